@@ -16,9 +16,14 @@ import { metricsServer, relayMetrics } from "./metrics.ts";
 const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
 
 test("a name that is guessed from many addresses is counted separately from locked addresses", async () => {
-  const [lockout, names] = [new Lockout(), new UsernameLockout()];
-  const registry = relayMetrics(() => ({}) as HubStats, { lockout, names }, newTimings(), ENGINES);
-  for (let i = 0; i < 10; i += 1) names.fail("ada", `192.0.2.${i}`, i);
+  const [lockout, usernameLockout] = [new Lockout(), new UsernameLockout()];
+  const registry = relayMetrics(
+    () => ({}) as HubStats,
+    { lockout, usernameLockout },
+    newTimings(),
+    ENGINES,
+  );
+  for (let i = 0; i < 10; i += 1) usernameLockout.fail("ada", `192.0.2.${i}`, i);
   const shown = (name: string) => registry.getSingleMetricAsString(name);
   expect(await shown("blindrelay_name_lockouts_total")).toContain("_total 1");
   expect(await shown("blindrelay_lockouts_total")).toContain("_total 0");
@@ -44,8 +49,13 @@ test("a scrape visits only connections with a queue, however many there are", as
     }
   }
   const { lockout } = world;
-  const names = new UsernameLockout();
-  const registry = relayMetrics(() => world.hub.stats(), { lockout, names }, newTimings(), ENGINES);
+  const usernameLockout = new UsernameLockout();
+  const registry = relayMetrics(
+    () => world.hub.stats(),
+    { lockout, usernameLockout },
+    newTimings(),
+    ENGINES,
+  );
   const text = await registry.metrics();
   expect(text).toContain('blindrelay_connections{type="agent"} 51');
   expect(text).toMatch(/blindrelay_queue_bytes [1-9]/);

@@ -75,7 +75,7 @@ export interface Engines {
 /** The registry over a hub and the failure counters that it shares with REST. */
 export const relayMetrics = (
   readStats: () => HubStats,
-  { lockout, names }: Pick<ControlContext, "lockout" | "names">,
+  { lockout, usernameLockout }: Pick<ControlContext, "lockout" | "usernameLockout">,
   timings: Timings,
   engines: Engines,
 ): Registry => {
@@ -150,7 +150,7 @@ export const relayMetrics = (
   counter(
     "name_lockouts",
     "User names locked out, except from addresses that they have logged in from.",
-    () => names.lockouts,
+    () => usernameLockout.lockouts,
   );
   labelled(Counter, "closed_total", "Links that the relay closed for a limit.", "reason", () => {
     const { closedForFraming, closedForMissedPings, closedForRate, closedForSlowness } =

@@ -1,43 +1,26 @@
 /**
- * Builds one relay: store, hub, REST and WebSocket on one port, metrics on another, and the timers.
- * Nothing here decides anything.
+ * Starts and stops one relay: opens its store and bus, listens with what assemble.ts has built, runs
+ * the timers, and drains. Nothing here decides anything.
  */
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { monitorEventLoopDelay } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import pkg from "../package.json" with { type: "json" };
-import { type OpenBus, openBus } from "./bus/open.ts";
+import { assemble, complaint, type Parts } from "./assemble.ts";
+import { openBus } from "./bus/open.ts";
 import { type Clocks, clockWatch, systemClocks } from "./clock.ts";
 import { type Config, readConfig } from "./config.ts";
-import { controlContext } from "./control/context.ts";
 import { openAlone } from "./control/data-dir.ts";
-import { NoticeReader } from "./control/notice-reader.ts";
-import { storeLookups } from "./control/token-check.ts";
-import type { UsernameLockout } from "./control/username-lockout.ts";
-import { storeWriteBehind } from "./control/write-behind.ts";
 import type { Hub } from "./core/hub.ts";
-import { Lockout } from "./core/lockout.ts";
 import { Failure } from "./failure.ts";
-import { buildApp } from "./http/app.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
-import type { Figures } from "./http/base/context.ts";
-import { closeApp } from "./http/close.ts";
 import { createLog } from "./log.ts";
-import { metricsServer, relayMetrics } from "./metrics.ts";
 import { exposedPaths } from "./ops/check.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
-import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
-import type { Notice } from "./store/notices.ts";
 import { applyRetention } from "./store/retention.ts";
-import { reserveRequests } from "./store/sessions.ts";
 import { readSetting } from "./store/settings.ts";
-import { runHub } from "./ws/hub-driver.ts";
-import { writeLinks } from "./ws/link.ts";
-import { attachUpgrade } from "./ws/upgrade.ts";
 
 /** How often the hub's pending writes are written, and changes by commands are noticed. */
 const FLUSH_MS = 1000;
@@ -112,131 +95,6 @@ export const startServer = async (
   return run(parts);
 };
 
-/** The parts that a relay is assembled from. */
-interface Ground {
-  readonly config: Config;
-  readonly log: Logger;
-  readonly clocks: Clocks;
-  readonly addressOf: AddressReader;
-  readonly keys: ReleaseKeys;
-  readonly tls: Tls | null;
-  readonly data: Awaited<ReturnType<typeof openAlone>>;
-  readonly bus: OpenBus | null;
-}
-
-type Parts = Awaited<ReturnType<typeof assemble>>;
-
-/** Hub, REST and metrics over one store. Nothing listens yet. */
-const assemble = async (ground: Ground) => {
-  const { config, log, clocks, addressOf, tls, data, bus } = ground;
-  const { store } = data;
-  const { steadyMs } = clocks;
-  const outages = new OutageLog(log, steadyMs);
-  const writeBehind = storeWriteBehind(store, bus?.node ?? null);
-  const lockout = new Lockout();
-  const limits = {
-    maxMessageBytes: config.maxMessageBytes,
-    outboxBytes: config.outboxBytes,
-    ratePerSecond: config.ratePerSecond,
-    rateBurst: config.rateBurst,
-    waitingPerAddress: config.waitingPerAddress,
-    clientsPerUser: config.clientsPerUser,
-  };
-  const running = runHub({
-    lookups: storeLookups(store),
-    writeBehind,
-    lockout,
-    limits,
-    clocks,
-    log: outages,
-    ...(bus === null
-      ? {}
-      : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
-  });
-  const { hub } = running;
-  const board = await NoticeReader.open(
-    store.db,
-    (notice) => {
-      log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
-      actOn(hub, lockout, context.names, steadyMs)(notice);
-    },
-    steadyMs,
-  );
-  const context = controlContext({
-    ...data,
-    lockout,
-    links: {
-      isOnline: (agentId, node) =>
-        hub.isOnline(agentId) || (node !== null && (bus?.cluster.isLive(node) ?? false)),
-      act: (notices) => {
-        for (const notice of notices) board.take(notice);
-        bus?.cluster.post(notices);
-      },
-    },
-    nowMs: clocks.wallMs,
-    steadyMs,
-    quotas: config,
-  });
-  bus?.cluster.attach(hub, { board, lockout, names: context.names });
-  const startedAtMs = steadyMs();
-  const loopDelay = monitorEventLoopDelay();
-  loopDelay.enable();
-  const life = { draining: false };
-  const settle = () =>
-    writeBehind
-      .flush()
-      .catch(complaint(outages, "cannot write request counts and last-seen times"));
-  const app = buildApp(
-    {
-      ...context,
-      addressOf,
-      publicUrl: config.publicUrl ?? null,
-      corsOrigins: config.corsOrigin,
-      version: pkg.version,
-      releaseKeys: ground.keys,
-      maxReleaseBytes: config.maxReleaseBytes,
-      outages,
-      figures: () => figures(hub, bus, startedAtMs, loopDelay),
-      writeLinks,
-      settle,
-      isReady: async () => !life.draining && (await store.isReady()),
-    },
-    log,
-    tls?.serve,
-  );
-  await app.ready();
-  attachUpgrade(app.server, running, { addressOf, ...limits });
-  const metrics = metricsServer(
-    relayMetrics(() => hub.stats(), context, running.timings, {
-      store,
-      bus:
-        bus === null
-          ? null
-          : {
-              traffic: bus.traffic,
-              nodes: () => bus.cluster.figures().length,
-              pending: () => bus.cluster.pending(),
-            },
-    }),
-    log,
-  );
-  const end = async () => {
-    tls?.stop();
-    loopDelay.disable();
-    running.stop();
-    await closeApp(app);
-    metrics.close();
-    metrics.closeAllConnections();
-    await bus?.cluster.handedOver();
-    bus?.cluster.leaveAll();
-    await bus?.close();
-    await settle(); // otherwise the log says what was lost
-    outages.flush();
-    await store.close();
-  };
-  return { ...ground, outages, running, hub, board, context, app, metrics, life, settle, end };
-};
-
 /** Starts the timers of a relay that is listening. */
 const run = async (parts: Parts): Promise<RunningServer> => {
   const { log, life, tls, data, hub } = parts;
@@ -275,13 +133,13 @@ const run = async (parts: Parts): Promise<RunningServer> => {
 
 /** Periodic work while the relay runs. */
 const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
-  const { log, outages, clocks, data, bus, board, settle } = parts;
+  const { log, outages, clocks, data, bus, notices, settle } = parts;
   const { patient } = data.store;
   const watch = clockWatch(clocks);
   const every = (ms: number, what: string, work: () => Promise<unknown>) =>
     setInterval(() => work().catch(complaint(outages, what)), ms);
   return [
-    every(FLUSH_MS, "cannot look for notices", () => board.look()),
+    every(FLUSH_MS, "cannot look for notices", () => notices.look()),
     ...(bus === null ? [] : [setInterval(() => bus.cluster.tick(), FLUSH_MS)]),
     every(FLUSH_MS, "cannot look at the key's check", watchKey),
     setInterval(settle, FLUSH_MS),
@@ -292,9 +150,6 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     }),
   ];
 };
-
-const complaint = (log: ErrorLog, what: string) => (error: unknown) =>
-  log.error({ err: error }, what);
 
 const certificate = ({ tlsCert, tlsKey }: Config, log: Logger): Tls | null =>
   tlsCert === undefined || tlsKey === undefined
@@ -322,49 +177,10 @@ const trustedKeys = (config: Config): ReleaseKeys => {
   }
 };
 
-/** The histogram is in nanoseconds, and restarts with each reading. */
-const figures = (
-  hub: Hub,
-  bus: OpenBus | null,
-  startedAtMs: number,
-  delay: ReturnType<typeof monitorEventLoopDelay>,
-): Figures => {
-  // Before its first sample the histogram's mean is NaN.
-  const ms = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? nanoseconds / 1e6 : 0);
-  const eventLoopDelay = {
-    meanMs: ms(delay.mean),
-    p99Ms: ms(delay.percentile(99)),
-    maxMs: ms(delay.max),
-  };
-  delay.reset();
-  return { hub: hub.stats(), others: bus?.cluster.figures() ?? [], startedAtMs, eventLoopDelay };
-};
-
 /** A relay cannot continue then: it would derive different tokens than the next one. */
 const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
 const CLOCK_JUMPED = "the machine's clock jumped: no expired data is deleted for a day";
-
-/** Executes a notice on this relay. */
-const actOn = (
-  hub: Hub,
-  lockout: Lockout,
-  names: UsernameLockout,
-  nowMs: () => number,
-): ((notice: Notice) => void) => {
-  const acts: { readonly [kind in Notice["kind"]]: (subject: string) => void } = {
-    unlock: (subject) => {
-      lockout.forgive(subject);
-      names.forgive(subject);
-    },
-    end_agent: (agentId) => hub.endAgent(agentId, "REVOKED", nowMs()),
-    forget_agent: (agentId) => hub.forgetAgent(agentId, "REVOKED", nowMs()),
-    end_clients: (userId) => hub.endClients(userId, "REVOKED", nowMs()),
-    end_user: (userId) => hub.endUser(userId, "REVOKED", nowMs()),
-    end_session: (sessionHash) => hub.endSession(sessionHash, "REVOKED", nowMs()),
-  };
-  return ({ kind, subject }) => acts[kind](subject);
-};
 
 /** node's error codes for an address that cannot be listened on: another port would not help. */
 const WRONG_HOST = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];

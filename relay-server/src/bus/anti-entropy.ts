@@ -7,7 +7,7 @@
 /** Each user is compared once in this many ticks, of a second each. */
 const ROUND_TICKS = 30;
 /** Users in one message: about 20 KB. */
-export const COMPARED_TOGETHER = 500;
+export const USERS_PER_MESSAGE = 500;
 
 /** Digest of logins in any order; no two agents share a number. 0 if there are none. */
 export const digestOf = (loginNumbers: Iterable<number>): number => {

@@ -7,14 +7,14 @@ import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { type Static, type TSchema, Type } from "typebox";
 import { Check } from "typebox/schema";
 import type { Origin } from "../core/bus.ts";
-import { COMPARED_TOGETHER } from "./anti-entropy.ts";
+import { USERS_PER_MESSAGE } from "./anti-entropy.ts";
 
 /** Longer than any of our JSON bodies: 400 agents, or 4,096 parts of sids. */
 const MAX_JSON_BYTES = 262_144;
 /** Agents of one user in one message: up to 60 KB. */
-export const SIGHTED_TOGETHER = 400;
+export const AGENTS_PER_MESSAGE = 400;
 /** Parts of one client's sids in one message: up to 35 KB. */
-export const BOUND_TOGETHER = 512;
+export const SIDS_PER_MESSAGE = 512;
 /**
  * An agent's sessions in the answer to a claim: fits on any server that can carry a client's
  * message. For sessions left out, the clients' nodes report them once the agent has moved.
@@ -45,10 +45,10 @@ export const Bodies = {
   ]),
   known: Type.Object({ pair: Type.String({ maxLength: 512 }) }),
   here: Type.Array(Type.Object({ agentId: Name, epoch: Count, onlineForMs: Milliseconds }), {
-    maxItems: SIGHTED_TOGETHER,
+    maxItems: AGENTS_PER_MESSAGE,
   }),
   compare: Type.Array(Type.Object({ userId: Name, digest: Count }), {
-    maxItems: COMPARED_TOGETHER,
+    maxItems: USERS_PER_MESSAGE,
   }),
   bind: Firsts,
   refuse: Type.Object({ sid: Text, requestId: Text }),

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Node, noCluster, startCluster, type TestCluster } from "../testing/nodes.ts";
-import type { Peer } from "../testing/peer.ts";
+import type { TestPeer } from "../testing/peer.ts";
 import { noNatsServer, ownNatsServer } from "./testing/nats-server.ts";
 
 const packet = (sid: string, seq = 0) => ({ v: "1", sid, seq, p: "x" });
@@ -17,7 +17,7 @@ const envelope = (agentId: string, payload: object | string, more: object = {}) 
 });
 
 /** Until then, the agent's node may not have subscribed to messages from the client's node. */
-const hears = (client: Peer, { agent_id }: { agent_id: string }) =>
+const hears = (client: TestPeer, { agent_id }: { agent_id: string }) =>
   expect
     .poll(() => client.waiting())
     .toContainEqual(expect.objectContaining({ type: "agent_status", agent_id, online: true }));
@@ -306,7 +306,7 @@ describe.skipIf(noCluster || noNatsServer)("with NATS unavailable", () => {
       await nats.start();
       let seq = 0;
       /** Nothing is in transit once the newest packet has arrived. */
-      const passes = (from: Peer, to: Peer) => async () => {
+      const passes = (from: TestPeer, to: TestPeer) => async () => {
         seq += 1;
         const newest = envelope(pump.agent_id, packet("one", seq));
         from.send(newest);

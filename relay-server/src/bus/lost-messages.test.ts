@@ -178,8 +178,8 @@ class Node {
       { bus: this.cluster },
       world.nowMs,
     );
-    const board = { hint: () => {} };
-    const shared = { board, lockout: new Lockout(), names: new UsernameLockout() };
+    const notices = { hint: () => {} };
+    const shared = { notices, lockout: new Lockout(), usernameLockout: new UsernameLockout() };
     this.cluster.attach(this.hub, shared as unknown as Shared);
   }
 

@@ -16,7 +16,7 @@ export interface ControlContext {
   readonly totpRequired: boolean;
   readonly lockout: Lockout;
   /** Failed logins by name. */
-  readonly names: UsernameLockout;
+  readonly usernameLockout: UsernameLockout;
   /** Failed logins by network. */
   readonly wrongLogins: WrongLogins;
   readonly links: Links;
@@ -42,7 +42,7 @@ export interface Links {
   act(notices: readonly Notice[]): void;
 }
 
-type Made = "mutex" | "names" | "wrongLogins" | "hashing" | "quotas";
+type Made = "mutex" | "usernameLockout" | "wrongLogins" | "hashing" | "quotas";
 
 export const controlContext = (
   parts: Omit<ControlContext, Made> & { quotas?: Quotas },
@@ -50,7 +50,7 @@ export const controlContext = (
   quotas: DEFAULT_QUOTAS,
   ...parts,
   hashing: new HashQueue(),
-  names: new UsernameLockout(),
+  usernameLockout: new UsernameLockout(),
   wrongLogins: new WrongLogins(),
   mutex: new KeyedMutex(),
 });

@@ -14,8 +14,8 @@ import { totpStep, totpStepAt } from "./totp.ts";
  * cost nothing, because people mistype; then it is at least one step, so that a retry uses another
  * code.
  */
-const RESTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
-const LONGEST_REST_MS = Math.max(...RESTS_MS);
+const LOCKOUTS_MS = [0, 0, 30_000, 60_000, 120_000, 240_000, 480_000, 900_000];
+const LONGEST_LOCKOUT_MS = Math.max(...LOCKOUTS_MS);
 /** How far the clocks of nodes that share a store may differ: one step of a code. */
 const NODES_APART_MS = 30_000;
 
@@ -50,12 +50,12 @@ const provesCode = async (
   const nowMs = context.nowMs();
   const user = await findUser(context.store.db, userId);
   if (user === undefined || user.totp_secret === null || code === undefined) return false;
-  const restMs = user.totp_rests_until - nowMs;
+  const lockedForMs = user.totp_rests_until - nowMs;
   // A lockout longer than the longest possible one was written by a clock that was wrong then, or
   // the clock is wrong now, unless another node's is slightly ahead.
-  if (restMs > 0 && restMs <= LONGEST_REST_MS + NODES_APART_MS) return false;
+  if (lockedForMs > 0 && lockedForMs <= LONGEST_LOCKOUT_MS + NODES_APART_MS) return false;
   if (await usesCode(context, user, user.totp_secret, code, nowMs)) return true;
-  await context.store.write((tx) => failTotp(tx, userId, { ms: RESTS_MS, nowMs }));
+  await context.store.write((tx) => failTotp(tx, userId, { ms: LOCKOUTS_MS, nowMs }));
   return false;
 };
 

@@ -24,40 +24,40 @@ for (const engine of [sqlite(), postgres()]) {
       const clock = { nowMs: 0 };
       const done: string[] = [];
       const act = ({ subject }: Notice) => done.push(subject);
-      const board = await NoticeReader.open(store.db, act, () => clock.nowMs);
-      return { board, done, clock };
+      const reader = await NoticeReader.open(store.db, act, () => clock.nowMs);
+      return { reader, done, clock };
     };
     const post = (subject: string) => postNotice(store.db, "end_agent", subject, 1);
 
     test("notices that exist at the start are skipped, later ones are handled once", async () => {
       await post("before");
-      const { board, done, clock } = await open();
+      const { reader, done, clock } = await open();
       const one = await post("one");
-      board.take(one); // another node announced it
-      await board.look();
+      reader.take(one); // another node announced it
+      await reader.look();
       await post("two");
-      await board.look();
+      await reader.look();
       clock.nowMs += HOUR_MS;
-      await board.look();
-      board.take(one);
-      await board.look();
+      await reader.look();
+      reader.take(one);
+      await reader.look();
       expect(done).toEqual(["one", "two"]);
     });
 
     test("many at once are all handled", async () => {
-      const { board, done } = await open();
+      const { reader, done } = await open();
       const subjects = Array.from({ length: 2500 }, (_, i) => `many-${i}`);
       await store.write(async (tx) => {
         for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1);
       });
-      await board.look();
+      await reader.look();
       expect(done).toEqual(subjects);
     });
 
     test.skipIf(engine.name === "SQLite")(
       "one that commits after a later one was read is handled",
       async () => {
-        const { board, done, clock } = await open();
+        const { reader, done, clock } = await open();
         let commit = () => {};
         const held = new Promise<void>((resolve) => {
           commit = resolve;
@@ -73,13 +73,13 @@ for (const engine of [sqlite(), postgres()]) {
         });
         await isPosted;
         await post("quick");
-        await board.look();
+        await reader.look();
         clock.nowMs += 30_000;
-        await board.look();
+        await reader.look();
         expect(done).toEqual(["quick"]);
         commit();
         await slow;
-        await board.look();
+        await reader.look();
         expect(done).toEqual(["quick", "slow"]);
       },
     );

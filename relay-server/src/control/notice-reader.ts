@@ -37,10 +37,10 @@ export class NoticeReader {
     act: (notice: Notice) => void,
     nowMs: () => number,
   ): Promise<NoticeReader> {
-    const board = new NoticeReader(db, act, nowMs);
-    board.#after = Math.max(0, (await lastNotice(db)) - OVERLAP_AT_START);
-    for (const { seq } of await board.#read()) board.#known.add(seq);
-    return board;
+    const reader = new NoticeReader(db, act, nowMs);
+    reader.#after = Math.max(0, (await lastNotice(db)) - OVERLAP_AT_START);
+    for (const { seq } of await reader.#read()) reader.#known.add(seq);
+    return reader;
   }
 
   /** Handles a notice, unless that was done. */

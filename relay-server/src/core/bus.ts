@@ -27,7 +27,7 @@ export interface RemotePresence {
 }
 
 /** What a node reports about one of its agents; ages are in milliseconds, because clocks differ. */
-export interface Sighted {
+export interface OnlineAgent {
   readonly agentId: string;
   readonly loginNumber: number;
   readonly onlineForMs: number;
@@ -60,7 +60,7 @@ export interface BusPort {
   /** A client's bindings, for the agent's new node; parts of sids as in `Bindings`. */
   bind(agentId: string, from: Omit<Origin, "node">, firsts: readonly string[]): void;
   /** An agent has taken its place here. `isNews`: it was not online anywhere. */
-  agentOnline(userId: string, agent: Sighted, isNews: boolean): void;
+  agentOnline(userId: string, agent: OnlineAgent, isNews: boolean): void;
   /** An agent has lost its place here. `moving`: another node is about to take it. */
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void;
   /** A user now has clients here, or no longer has any. */

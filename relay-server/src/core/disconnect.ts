@@ -1,5 +1,5 @@
 /**
- * Ends a connection, for any reason: it leaves every table at once, is told the reason, and its
+ * Ends a connection, for any reason: it leaves the hub's state at once, is told the reason, and its
  * socket closes. Later messages from its peer are not read.
  */
 import { CLOSE_POLICY, ERRORS, type ErrorCode } from "@blindrelay/protocol";
@@ -64,7 +64,7 @@ export class Disconnector {
     this.end(connection, ERRORS.RESTARTING.close as number, "RESTARTING", now);
   }
 
-  /** Removes a connection from every table: its socket is gone, or about to be closed. */
+  /** Removes a connection from the hub's state: its socket is gone, or about to be closed. */
   detach(connection: Connection, now: number): void {
     const { wheel, outbox, gauges, counters, peers, requestIds, presence, requestCounts } =
       this.#state;

@@ -21,7 +21,7 @@ import {
 } from "./limits.ts";
 import { stagger } from "./stagger.ts";
 
-export interface Goodbyes {
+export interface DrainActions {
   /** Notifies a peer; its link stays open. */
   tell(connection: Connection, reconnectInS: number): void;
   /** Notifies a peer and closes its link. */
@@ -64,11 +64,11 @@ export class Drain {
   }
 
   /** Notifies the next batch, and closes overdue links. */
-  tick(now: number, goodbyes: Goodbyes): void {
+  tick(now: number, actions: DrainActions): void {
     for (const [connection, overdueAt] of this.#held) {
       if (connection.state !== "closing" && !hasFinished(connection, now - overdueAt)) continue;
       this.#held.delete(connection);
-      goodbyes.close(connection);
+      actions.close(connection);
     }
     for (let i = 0; i < this.#batch; i++) {
       const next = this.#left.next();
@@ -78,11 +78,11 @@ export class Drain {
       const connection = next.value;
       const reconnectInS = this.#nextReconnectInS();
       if (this.#holds && connection.peer !== null && connection.state === "online") {
-        goodbyes.tell(connection, reconnectInS);
+        actions.tell(connection, reconnectInS);
         if (connection.peer.role === "agent") connection.leaving = new Leaving();
         this.#held.set(connection, now + reconnectInS * 1000 + HELD_LINK_MS);
       } else {
-        goodbyes.restart(connection, reconnectInS);
+        actions.restart(connection, reconnectInS);
       }
     }
   }

@@ -15,7 +15,7 @@ import {
   FRAGMENTS_TIMEOUT_MS,
 } from "@blindrelay/protocol";
 import { Authenticator } from "./auth.ts";
-import { ALONE, type Claim, FREE, type Sighted } from "./bus.ts";
+import { ALONE, type Claim, FREE, type OnlineAgent } from "./bus.ts";
 import { Connection, type Content, isGuest } from "./connection.ts";
 import type { Counters } from "./counters.ts";
 import { Disconnector } from "./disconnect.ts";
@@ -166,7 +166,7 @@ export class Hub {
   }
 
   /** The agents of a user that have a link here. */
-  agentsOf(userId: string, now: number): Sighted[] {
+  agentsOf(userId: string, now: number): OnlineAgent[] {
     const agents = this.#state.peers.find(userId)?.agents.values() ?? [];
     return [...agents].map(({ agentId, loginNumber, onlineSince }) => ({
       agentId,

@@ -3,7 +3,7 @@
  * connects and disconnects, as a single relay does. Reports about an agent are ordered by its login
  * number, so reports that overtake each other do no harm.
  */
-import type { BusPort, RemotePresence, Sighted } from "./bus.ts";
+import type { BusPort, OnlineAgent, RemotePresence } from "./bus.ts";
 import type { User } from "./connection.ts";
 import type { Peers } from "./peers.ts";
 import type { Presence } from "./presence.ts";
@@ -38,7 +38,7 @@ export class RemoteAgents {
   online(
     userId: string,
     node: string,
-    agents: readonly Sighted[],
+    agents: readonly OnlineAgent[],
     isNews: boolean,
     now: number,
   ): void {

@@ -157,9 +157,9 @@ for (const engine of [sqlite(), postgres()]) {
 
     test("concurrent wrong codes on two nodes are all counted", async () => {
       const id = await user();
-      const rests = { ms: [0, 0, 30_000, 60_000], nowMs: NOW };
+      const lockouts = { ms: [0, 0, 30_000, 60_000], nowMs: NOW };
       await Promise.all(
-        [0, 1, 0, 1, 0].map((node) => failTotp(nodes[node as 0 | 1].db, id, rests)),
+        [0, 1, 0, 1, 0].map((node) => failTotp(nodes[node as 0 | 1].db, id, lockouts)),
       );
       const row = await findUser(db, id);
       expect([row?.totp_failures, row?.totp_rests_until]).toEqual([5, NOW + 60_000]);

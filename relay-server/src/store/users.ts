@@ -74,23 +74,23 @@ export const useTotpStep = async (
 };
 
 /** How long an account is locked after how many wrong codes in a row, in milliseconds. */
-export interface TotpRests {
+export interface TotpLockouts {
   /** After the first failures, in order; the last one applies to all further ones. */
   readonly ms: readonly number[];
   readonly nowMs: number;
 }
 
 /** Counts a wrong code, whichever node saw it, and locks the account if necessary. */
-export const failTotp = async (db: Db, id: string, rests: TotpRests): Promise<void> => {
-  const { ms, nowMs } = rests;
+export const failTotp = async (db: Db, id: string, lockouts: TotpLockouts): Promise<void> => {
+  const { ms, nowMs } = lockouts;
   await db
     .updateTable("users")
     .set((of) => {
       let until = of.case().when("totp_failures", "<", 0).then(of.ref("totp_rests_until"));
-      for (const [failures, restMs] of ms.entries()) {
-        if (restMs === 0) continue;
+      for (const [failures, lockoutMs] of ms.entries()) {
+        if (lockoutMs === 0) continue;
         const counts = failures === ms.length - 1 ? ">=" : "=";
-        until = until.when("totp_failures", counts, failures).then(of.val(nowMs + restMs));
+        until = until.when("totp_failures", counts, failures).then(of.val(nowMs + lockoutMs));
       }
       return {
         totp_failures: of("totp_failures", "+", 1),

@@ -18,4 +18,4 @@ export { makeCertificates, noOpenssl } from "./certificates.ts";
 export { BROWSER_TIMEOUT_MS, CHROMIUM, CHROMIUM_FLAGS, HAS_CHROMIUM } from "./chromium.ts";
 export { NATS_URL, noCluster } from "./nodes.ts";
 export { noPostgresPrograms, type OwnPostgres, ownPostgres } from "./own-postgres.ts";
-export { type Answer, callRest, connectPeer } from "./peer.ts";
+export { callRest, connectPeer, type RestResponse } from "./peer.ts";

@@ -9,7 +9,7 @@ import { initStore } from "../control/data-dir.ts";
 import { createLog } from "../log.ts";
 import { type RunningServer, startServer } from "../server.ts";
 import { postgres } from "../store/testing/engines.ts";
-import { type Answer, callRest, connectPeer, type Peer } from "./peer.ts";
+import { callRest, connectPeer, type RestResponse, type TestPeer } from "./peer.ts";
 
 const PASSWORD = "correct horse";
 const address = new URL(process.env.BLINDRELAY_TEST_NATS ?? "nats://127.0.0.1:4222");
@@ -29,10 +29,10 @@ export const noCluster = !natsIsThere || postgres().skipped;
 
 export interface Node {
   readonly server: RunningServer;
-  api(method: string, path: string, token: string | null, body?: object): Promise<Answer>;
+  api(method: string, path: string, token: string | null, body?: object): Promise<RestResponse>;
   /** `from`: the address that a proxy has seen. */
-  client(auth: object, from?: string): Promise<Peer>;
-  agent(agent: { agent_id: string; api_token: string }): Promise<Peer>;
+  client(auth: object, from?: string): Promise<TestPeer>;
+  agent(agent: { agent_id: string; api_token: string }): Promise<TestPeer>;
 }
 
 export interface TestCluster {

@@ -5,7 +5,7 @@ import WebSocket from "ws";
 // biome-ignore lint/suspicious/noExplicitAny: messages of any shape are compared by tests
 export type Message = any;
 
-export interface Answer {
+export interface RestResponse {
   readonly status: number;
   readonly headers: Headers;
   /** Parsed; null if there is none. */
@@ -19,7 +19,7 @@ export const callRest = async (
   path: string,
   token: string | null,
   body?: object,
-): Promise<Answer> => {
+): Promise<RestResponse> => {
   const answer = await fetch(`${url}/api/v1${path}`, {
     method,
     headers: {
@@ -36,7 +36,7 @@ export const callRest = async (
   };
 };
 
-export interface Peer {
+export interface TestPeer {
   readonly socket: WebSocket;
   /** The `auth_response`. */
   readonly answer: Message;
@@ -48,7 +48,7 @@ export interface Peer {
 }
 
 /** A link to the relay at `url` that has sent `auth`. `from`: the address that a proxy has seen. */
-export const connectPeer = async (url: string, auth: object, from?: string): Promise<Peer> => {
+export const connectPeer = async (url: string, auth: object, from?: string): Promise<TestPeer> => {
   const headers = from === undefined ? {} : { "x-forwarded-for": from };
   const socket = new WebSocket(`${url.replace("http", "ws")}/wss`, { headers });
   const queue: Message[] = [];

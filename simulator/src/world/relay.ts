@@ -203,7 +203,11 @@ export class VirtualRelay {
         () => undefined,
       );
     };
-    const shared = { board: { hint: look }, lockout: this.lockout, names: new UsernameLockout() };
+    const shared = {
+      notices: { hint: look },
+      lockout: this.lockout,
+      usernameLockout: new UsernameLockout(),
+    };
     cluster.attach(hub, shared);
     every(TICK_MS, () => {
       cluster.tick();

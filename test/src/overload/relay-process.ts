@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { pathToFileURL } from "node:url";
 import { initStore } from "@blindrelay/relay-server";
-import { type Answer, callRest } from "@blindrelay/relay-server/testing";
+import { callRest, type RestResponse } from "@blindrelay/relay-server/testing";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 export const PASSWORD = "correct horse battery";
@@ -51,7 +51,7 @@ export interface RelayProcess {
   peakRssBytes(): number;
   /** What is left after a full garbage collection. */
   leftBytes(): Promise<LeftBytes>;
-  api(method: string, path: string, body?: object, token?: string): Promise<Answer>;
+  api(method: string, path: string, body?: object, token?: string): Promise<RestResponse>;
   stop(): Promise<void>;
 }
 

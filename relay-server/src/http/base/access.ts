@@ -119,7 +119,7 @@ export const refuseShutName = (
   username: string,
 ): void => {
   const address = context.addressOf(request.raw);
-  const left = context.names.secondsLeft(username, address, context.steadyMs());
+  const left = context.usernameLockout.secondsLeft(username, address, context.steadyMs());
   if (left === 0) return;
   const what = `Logins as ${username} have failed too often, except from addresses that it has logged in from`;
   throw lockedOut(what, left, username);
@@ -148,7 +148,7 @@ export const failedAuthentication = (
   const nowMs = context.steadyMs();
   const retryAfter = Math.max(
     context.lockout.fail(address, nowMs),
-    username === undefined ? 0 : context.names.fail(username, address, nowMs),
+    username === undefined ? 0 : context.usernameLockout.fail(username, address, nowMs),
   );
   return new HttpProblem(code, detail, {
     headers: retryAfter === 0 ? {} : { "retry-after": String(retryAfter) },

@@ -2,7 +2,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import type { FastifyBaseLogger, FastifyInstance } from "fastify";
-import type { NodeFigures } from "../../bus/cluster.ts";
+import type { NodeFigures } from "../../bus/membership.ts";
 import type { ControlContext } from "../../control/context.ts";
 import type { HubStats } from "../../core/hub.ts";
 import type { ErrorLog } from "../../outage-log.ts";

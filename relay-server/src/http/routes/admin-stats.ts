@@ -37,7 +37,7 @@ export const adminStatsRoute = (app: App, context: HttpContext): void => {
           dropped: Object.fromEntries(hub.counters.dropped),
         },
         auth_failures: context.lockout.failures,
-        lockouts: context.lockout.lockouts + context.names.lockouts,
+        lockouts: context.lockout.lockouts + context.usernameLockout.lockouts,
         queue_bytes: hub.queueBytes,
         event_loop_delay: {
           mean_ms: eventLoopDelay.meanMs,

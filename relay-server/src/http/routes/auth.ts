@@ -145,7 +145,7 @@ const answerLogin = async (
   refuseShutName(context, request, body.username);
   const { username, password, totp_code } = body;
   const address = context.addressOf(request.raw);
-  const rank = context.names.isKnown(username, address)
+  const rank = context.usernameLockout.isKnown(username, address)
     ? KNOWN
     : KNOWN + 1 + context.wrongLogins.of(address, context.steadyMs());
   const result = await logIn(context, username, password, totp_code, rank).catch(
@@ -164,7 +164,7 @@ const answerLogin = async (
       username,
     );
   }
-  context.names.succeed(username, address);
+  context.usernameLockout.succeed(username, address);
   return {
     access_token: result.login.token,
     token_type: "Bearer",

@@ -1,0 +1,191 @@
+/**
+ * Builds the parts of a relay over one store: hub, control plane, REST and metrics. Nothing listens
+ * yet, and nothing here decides anything.
+ */
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import type { Logger } from "pino";
+import pkg from "../package.json" with { type: "json" };
+import type { OpenBus } from "./bus/open.ts";
+import type { Clocks } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { type ControlContext, controlContext, type Links } from "./control/context.ts";
+import type { openAlone } from "./control/data-dir.ts";
+import { NoticeReader } from "./control/notice-reader.ts";
+import { storeLookups } from "./control/token-check.ts";
+import { storeWriteBehind } from "./control/write-behind.ts";
+import type { Hub } from "./core/hub.ts";
+import { Lockout } from "./core/lockout.ts";
+import { buildApp } from "./http/app.ts";
+import type { AddressReader } from "./http/base/client-address.ts";
+import type { Figures } from "./http/base/context.ts";
+import { closeApp } from "./http/close.ts";
+import { metricsServer, relayMetrics } from "./metrics.ts";
+import type { Tls } from "./ops/tls.ts";
+import { type ErrorLog, OutageLog } from "./outage-log.ts";
+import type { ReleaseKeys } from "./releases/keys.ts";
+import type { Notice } from "./store/notices.ts";
+import { reserveRequests } from "./store/sessions.ts";
+import { runHub } from "./ws/hub-driver.ts";
+import { writeLinks } from "./ws/link.ts";
+import { attachUpgrade } from "./ws/upgrade.ts";
+
+/** What a relay is assembled from. */
+export interface Ground {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clocks: Clocks;
+  readonly addressOf: AddressReader;
+  readonly keys: ReleaseKeys;
+  readonly tls: Tls | null;
+  readonly data: Awaited<ReturnType<typeof openAlone>>;
+  readonly bus: OpenBus | null;
+}
+
+export type Parts = Awaited<ReturnType<typeof assemble>>;
+
+export const assemble = async (ground: Ground) => {
+  const { config, log, clocks, addressOf, tls, data, bus } = ground;
+  const { store } = data;
+  const { steadyMs } = clocks;
+  const outages = new OutageLog(log, steadyMs);
+  const writeBehind = storeWriteBehind(store, bus?.node ?? null);
+  const lockout = new Lockout();
+  const limits = linkLimits(config);
+  const running = runHub({
+    lookups: storeLookups(store),
+    writeBehind,
+    lockout,
+    limits,
+    clocks,
+    log: outages,
+    ...(bus === null
+      ? {}
+      : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
+  });
+  const { hub } = running;
+  const act = (notice: Notice) => {
+    log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
+    actOn(notice, hub, context, steadyMs());
+  };
+  const notices = await NoticeReader.open(store.db, act, steadyMs);
+  const context = controlContext({
+    ...data,
+    lockout,
+    links: linksOf(hub, notices, bus),
+    nowMs: clocks.wallMs,
+    steadyMs,
+    quotas: config,
+  });
+  bus?.cluster.attach(hub, { notices, lockout, usernameLockout: context.usernameLockout });
+  const figures = figuresOf(hub, bus, steadyMs());
+  const life = { draining: false };
+  const settle = () =>
+    writeBehind
+      .flush()
+      .catch(complaint(outages, "cannot write request counts and last-seen times"));
+  const app = buildApp(
+    {
+      ...context,
+      addressOf,
+      publicUrl: config.publicUrl ?? null,
+      corsOrigins: config.corsOrigin,
+      version: pkg.version,
+      releaseKeys: ground.keys,
+      maxReleaseBytes: config.maxReleaseBytes,
+      outages,
+      figures: figures.read,
+      writeLinks,
+      settle,
+      isReady: async () => !life.draining && (await store.isReady()),
+    },
+    log,
+    tls?.serve,
+  );
+  await app.ready();
+  attachUpgrade(app.server, running, { addressOf, ...limits });
+  const engines = { store, bus: bus === null ? null : busEngine(bus) };
+  const registry = relayMetrics(() => hub.stats(), context, running.timings, engines);
+  const metrics = metricsServer(registry, log);
+  const end = async () => {
+    tls?.stop();
+    figures.stop();
+    running.stop();
+    await closeApp(app);
+    metrics.close();
+    metrics.closeAllConnections();
+    await bus?.cluster.handedOver();
+    bus?.cluster.leaveAll();
+    await bus?.close();
+    await settle(); // otherwise the log says what was lost
+    outages.flush();
+    await store.close();
+  };
+  return { ...ground, outages, running, hub, notices, app, metrics, life, settle, end };
+};
+
+/** Logs an error of periodic work. */
+export const complaint = (log: ErrorLog, what: string) => (error: unknown) =>
+  log.error({ err: error }, what);
+
+const linkLimits = (config: Config) => ({
+  maxMessageBytes: config.maxMessageBytes,
+  outboxBytes: config.outboxBytes,
+  ratePerSecond: config.ratePerSecond,
+  rateBurst: config.rateBurst,
+  waitingPerAddress: config.waitingPerAddress,
+  clientsPerUser: config.clientsPerUser,
+});
+
+const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links => ({
+  isOnline: (agentId, node) =>
+    hub.isOnline(agentId) || (node !== null && (bus?.cluster.isLive(node) ?? false)),
+  act: (posted) => {
+    for (const notice of posted) notices.take(notice);
+    bus?.cluster.post(posted);
+  },
+});
+
+/** Executes a notice on this relay. */
+const actOn = (
+  { kind, subject }: Notice,
+  hub: Hub,
+  { lockout, usernameLockout }: Pick<ControlContext, "lockout" | "usernameLockout">,
+  nowMs: number,
+): void => {
+  const acts: { readonly [kind in Notice["kind"]]: () => void } = {
+    unlock: () => {
+      lockout.forgive(subject);
+      usernameLockout.forgive(subject);
+    },
+    end_agent: () => hub.endAgent(subject, "REVOKED", nowMs),
+    forget_agent: () => hub.forgetAgent(subject, "REVOKED", nowMs),
+    end_clients: () => hub.endClients(subject, "REVOKED", nowMs),
+    end_user: () => hub.endUser(subject, "REVOKED", nowMs),
+    end_session: () => hub.endSession(subject, "REVOKED", nowMs),
+  };
+  acts[kind]();
+};
+
+/** The event loop's delay is measured from here to `stop`, afresh after each reading. */
+const figuresOf = (hub: Hub, bus: OpenBus | null, startedAtMs: number) => {
+  const delay = monitorEventLoopDelay();
+  delay.enable();
+  // The histogram is in nanoseconds; before its first sample the mean is NaN.
+  const ms = (nanoseconds: number) => (Number.isFinite(nanoseconds) ? nanoseconds / 1e6 : 0);
+  const read = (): Figures => {
+    const eventLoopDelay = {
+      meanMs: ms(delay.mean),
+      p99Ms: ms(delay.percentile(99)),
+      maxMs: ms(delay.max),
+    };
+    delay.reset();
+    return { hub: hub.stats(), others: bus?.cluster.figures() ?? [], startedAtMs, eventLoopDelay };
+  };
+  return { read, stop: () => delay.disable() };
+};
+
+const busEngine = ({ traffic, cluster }: OpenBus) => ({
+  traffic,
+  nodes: () => cluster.figures().length,
+  pending: () => cluster.pending(),
+});
