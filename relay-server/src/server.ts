@@ -139,13 +139,13 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
   const every = (ms: number, what: string, work: () => Promise<unknown>) =>
     setInterval(() => work().catch(complaint(outages, what)), ms);
   return [
-    every(FLUSH_MS, "cannot look for notices", () => notices.look()),
+    every(FLUSH_MS, "cannot read the notices", () => notices.look()),
     ...(bus === null ? [] : [setInterval(() => bus.cluster.tick(), FLUSH_MS)]),
-    every(FLUSH_MS, "cannot look at the key's check", watchKey),
+    every(FLUSH_MS, "cannot check the master key", watchKey),
     setInterval(settle, FLUSH_MS),
     setInterval(() => outages.look(data.store.isWritable), FLUSH_MS),
     setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
-    every(FORGET_MS, "cannot tidy the store", async () => {
+    every(FORGET_MS, "cannot delete expired data", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
     }),
   ];

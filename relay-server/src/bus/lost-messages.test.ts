@@ -524,7 +524,7 @@ test("a hub that fails on one message for an agent handles the others", () => {
     world.publish(a.side, "p.a.pump", Buffer.from(`msg A ${number} u h\n${text}`), null);
   }
   vi.spyOn(b.hub.guests, "receive").mockImplementationOnce(() => {
-    throw new Error("a fault of ours");
+    throw new Error("a bug");
   });
   world.run(2000);
   expect(device.heard).toContainEqual(call("C2"));

@@ -131,14 +131,14 @@ describe("a user who sends much", () => {
     expect(w.dropped()).toEqual({});
   });
 
-  it("is gone after disconnecting even if a fault of ours ends its last messages", () => {
+  it("is gone after disconnecting even if a bug ends its last messages", () => {
     const { greedy, sink, w } = world();
     const before = w.hub.stats().connections;
     say(greedy, 500);
     vi.spyOn(sink, "send").mockImplementation(() => {
-      throw new Error("a fault of ours");
+      throw new Error("a bug");
     });
-    expect(() => greedy.hangUp()).toThrow("a fault of ours");
+    expect(() => greedy.hangUp()).toThrow("a bug");
     expect(w.hub.stats().connections).toEqual({ ...before, client: before.client - 1 });
   });
 

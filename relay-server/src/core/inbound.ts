@@ -43,18 +43,15 @@ type State = Pick<
   "port" | "limits" | "counters" | "revocations" | "requestCounts" | "controlMessages" | "scheduler"
 >;
 
-/**
- * Receives a fault of ours that occurred while a connection's held messages were handled; the
- * connection has to end.
- */
+/** Receives an exception thrown while a connection's held messages were handled, which ends it. */
 export type OnFault = (connection: Connection, error: unknown) => void;
 
-/** For callers that handle the fault themselves. */
+/** For callers that handle the exception themselves. */
 export const rethrow: OnFault = (_, error) => {
   throw error;
 };
 
-/** For calls that serve several connections: a fault ends only the connection it concerns. */
+/** For calls that serve several connections: an exception ends only the connection it concerns. */
 export const guarded = (connection: Connection, fail: OnFault, work: () => void): void => {
   try {
     work();

@@ -123,7 +123,7 @@ test.each(["Basic YTpi", "Bearer", "Bearer a b", "acct_x"])(
   },
 );
 
-test("a fault of ours is 500 and reveals nothing but the request id", async () => {
+test("a bug is a 500 and reveals nothing but the request id", async () => {
   const broken = await startRest();
   const { access_token } = await broken.login();
   await broken.context.store.db.schema.dropTable("agents").execute();

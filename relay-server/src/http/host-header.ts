@@ -15,4 +15,4 @@ export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => {
 };
 
 export const twoHosts = (): HttpProblem =>
-  new HttpProblem("BAD_REQUEST", "A request has one Host header.");
+  new HttpProblem("BAD_REQUEST", "A request must have exactly one Host header.");

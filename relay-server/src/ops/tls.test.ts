@@ -117,7 +117,7 @@ describe.skipIf(!hasOpenssl)("with certificates (requires the openssl command)",
     const { port } = new URL(JSON.parse(first).url);
     install("second");
     child.kill("SIGHUP");
-    for await (const line of log) if (line.includes("took up a new certificate")) break;
+    for await (const line of log) if (line.includes("using the new certificate")) break;
     expect(await met(port)).toBe("second");
     child.kill("SIGTERM");
     expect(await once(child, "exit")).toEqual([0, null]);

@@ -37,9 +37,9 @@ export const openTls = (files: TlsFiles, log: Pick<Logger, "info" | "error">): T
       if (next.cert === pair.cert && next.key === pair.key) return;
       pair = next;
       for (const server of servers) server.setSecureContext(pair);
-      log.info({ valid_to: new X509Certificate(pair.cert).validTo }, "took up a new certificate");
+      log.info({ valid_to: new X509Certificate(pair.cert).validTo }, "using the new certificate");
     } catch (error) {
-      log.error({ err: error }, "kept the old certificate: the new one cannot be used");
+      log.error({ err: error }, "kept the old certificate: cannot use the new one");
     }
   };
   for (const path of [files.cert, files.key]) watchFile(path, { interval: LOOK_MS }, reload);

@@ -29,7 +29,7 @@ export const releaseKeys = (texts: readonly string[]): ReleaseKeys => {
 
 const readKey = (text: string): KeyObject => {
   if (Buffer.from(text, "base64url").length !== KEY_BYTES || !/^[A-Za-z0-9_-]{43}$/.test(text)) {
-    throw new TypeError(`${text} is no Ed25519 public key as base64url`);
+    throw new TypeError(`${text} is not an Ed25519 public key in base64url`);
   }
   return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: text }, format: "jwk" });
 };

@@ -471,7 +471,7 @@ describe("closing", () => {
   it("survives a hub that fails when the connection ends", async () => {
     const { wire, hub, log } = connected();
     hub.closed.mockImplementation(() => {
-      throw new Error("a fault of ours");
+      throw new Error("a bug");
     });
     wire.destroy();
     await turn();

@@ -172,7 +172,7 @@ it.each([
     const { codes, say } = connect();
     const other = connect();
     vi.spyOn(running.hub, what).mockImplementation(() => {
-      throw new Error("a fault of ours");
+      throw new Error("a bug");
     });
     say({ type: "auth", api_token: "acct:ann", client_type: "client" });
     await vi.advanceTimersByTimeAsync(10);
@@ -196,7 +196,7 @@ it("a hub that fails on held messages ends their connection with 1011, and conti
   const pings = 2 * TURN_COST;
   for (const { say } of [ann, bob]) for (let i = 0; i < pings; i++) say({ type: "ping" });
   vi.spyOn(ann.link, "send").mockImplementation(() => {
-    throw new Error("a fault of ours");
+    throw new Error("a bug");
   });
   for (let i = 0; i < 4; i++) await new Promise((resolve) => turn(resolve));
   expect(ann.codes).toEqual([1011]);
@@ -215,7 +215,7 @@ it("a hub that fails on a message that waited for a reservation ends only that c
   }
   await vi.advanceTimersByTimeAsync(10);
   vi.spyOn(first.link, "send").mockImplementation(() => {
-    throw new Error("a fault of ours");
+    throw new Error("a bug");
   });
   for (const { say } of [first, second]) say(packet("C"));
   await vi.advanceTimersByTimeAsync(10);

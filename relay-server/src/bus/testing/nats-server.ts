@@ -13,10 +13,6 @@ export const noNatsServer = !folders
   .split(":")
   .some((folder) => existsSync(join(folder, "nats-server")));
 
-function withSbin(): NodeJS.ProcessEnv {
-  return { ...process.env, PATH: folders };
-}
-
 export interface NatsServer {
   readonly url: string;
   readonly pid: () => number;
@@ -32,7 +28,7 @@ export const ownNatsServer = async (args: readonly string[] = []): Promise<NatsS
   let child: ChildProcess | null = null;
   const start = async (flags = args) => {
     const all = ["-a", "127.0.0.1", "-p", String(port), ...flags];
-    child = spawn("nats-server", all, { stdio: "ignore", env: withSbin() });
+    child = spawn("nats-server", all, { stdio: "ignore", env: { ...process.env, PATH: folders } });
     while (!(await answers(port))) {
       if (child.exitCode !== null) throw new Error("nats-server did not start");
       await sleep(20);

@@ -64,7 +64,7 @@ test("a refused request may be corrected under its key", async () => {
   expect((await create("k1", { name: "x", agent_id: "pump-2" })).statusCode).toBe(201);
 });
 
-test("after a fault of ours the outcome is unknown, so the key stays taken", async () => {
+test("after a bug the outcome is unknown, so the key stays taken", async () => {
   const { secrets } = rest.context;
   vi.spyOn(secrets, "persistentToken").mockImplementationOnce(() => {
     throw new Error("on purpose");

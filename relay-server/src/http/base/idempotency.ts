@@ -78,7 +78,7 @@ const answerOnce = async <T>(
     if (row === undefined || row.answer === null) {
       throw new HttpProblem(
         "IDEMPOTENCY_KEY_IN_USE",
-        "A request with this key has begun and has no answer: look whether it happened before you try with a new key.",
+        "A request with this key has started and has no response yet: check whether it took effect before you try again with a new key.",
       );
     }
     const kept = JSON.parse(secrets.unseal(sealName(userId, key), row.answer)) as Kept;

@@ -82,7 +82,7 @@ const asProblem = (error: unknown): HttpProblem => {
   }
   if (error instanceof QuotaExceeded) return new HttpProblem("QUOTA_EXCEEDED", error.message);
   if (error instanceof Overloaded) {
-    return new HttpProblem("UNAVAILABLE", "Too many logins wait for their check.", {
+    return new HttpProblem("UNAVAILABLE", "Too many logins are waiting.", {
       headers: { "retry-after": String(error.retryAfterS) },
     });
   }

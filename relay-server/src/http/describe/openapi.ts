@@ -197,6 +197,27 @@ const withoutUndefined = (schema: JsonSchema): JsonSchema =>
 
 // ---- one definition for what several operations share
 
+/** Without TypeBox's additions, in swagger's form, so that both can be compared. */
+const plain = (schema: object): JsonSchema => {
+  const text = JSON.stringify(schema, (key, value) =>
+    key === "$id" ? undefined : value?.patternProperties === undefined ? value : openRecord(value),
+  );
+  return JSON.parse(text) as JsonSchema;
+};
+
+const openRecord = ({ patternProperties, ...schema }: JsonSchema): object => ({
+  ...schema,
+  additionalProperties: Object.values(patternProperties as object)[0],
+});
+
+/** The same text for the same schema, regardless of the order of its members. */
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === "object" && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+
 /** The contract's named object schemas as plain JSON Schema. Leaves are not shared. */
 const NAMED: readonly (readonly [name: string, schema: JsonSchema])[] = Object.entries(rest)
   .filter(([name, value]) => /^[A-Z][a-z]/.test(name) && typeof value === "object")
@@ -224,24 +245,3 @@ const componentSchemas = (paths: unknown): Record<string, unknown> => {
     schemas.filter(([name]) => used.includes(`"#/components/schemas/${name}"`)),
   );
 };
-
-/** Without TypeBox's additions, in swagger's form, so that both can be compared. */
-function plain(schema: object): JsonSchema {
-  const text = JSON.stringify(schema, (key, value) =>
-    key === "$id" ? undefined : value?.patternProperties === undefined ? value : openRecord(value),
-  );
-  return JSON.parse(text) as JsonSchema;
-}
-
-function openRecord({ patternProperties, ...schema }: JsonSchema): object {
-  return { ...schema, additionalProperties: Object.values(patternProperties as object)[0] };
-}
-
-/** The same text for the same schema, regardless of the order of its members. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    typeof part === "object" && part !== null && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
-}

@@ -68,7 +68,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
       if (result.ok) return shown(context, result.row);
       switch (result.problem) {
         case "empty":
-          throw new HttpProblem("VALIDATION_FAILED", "An artifact has at least one byte.", {
+          throw new HttpProblem("VALIDATION_FAILED", "The artifact is empty.", {
             errors: [{ path: "", in: "body", message: "must not be empty" }],
           });
         case "too_large":

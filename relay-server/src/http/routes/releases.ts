@@ -67,7 +67,10 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
           return true;
         });
         if (!added) {
-          throw new HttpProblem("CONFLICT", "This channel has that version for that runtime.");
+          throw new HttpProblem(
+            "CONFLICT",
+            "This channel already has that version for that runtime.",
+          );
         }
         reply.code(201).header("location", `/api/v1/releases/${id}`);
         return shown(context, await existing(context, id));
@@ -223,7 +226,7 @@ const changeOf = (
     return { ...change, status, published_at: context.nowMs() };
   }
   if (status === "yanked" && row.status === "published") return { ...change, status };
-  throw new HttpProblem("CONFLICT", `What is ${row.status} cannot become ${status}.`);
+  throw new HttpProblem("CONFLICT", `A ${row.status} release cannot become ${status}.`);
 };
 
 /** A release as shown by REST, with the counts of its rollout. */
