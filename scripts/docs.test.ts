@@ -1,6 +1,6 @@
 /**
- * Links in the documents lead to existing files: a tour through files that moved is worse than
- * none.
+ * Links in the documents lead to existing files and headings: a tour through files that moved is
+ * worse than none.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -22,6 +22,23 @@ const linksOf = (text: string): string[] =>
     .map(([, target]) => (target as string).replace(/#.*$/, ""))
     .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
 
+/** The anchors that GitHub makes of a document's headings. */
+const anchorsOf = (text: string): string[] =>
+  [...text.replace(/^```[\s\S]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    (heading as string)
+      .toLowerCase()
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replace(/[^\p{L}\p{N}_ -]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+
+/** Links to headings: the document, as a path from the root, and the anchor. */
+const headingLinksOf = (name: string, text: string): [path: string, anchor: string][] =>
+  [...text.matchAll(/\]\(([^)\s#:]*)#([^)\s]+)\)/g)].map(([, path, anchor]) => [
+    path === "" ? join(ROOT, name) : resolve(ROOT, dirname(name), path as string),
+    anchor as string,
+  ]);
+
 /** Paths below a top-level folder in backquotes, up to the first pattern. */
 const pathsOf = (text: string): string[] =>
   [
@@ -38,6 +55,14 @@ describe.each(documents)("%s", (name) => {
   it("links to files that exist", () => {
     const missing = linksOf(text).filter(
       (target) => !existsSync(resolve(ROOT, dirname(name), target)),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it("links to headings that exist", () => {
+    const missing = headingLinksOf(name, text).filter(
+      ([path, anchor]) =>
+        existsSync(path) && !anchorsOf(readFileSync(path, "utf8")).includes(anchor),
     );
     expect(missing).toEqual([]);
   });

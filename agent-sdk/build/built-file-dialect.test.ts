@@ -1,6 +1,6 @@
 /**
  * Each rule of the dialect check with code that breaks it, from probes of a real Espruino
- * (docs/runtimes.md); and that what Espruino runs passes.
+ * (docs/espruino.md); and that what Espruino runs passes.
  */
 import { expect, it } from "vitest";
 import { checkDialect } from "./built-file-dialect.ts";

@@ -1,7 +1,7 @@
 /**
  * What the *built* Espruino file may contain: an allow-list made from probes of the real engine
  * (Espruino 2v29), because that engine runs much unsupported code wrongly and without an error.
- * docs/runtimes.md lists the measurements. The test beside this file has a failing example of each
+ * docs/espruino.md lists the measurements. The test beside this file has a failing example of each
  * rule.
  */
 import { type Node, parse } from "acorn";

@@ -30,8 +30,8 @@ it("is the same at every build", () => {
   expect(buildEspruino("2").stored).toBe(buildEspruino("2").stored);
 });
 
-it.each(VARIANTS)("has the limit that docs/runtimes.md states: %s", (variant) => {
-  const page = readFileSync(new URL("../../docs/runtimes.md", import.meta.url), "utf8");
+it.each(VARIANTS)("has the limit that docs/espruino.md states: %s", (variant) => {
+  const page = readFileSync(new URL("../../docs/espruino.md", import.meta.url), "utf8");
   const { limit } = espruinoFile(variant, 0);
   expect(page).toContain(`| \`…-${variant}.bin\` | ${limit.toLocaleString("en")} |`);
 });

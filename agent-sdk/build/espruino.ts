@@ -1,6 +1,6 @@
 /**
  * What goes into the file for Espruino, and how it is made to fit: each pass says what it saves,
- * and docs/runtimes.md has the measurements.
+ * and bench/README.md has the measurements.
  */
 import { fileURLToPath } from "node:url";
 import type { Version } from "@blindrelay/protocol/crypto";

@@ -62,7 +62,7 @@ export async function benchSizes(): Promise<Report> {
   if (small === null) {
     skipped.push({
       what: "Espruino with 2,630 variables: variables in use",
-      fix: "set ESPRUINO_BIN_2630 to an Espruino's Linux build with so many (docs/runtimes.md)",
+      fix: "set ESPRUINO_BIN_2630 to an Espruino's Linux build with so many (CONTRIBUTING.md)",
     });
   } else {
     progress("Espruino with 2,630 variables");

@@ -2,7 +2,7 @@
  * Every number and pattern of the wire contract, with the section of protocol/README.md that
  * specifies it. Local tuning (back-off, queue depths of an SDK) is in a `defaults.ts` near its use.
  *
- * [portable] runs on Espruino unchanged: see docs/runtimes.md for the dialect.
+ * [portable] runs on Espruino unchanged: see docs/espruino.md for the dialect.
  */
 
 // Section 1: secrets

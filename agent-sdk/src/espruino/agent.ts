@@ -37,7 +37,7 @@ const MESSAGE_VARIABLES = 280;
 const SESSION_VARIABLES = 400;
 /**
  * Boards with more than this (Pico, WiFi, ESP32) have room for larger messages; see
- * docs/runtimes.md.
+ * docs/espruino.md.
  */
 const ROOMY_VARIABLES = 4000;
 /** Twice what a call of 256 B takes at its peak. */

@@ -15,7 +15,7 @@ import { handshakeKey, handshakeProblem, handshakeRequest, parseUrl } from "./ha
 
 export interface WebSocketOptions {
   readonly net: EspruinoSockets;
-  /** Only for wss://; Espruino's TLS checks no certificate (docs/runtimes.md). */
+  /** Only for wss://; Espruino's TLS checks no certificate (docs/espruino.md). */
   readonly tls: EspruinoSockets | null;
   readonly random: Random;
   readonly crypto: EspruinoCrypto;

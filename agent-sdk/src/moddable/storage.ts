@@ -2,7 +2,7 @@
  * Preferences as the storage port. They differ by platform: NVS on ESP32 (every `set` is committed,
  * an interrupted one leaves no value), a log of two flash sectors on ESP8266, RP2040 and nRF52
  * (values of up to 63 bytes), and on Linux one JSON file behind a cache, never flushed, which is
- * only for trying things out (docs/runtimes.md).
+ * only for trying things out (docs/moddable.md).
  *
  * So a text is stored in parts of at most 48 bytes, each a buffer that begins with the number of
  * parts after it. After a power cut, parts of two writes may be mixed: the result is not a valid

@@ -1,5 +1,5 @@
 /**
- * Espruino's built-ins on top of Node's, and as lenient as the originals (docs/runtimes.md):
+ * Espruino's built-ins on top of Node's, and as lenient as the originals (docs/espruino.md):
  * `crypto` for the suite, and the globals that natives.ts uses.
  */
 import { createCipheriv, createHash } from "node:crypto";

@@ -2,7 +2,7 @@
  * The subset check: runs the built file in a `node:vm` without the built-ins that Espruino lacks
  * and with lenient versions of others, with Node's ciphers, and over real sockets unless given a
  * different network. It detects what the file must not rely on. It is not a test on Espruino: most
- * of what that engine does wrongly without an error (docs/runtimes.md) cannot be imitated;
+ * of what that engine does wrongly without an error (docs/espruino.md) cannot be imitated;
  * built-file-dialect.ts and the tests on the real engine cover that.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";

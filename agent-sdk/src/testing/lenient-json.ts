@@ -1,5 +1,5 @@
 /**
- * JSON.parse as on Espruino (docs/runtimes.md): it stops at the end of the first value whatever
+ * JSON.parse as on Espruino (docs/espruino.md): it stops at the end of the first value whatever
  * follows, accepts single quotes, hexadecimal numbers and trailing commas, drops a member named
  * `constructor`, lets `__proto__` set the prototype, keeps the first of duplicate members, and
  * rounds numbers at every digit. JSON.stringify likewise.

@@ -43,7 +43,7 @@ export interface ConversationOptions {
   makeBoard(): Board;
   /** The expected system.info. */
   readonly runtime: RegExp;
-  /** Omits what a board of 2,630 variables has no memory for (docs/runtimes.md). */
+  /** Omits what a board of 2,630 variables has no memory for (docs/espruino.md). */
   readonly small: boolean;
 }
 

@@ -1,6 +1,6 @@
 /**
  * `node test/src/espruino/wake-cost.ts`, run by hand: what a wake costs a sleeping board, on the
- * real Espruinos that ESPRUINO_BIN and ESPRUINO_BIN_2630 name, as a table for docs/runtimes.md.
+ * real Espruinos that ESPRUINO_BIN and ESPRUINO_BIN_2630 name, as a table for bench/README.md.
  */
 import { binary, smallBinary } from "./engine.ts";
 import { Sleeper } from "./sleeper.ts";

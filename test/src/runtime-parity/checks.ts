@@ -11,7 +11,7 @@ export interface Check {
   readonly what: string;
   see(agent: Agent, max: number): Promise<unknown>;
   expected(max: number): unknown;
-  /** What Espruino itself cannot express: its strings are UTF-8 (docs/runtimes.md). */
+  /** What Espruino itself cannot express: its strings are UTF-8 (docs/espruino.md). */
   readonly onEspruino?: unknown;
 }
 

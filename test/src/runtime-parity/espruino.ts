@@ -101,7 +101,7 @@ export const espruinoBoard: Runtime = {
   make: () => makeEngine(binary as string),
 };
 
-/** Suite "1" runs out of memory there (docs/runtimes.md). */
+/** Suite "1" runs out of memory there (docs/espruino.md). */
 export const smallEspruinoBoard: Runtime = {
   title: `a real Espruino with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
   isThere: smallBinary !== null,

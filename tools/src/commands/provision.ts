@@ -175,7 +175,7 @@ const onBoard = async (
   const found = await readBoard(board);
   if (wifi !== null && !found.modules.includes("Wifi")) {
     printStatus(
-      'this Espruino has no module "Wifi": its program has to bring a driver (docs/runtimes.md)',
+      'this Espruino has no module "Wifi": its program has to bring a driver (docs/espruino.md)',
     );
   }
   const next = `next: blindrelay flash ${board.port.name} --program FILE`;
