@@ -1,7 +1,6 @@
 /**
  * An answer of the store: immediate from SQLite, which runs in this process, or later from a
- * database that takes a round trip. A promise for each step of a login would cost more than half of
- * the login.
+ * database that takes a round trip. On SQLite a login is thus decided within its turn.
  */
 export type MaybePromise<T> = T | Promise<T>;
 
