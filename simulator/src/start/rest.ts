@@ -1,7 +1,4 @@
-/**
- * The REST calls of a run: log in, create agents and remove them, read the
- * relay's metrics.
- */
+/** The REST calls of a run: logging in, and creating, listing, rotating and removing agents. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeToken } from "@blindrelay/protocol";
