@@ -1,8 +1,9 @@
 /** Makes the report of a live run from its measurements. */
 import type { Missing } from "../live/fleet.ts";
+import { missingDevices } from "../live/missing.ts";
 import { type Plan, planHash, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
-import type { FailureCount, KindResult, OracleResult, Report } from "../report/report.ts";
+import type { KindResult, OracleResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import type { Measurements } from "../world/measure.ts";
 import { judge, thresholdsOf } from "./thresholds.ts";
@@ -66,7 +67,7 @@ export function liveReport(facts: LiveFacts): Report {
     simulator: { rss_bytes_per_agent: facts.rssBytesPerAgent },
     thresholds,
     kinds: kindsOf(facts),
-    failures: [...missingOf(facts), ...tally.failures()],
+    failures: [...missingDevices(facts.missing), ...tally.failures()],
     phases: phases(scenario, durationS),
     series: measured.series,
     histogram: tally.histogram(),
@@ -114,15 +115,4 @@ function kindsOf({ plan, measured, missing }: LiveFacts): KindResult[] {
       latency_ms: latency.summary(),
     };
   });
-}
-
-/** Devices that were not online at the end, by the reason they reported. */
-function missingOf({ missing }: LiveFacts): FailureCount[] {
-  const failures = new Map<string, FailureCount>();
-  for (const { id, code, advice } of missing) {
-    const known = failures.get(code);
-    if (known !== undefined) known.count += 1;
-    else failures.set(code, { code: `agent ${code}`, count: 1, example: `${id}: ${advice}` });
-  }
-  return [...failures.values()];
 }

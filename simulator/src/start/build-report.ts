@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Role } from "../devices/kinds.ts";
 import type { FleetReport } from "../live/fleet-child.ts";
+import { missingDevices } from "../live/missing.ts";
 import { machine } from "../report/machine.ts";
 import type { FailureCount, JudgedThreshold, KindResult, Report } from "../report/report.ts";
 import type { Tally } from "../report/tally.ts";
@@ -70,7 +71,11 @@ export function buildReport(findings: Findings): Report {
     simulator: { rss_bytes_per_agent: fleet?.rssBytesPerAgent ?? null },
     thresholds,
     kinds: kindResults(findings),
-    failures: [...missingAgents(findings), ...tally.failures(), ...neverSent(findings)],
+    failures: [
+      ...missingDevices(fleet?.missing ?? []),
+      ...tally.failures(),
+      ...neverSent(findings),
+    ],
     phases: timeline.phases,
     series: timeline.series(),
     histogram: tally.histogram(),
@@ -135,17 +140,6 @@ function kindResults({ agents, fleet, tally, roles }: Findings): KindResult[] {
       latency_ms: calls.latency.summary(),
     };
   });
-}
-
-/** Agents that were not connected when connecting ended, by the reason they reported. */
-function missingAgents({ fleet }: Findings): FailureCount[] {
-  const failures = new Map<string, FailureCount>();
-  for (const { id, code, advice } of fleet?.missing ?? []) {
-    const known = failures.get(code);
-    if (known !== undefined) known.count += 1;
-    else failures.set(code, { code: `agent ${code}`, count: 1, example: `${id}: ${advice}` });
-  }
-  return [...failures.values()];
 }
 
 /** Planned calls that were not made, because the run ended first. */
