@@ -6,13 +6,14 @@ import { machine } from "../report/machine.ts";
 import type { KindResult, OracleResult, Report } from "../report/report.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import type { Measurements } from "../world/measure.ts";
-import { judge, thresholdsOf } from "./thresholds.ts";
+import { judge, type Threshold } from "./thresholds.ts";
 import { phases } from "./virtual.ts";
 
 export interface LiveFacts {
   scenario: Scenario;
   plan: Plan;
   seed: number;
+  thresholds: readonly Threshold[];
   startedAt: Date;
   durationS: number;
   stopped: string | null;
@@ -44,7 +45,7 @@ export type LiveOracle = keyof typeof HOLDS;
 export function liveReport(facts: LiveFacts): Report {
   const { scenario, plan, seed, measured, stopped, leak, durationS } = facts;
   const { tally } = measured;
-  const thresholds = judge(thresholdsOf(scenario), measured);
+  const thresholds = judge(facts.thresholds, measured);
   const oracles = oraclesOf(facts);
   const right = [...thresholds, ...oracles].every(({ ok }) => ok);
   return {

@@ -42,7 +42,7 @@ import {
 import { Measurements } from "../world/measure.ts";
 import { type LiveOracle, liveReport } from "./live-report.ts";
 import { RelayFigures } from "./relay-figures.ts";
-import { reasonToAbort, thresholdsOf } from "./thresholds.ts";
+import { reasonToAbort, type Threshold, thresholdsOf } from "./thresholds.ts";
 
 export interface LiveOptions {
   seed: number;
@@ -115,6 +115,7 @@ class LiveRun {
   private readonly folder: string;
   private readonly data: string;
   private readonly options: LiveOptions;
+  private readonly thresholds: readonly Threshold[];
   private readonly measured = new Measurements(() => this.elapsedMs() / 1000);
   private readonly devices: Called[] = [];
   private readonly shapers: (Shaper | null)[] = [];
@@ -149,6 +150,7 @@ class LiveRun {
     this.folder = folder;
     this.data = data;
     this.options = options;
+    this.thresholds = thresholdsOf(scenario);
   }
 
   async go(): Promise<void> {
@@ -199,6 +201,7 @@ class LiveRun {
       scenario,
       plan,
       seed: options.seed,
+      thresholds: this.thresholds,
       startedAt: this.startedAt,
       durationS: Number((this.ranMs / 1000).toFixed(3)),
       stopped: signal.aborted ? String(signal.reason?.message ?? signal.reason) : null,
@@ -412,8 +415,7 @@ class LiveRun {
 
   private watch(): void {
     this.sample();
-    const thresholds = thresholdsOf(this.scenario);
-    const why = reasonToAbort(thresholds, this.elapsedMs() * 1000, this.measured);
+    const why = reasonToAbort(this.thresholds, this.elapsedMs() * 1000, this.measured);
     if (why !== null) this.stopping.abort(new Error(why));
   }
 
