@@ -2,12 +2,15 @@
 import { fork } from "node:child_process";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { FleetOrder, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 import { stopChild, watch, whenEnded } from "./processes.ts";
 
 export type FleetReport = Extract<FromFleet, { type: "report" }>;
 
 const STOP_GRACE_MS = 800;
+/** Only for a fleet that hangs. */
+const REPORT_LIMIT_MS = 10_000;
 /**
  * With access to the garbage collector: memory is measured without garbage. A fleet produces little
  * of it, and the young generation left by its start is larger than all its devices.
@@ -28,8 +31,8 @@ export interface FleetChild {
   logins(): number;
   /** Makes some of its agents do something. */
   take(step: FleetStep): void;
-  /** Never answered by a process that has ended. */
-  report(): Promise<FleetReport>;
+  /** Null if the process has ended or hangs. */
+  report(): Promise<FleetReport | null>;
   /** How the process ended; also after a `stop`. */
   readonly ended: Promise<string>;
   stop(): Promise<void>;
@@ -84,7 +87,8 @@ export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
     report() {
       const answer = next((message) => (message.type === "report" ? message : undefined));
       tell({ type: "report" });
-      return answer;
+      const late = delay(REPORT_LIMIT_MS, null, { ref: false });
+      return Promise.race([answer, ended.then(() => null), late]);
     },
     ended,
     stop: () => stopChild(child, () => tell({ type: "stop" }), STOP_GRACE_MS),

@@ -1,5 +1,4 @@
 /** Devices of a live fleet that are not online, as failures of a report. */
-
 import type { FailureCount } from "../report/report.ts";
 import type { Missing } from "./fleet.ts";
 

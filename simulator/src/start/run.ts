@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { relayUrl } from "@blindrelay/client-sdk/node";
+import { aborted } from "../aborted.ts";
 import { KINDS, ownRole, type Role } from "../devices/kinds.ts";
 import { callAll } from "../live/caller.ts";
 import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
@@ -33,8 +34,6 @@ const CALL_TIMEOUT_MS = 10_000;
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const CONNECT_LIMIT_MS = { fixed: 30_000, each: 10 };
 const CALL_LIMIT_MS = { fixed: 30_000, each: 5 };
-/** Only for a fleet that hangs. */
-const FLEET_REPORT_LIMIT_MS = 10_000;
 const REASON_WAIT_MS = 500;
 
 /**
@@ -174,11 +173,7 @@ class Journey {
       delay(CONNECT_LIMIT_MS.fixed + CONNECT_LIMIT_MS.each * count, null, { ref: false }),
       aborted(this.stopping.signal),
     ]);
-    this.fleetReport = await Promise.race([
-      fleet.report(),
-      fleet.ended.then(() => null),
-      delay(FLEET_REPORT_LIMIT_MS, null, { ref: false }),
-    ]);
+    this.fleetReport = await fleet.report();
     const after = await readUsage(relay.metricsUrl);
     const connected = this.fleetReport?.connected ?? 0;
     if (before !== null && after !== null && connected > 0) {
@@ -239,11 +234,4 @@ class Journey {
   private endsWith(name: string, ended: Promise<string>): void {
     ended.then((how) => this.stopping.abort(new Error(`the ${name} ended (${how})`)));
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -1,0 +1,118 @@
+/** What must hold at the end of a live run, once its calls have ended. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Called, Clients } from "../live/clients.ts";
+import type { FleetChild } from "../live/fleet-child.ts";
+import type { ExecutionOracle } from "../oracle/executions.ts";
+import type { LivenessOracle } from "../oracle/liveness.ts";
+import type { Plan } from "../plan.ts";
+import { onlineAgents } from "../start/rest.ts";
+import type { LiveAgents } from "./live-agents.ts";
+import type { LiveOracles } from "./live-oracles.ts";
+import type { LiveRelay } from "./live-relay.ts";
+
+/**
+ * Time from a device's planned start to its login: a fixed part, one for each device of the fleet,
+ * and one for each device in a board's engine.
+ */
+const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10, board: 3_000 };
+/** For calls in flight, and devices that are connecting, at the end. */
+export const SETTLE_MS = 5_000;
+/** Time for relay and fleet to agree on who is online, once nothing happens any more. */
+const AGREE_MS = 10_000;
+const ASK_AGAIN_MS = 1_000;
+
+export async function settle(clients: Clients, fleet: FleetChild, count: number): Promise<void> {
+  const endMs = performance.now() + SETTLE_MS;
+  const isBusy = (): boolean => clients.underWay > 0 || fleet.everConnected() < count;
+  while (isBusy() && performance.now() < endMs) await delay(20);
+}
+
+/**
+ * A fleet of `count` devices that cannot be completed ends the run, which would otherwise measure a
+ * different fleet.
+ */
+export async function checkWhole(
+  fleet: FleetChild,
+  count: number,
+  stopping: AbortController,
+): Promise<void> {
+  const ever = fleet.everConnected();
+  if (ever >= count || stopping.signal.aborted) return;
+  const report = await fleet.report();
+  const codes = new Map<string, number>();
+  for (const { code } of report?.missing ?? []) codes.set(code, (codes.get(code) ?? 0) + 1);
+  const why = [...codes].map(([code, n]) => `${code} (${n})`).join(", ");
+  stopping.abort(new Error(`only ${ever} of ${count} devices came online: ${why}`));
+}
+
+/** When every device must have come online, in the plan's time. */
+export function wholeLimitMs({ devices }: Plan): number {
+  const lastMs = devices.reduce((last, { startUs }) => Math.max(last, startUs), 0) / 1000;
+  const boards = devices.filter(({ engine }) => engine !== undefined);
+  const ownMs = WHOLE_LIMIT_MS.each * devices.length + WHOLE_LIMIT_MS.board * boards.length;
+  return lastMs + WHOLE_LIMIT_MS.fixed + ownMs;
+}
+
+/** For devices on Node, once no call is in flight. */
+export async function checkExecutions({
+  plan,
+  agents,
+  clients,
+  fleet,
+  executions,
+  oracles,
+}: {
+  plan: Plan;
+  agents: LiveAgents;
+  clients: Clients;
+  fleet: FleetChild;
+  executions: ExecutionOracle;
+  oracles: LiveOracles;
+}): Promise<void> {
+  if (clients.underWay > 0) return;
+  const report = await fleet.report();
+  if (report === null) return;
+  oracles.check("exactly-once");
+  plan.devices.forEach(({ engine }, n) => {
+    const { id } = agents.devices[n] as Called;
+    if (engine === undefined) executions.compare(id, report.executed[id] ?? 0);
+  });
+}
+
+/** The relay's presence must agree with the fleet, unless a fault has just ended. */
+export async function checkPresence({
+  agents,
+  fleet,
+  relay,
+  liveness,
+  oracles,
+  nowUs,
+  signal,
+}: {
+  agents: LiveAgents;
+  fleet: FleetChild;
+  relay: LiveRelay;
+  liveness: LivenessOracle;
+  oracles: LiveOracles;
+  /** The time in the plan. */
+  nowUs: number;
+  /** The end of the run. */
+  signal: AbortSignal;
+}): Promise<void> {
+  if (!liveness.isQuiet(nowUs)) return;
+  const endMs = performance.now() + AGREE_MS;
+  let wrong: string[];
+  do {
+    const report = await fleet.report();
+    if (report === null) return;
+    const missing = new Set(report.missing.map(({ id }) => id));
+    const online = await onlineAgents(relay, relay.accountToken, signal);
+    wrong = agents.ids.filter((id) => online.has(id) === missing.has(id));
+    if (wrong.length > 0) await delay(ASK_AGAIN_MS);
+  } while (wrong.length > 0 && performance.now() < endMs);
+  oracles.check("presence");
+  const [id] = wrong;
+  if (id === undefined) return;
+  const more = wrong.length > 1 ? `, and of ${wrong.length - 1} more` : "";
+  oracles.violate("presence", `the relay does not know whether ${id} is online${more}`);
+}
