@@ -5,7 +5,7 @@
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
 import type { AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
 
-type Refusal = Extract<AuthResult, { ok: false }>;
+type AuthRefusal = Extract<AuthResult, { ok: false }>;
 
 /** A credential that was issued and is still valid. */
 export interface Credential {
@@ -37,7 +37,11 @@ export const tokenOf = ({ apiToken, sessionToken }: AuthRequest): string =>
   apiToken ?? sessionToken ?? "";
 
 /** Why the store refuses the credential that it found for a token; null if it is valid. */
-export const refusalOf = (request: AuthRequest, found: Found, nowMs: number): Refusal | null => {
+export const refusalOf = (
+  request: AuthRequest,
+  found: Found,
+  nowMs: number,
+): AuthRefusal | null => {
   const side = sideOf(request);
   const expected: Holder =
     request.apiToken === undefined ? `${side}_session` : side === "client" ? "account" : "agent";
@@ -81,7 +85,7 @@ const misplaced = (
 };
 
 /** Tokens that were valid once. The oldest are forgotten first. */
-export class Ended {
+export class EndedTokens {
   private readonly tokens = new Set<string>();
 
   add(token: string): void {

@@ -1,6 +1,6 @@
 export type { Interview, Kind, Question } from "./devices/kinds.ts";
 export { KINDS, kindOf } from "./devices/kinds.ts";
-export type { FleetMember, FleetOptions, Missing } from "./live/fleet.ts";
+export type { FleetMember, LiveFleetOptions, Missing } from "./live/fleet.ts";
 export { Fleet } from "./live/fleet.ts";
 export type { LiveLinkOptions } from "./live/link.ts";
 export { liveLinkPort } from "./live/link.ts";

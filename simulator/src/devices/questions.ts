@@ -2,7 +2,7 @@
 import { type Interview, kindNamed, type Question } from "./kinds.ts";
 
 /** As specified by a scenario's load. */
-interface AskedCall {
+interface LoadCall {
   readonly call?: string;
   readonly params?: unknown;
   readonly expect?: unknown;
@@ -23,7 +23,7 @@ export class Questions {
     this.starts = starts;
   }
 
-  next({ call, params, expect }: AskedCall): Question {
+  next({ call, params, expect }: LoadCall): Question {
     if (call === undefined && this.kind !== null) return this.nextOf(this.kind);
     const method = call ?? "";
     const isEcho = this.kind === "echo" && method === "echo";

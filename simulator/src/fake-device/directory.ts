@@ -10,7 +10,7 @@ import type {
   HubLookups,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
-import { Ended, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
+import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
 
 /** The one user of a relay in memory. */
 export const USER = { id: "00000000-0000-4000-8000-000000000001", username: "ada" } as const;
@@ -50,7 +50,7 @@ export class Directory implements HubLookups, WriteBehind {
   readonly createdAt = now();
   private readonly agentByToken = new Map<string, string>();
   private readonly sessions = new Map<string, Session>();
-  private readonly ended = new Ended();
+  private readonly ended = new EndedTokens();
 
   /** Throws a RangeError if the id is not an agent's, is taken, or there are too many. */
   addAgent(agentId: string, name: string, metadata: Record<string, unknown> = {}): AgentRecord {

@@ -84,9 +84,9 @@ export class MemoryRelay {
     const ports: AgentPorts = {
       link: {
         connect: (_url, events) => {
-          const wire = new Wire(this, events);
-          cut = () => wire.end(LOST, "cut");
-          return wire;
+          const link = new MemoryLink(this, events);
+          cut = () => link.end(LOST, "cut");
+          return link;
         },
       },
       timer: TIMER,
@@ -106,7 +106,7 @@ export class MemoryRelay {
     const client = new Client(
       { url: "ws://relay.invalid/wss", accountToken: this.accountToken, presence },
       {
-        link: { connect: (_url, events) => new Wire(this, events) },
+        link: { connect: (_url, events) => new MemoryLink(this, events) },
         timer: TIMER,
         random: randomBytes,
         suite: this.suite,
@@ -203,7 +203,7 @@ class HubEnd implements HubLink {
 }
 
 /** A link between a core and the relay. Both ends are notified of its end, each once. */
-class Wire implements Link, PeerLink {
+class MemoryLink implements Link, PeerLink {
   private state: "connecting" | "open" | "closed" = "connecting";
   private readonly events: LinkEvents;
   private relay: RelayLink | null = null;

@@ -26,7 +26,7 @@ export interface Called {
   agentToken: string;
 }
 
-export interface CallOutcome {
+export interface EndedCall {
   readonly load: PlannedLoad;
   /** Index of the device. */
   readonly device: number;
@@ -39,7 +39,7 @@ export interface CallOutcome {
   readonly result: unknown;
 }
 
-/** What clients of a live run stand on, but for their link. */
+/** The ports of a live run's clients, except for their link. */
 export const clientPorts = () => ({
   timer: systemTimer(),
   random: (length: number) => randomBytes(length),
@@ -55,7 +55,7 @@ export interface ClientsOptions {
   /** The network of each client, by its number over all loads. */
   links(client: number): LinkPort;
   asked(load: PlannedLoad, device: number): void;
-  ended(outcome: CallOutcome): void;
+  ended(call: EndedCall): void;
 }
 
 export class Clients {

@@ -36,7 +36,7 @@ export interface FleetMember {
   restarts?: boolean;
 }
 
-export interface FleetOptions {
+export interface LiveFleetOptions {
   /** The relay's `/wss` address. */
   url: string;
   /** New connections a second, at most. */
@@ -64,10 +64,10 @@ export interface Missing {
 }
 
 export class Fleet {
-  private readonly options: FleetOptions;
+  private readonly options: LiveFleetOptions;
   private readonly cores = new Map<string, AgentCore>();
   private readonly restarting = new Map<string, Restarting>();
-  private readonly waiting: Waiting[] = [];
+  private readonly waiting: WaitingAgent[] = [];
   private online = 0;
   private reached = 0;
   private logins = 0;
@@ -80,7 +80,7 @@ export class Fleet {
    * Creates every agent without connecting. Throws an Error for a member that cannot be
    * provisioned.
    */
-  constructor(options: FleetOptions, members: Iterable<FleetMember>) {
+  constructor(options: LiveFleetOptions, members: Iterable<FleetMember>) {
     this.options = options;
     for (const member of members) {
       const storage = new MemoryStorage();
@@ -211,7 +211,7 @@ function isConnecting(state: AgentStatus["state"]): boolean {
   return state === "connecting" || state === "authenticating";
 }
 
-interface Waiting {
+interface WaitingAgent {
   core: AgentCore;
   startMs: number;
 }
@@ -222,7 +222,7 @@ interface Restarting {
   storage: MemoryStorage;
 }
 
-function makeCore(options: FleetOptions, member: FleetMember, bootCount: number): AgentCore {
+function makeCore(options: LiveFleetOptions, member: FleetMember, bootCount: number): AgentCore {
   const { ports } = options;
   const core = new AgentCore({
     url: options.url,

@@ -5,7 +5,7 @@
 import { tokenProblem } from "@blindrelay/protocol";
 
 /** A connection, as far as oracles distinguish it from others. */
-export interface Wire {
+export interface ObservedWire {
   who(): string;
 }
 
@@ -43,11 +43,11 @@ export interface RelayView {
 export class RelayOracle {
   private readonly violate: (oracle: RelayOracleName, what: string) => void;
   private readonly view: RelayView;
-  private readonly tokenOf = new WeakMap<Wire, string>();
+  private readonly tokenOf = new WeakMap<ObservedWire, string>();
   /** Session tokens by the credential that they were issued for. */
   private readonly sessions = new Map<string, string>();
   private readonly revoked = new Set<string>();
-  private readonly endedWires = new WeakSet<Wire>();
+  private readonly endedWires = new WeakSet<ObservedWire>();
   private readonly saved = new Map<string, number>();
   private goodbyes = new Map<number, number>();
   private goodbyeCount = 0;
@@ -58,7 +58,7 @@ export class RelayOracle {
   }
 
   /** A text that arrived at the relay. */
-  received(wire: Wire, text: string): void {
+  received(wire: ObservedWire, text: string): void {
     this.mustBeBlind(text, `a message of ${wire.who()}`);
     if (!text.startsWith(`${TYPE}auth"`)) return;
     const token = TOKEN.exec(text)?.[1];
@@ -66,7 +66,7 @@ export class RelayOracle {
   }
 
   /** A text that the relay sends. */
-  sent(wire: Wire, text: string, queued: number): void {
+  sent(wire: ObservedWire, text: string, queued: number): void {
     if (queued > this.view.outboxBytes + SLACK_BYTES) {
       this.violate("bounds", `${queued} bytes wait for ${wire.who()}`);
     }
@@ -79,7 +79,7 @@ export class RelayOracle {
     else if (text.includes('"reconnect_in":')) this.saidGoodbye(text);
   }
 
-  private answered(wire: Wire, text: string): void {
+  private answered(wire: ObservedWire, text: string): void {
     if (text.includes('"status":"failed"')) return;
     const shown = this.tokenOf.get(wire) ?? "";
     const credential = this.sessions.get(shown) ?? shown;
@@ -91,7 +91,7 @@ export class RelayOracle {
   }
 
   /** `agent_status` must be true when it is sent: a takeover does not change it. */
-  private told(wire: Wire, text: string): void {
+  private told(wire: ObservedWire, text: string): void {
     if (!this.view.isAlone) return;
     const agentId = AGENT.exec(text)?.[1] ?? "";
     const online = text.includes('"online":true') || text.includes('"status":"online"');
@@ -136,7 +136,7 @@ export class RelayOracle {
   }
 
   /** This credential's revocation was acknowledged; `wires`: the open ones that used it. */
-  revokedNow(token: string, wires: Iterable<Wire>): void {
+  revokedNow(token: string, wires: Iterable<ObservedWire>): void {
     this.revoked.add(token);
     for (const wire of wires) this.endedWires.add(wire);
   }

@@ -1,6 +1,6 @@
 /** Counts the calls of a live run, and checks how each of them ended. */
 import type { CallError } from "@blindrelay/client-sdk/node";
-import type { Called, CallOutcome } from "../live/clients.ts";
+import type { Called, EndedCall } from "../live/clients.ts";
 import type { CallEnd, ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { Plan, PlannedDevice } from "../plan.ts";
@@ -37,7 +37,7 @@ export class LiveCalls {
     tally.kind(this.groupOf(device)).calls += 1;
   }
 
-  ended({ load, device, method, isFirst, fromMs, ...outcome }: CallOutcome): void {
+  ended({ load, device, method, isFirst, fromMs, ...outcome }: EndedCall): void {
     const { measured, oracles, liveness, executions } = this.options;
     const { tally } = measured;
     const { id } = this.options.devices[device] as Called;

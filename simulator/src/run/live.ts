@@ -294,7 +294,7 @@ class LiveRun {
       devices,
       links: (client) => networks.linkOf(client),
       asked: (_, device) => calls.asked(device),
-      ended: (outcome) => calls.ended(outcome),
+      ended: (call) => calls.ended(call),
     });
     this.clients = clients;
     clients.start(plan.loads);

@@ -23,9 +23,9 @@ export const METRICS = {
 } as const;
 
 export type Metric = keyof typeof METRICS;
-type Kind = (typeof METRICS)[Metric];
+type MetricKind = (typeof METRICS)[Metric];
 
-const FUNCTIONS: Readonly<Record<string, readonly Kind[]>> = {
+const FUNCTIONS: Readonly<Record<string, readonly MetricKind[]>> = {
   p: ["trend"],
   min: ["trend", "gauge"],
   max: ["trend", "gauge"],
@@ -126,7 +126,7 @@ export function evaluate(
 }
 
 function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured): number | null {
-  const kind: Kind = METRICS[metric];
+  const kind: MetricKind = METRICS[metric];
   if (kind === "counter") {
     const total = measured.counter(metric);
     if (total === null || fn !== "rate") return total;

@@ -42,8 +42,8 @@ export interface Membership {
   readonly bus: VirtualBus;
 }
 
-/** The parts of a node between a start and its end. */
-interface Seat {
+/** The parts of a cluster's node between a start and its end. */
+interface RunningNode {
   readonly cluster: Cluster;
   readonly link: BusLink;
   readonly store: NodeStore;
@@ -68,7 +68,7 @@ export class VirtualRelay {
   /** Timers of an ended hub must not fire. */
   private life = 0;
   private readonly membership: Membership | null;
-  private seat: Seat | null = null;
+  private node: RunningNode | null = null;
   /** What happens to a frozen process waits here; null: it runs. */
   private frozen: (() => void)[] | null = null;
   /** Faults that freeze it. */
@@ -95,21 +95,21 @@ export class VirtualRelay {
 
   start(): void {
     this.life += 1;
-    this.seat = this.membership === null ? null : this.join(this.membership);
-    const { store, seat } = this;
+    this.node = this.membership === null ? null : this.join(this.membership);
+    const { store, node } = this;
     this.running = runHub({
-      lookups: seat?.store ?? store,
-      writeBehind: seat?.store ?? store,
+      lookups: node?.store ?? store,
+      writeBehind: node?.store ?? store,
       lockout: this.lockout,
       limits: this.limits,
       clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.nowMs() + this.skewMs },
       log: this.log as never,
       timer: this.timer(),
-      ...(seat === null
+      ...(node === null
         ? {}
-        : { bus: seat.cluster, reserve: (hash: string) => seat.store.reserve(hash) }),
+        : { bus: node.cluster, reserve: (hash: string) => node.store.reserve(hash) }),
     });
-    if (seat !== null) this.runSeat(seat, this.running);
+    if (node !== null) this.runNode(node, this.running);
     this.isUp = true;
     this.isReady = true;
     this.watcher.trace("relay", this.name, "starts");
@@ -163,7 +163,7 @@ export class VirtualRelay {
 
   // ---- nodes of a cluster
 
-  private join({ number, bus }: Membership): Seat {
+  private join({ number, bus }: Membership): RunningNode {
     const run = (fn: () => void): void => this.run(fn);
     const node = `node${number}-${this.life}`;
     const link = bus.open(node, run);
@@ -189,7 +189,7 @@ export class VirtualRelay {
     return { cluster, link, store: new NodeStore(this.store, run), take };
   }
 
-  private runSeat({ cluster, store, take }: Seat, { hub }: RunningHub): void {
+  private runNode({ cluster, store, take }: RunningNode, { hub }: RunningHub): void {
     const { every } = this.timer();
     const { life } = this;
     let next = this.store.lastNotice;
@@ -256,19 +256,19 @@ export class VirtualRelay {
 
   /** Its connection to the bus, while it runs. */
   get busLink(): BusLink | null {
-    return this.seat?.link ?? null;
+    return this.node?.link ?? null;
   }
 
   /** Revokes an agent's token, as by a request to this node. */
   revokeAgent(agentId: string): void {
-    const { seat } = this;
-    if (seat === null) {
+    const { node } = this;
+    if (node === null) {
       this.hub?.endAgent(agentId, "REVOKED", this.nowMs());
       return;
     }
     const notice = this.store.post("end_agent", agentId);
-    seat.take(notice);
-    seat.cluster.post([notice]);
+    node.take(notice);
+    node.cluster.post([notice]);
   }
 
   get hub() {
@@ -277,22 +277,22 @@ export class VirtualRelay {
 
   /** Drains, stays down for `awayMs`, then starts again. */
   restart(awayMs: number): void {
-    const { running, life, seat } = this;
+    const { running, life, node } = this;
     if (running === null || !this.isReady || this.isFrozen) return;
     this.watcher.trace("relay", this.name, "drains");
     const drain = (timeoutMs: number): void => {
       running.drain(timeoutMs).then(() => {
         if (this.life !== life) return;
         this.watcher.drained();
-        seat?.cluster.leaveAll();
-        void seat?.store.flush();
-        void seat?.link.close();
+        node?.cluster.leaveAll();
+        void node?.store.flush();
+        void node?.link.close();
         this.end();
         this.clock.after(awayMs, () => this.start());
       });
       this.watcher.stir();
     };
-    if (seat === null) {
+    if (node === null) {
       drain(DRAIN_TIMEOUT_MS);
       return;
     }
@@ -304,7 +304,7 @@ export class VirtualRelay {
   crash(awayMs: number): void {
     if (this.running === null) return;
     this.watcher.trace("relay", this.name, "crashes");
-    this.seat?.link.die();
+    this.node?.link.die();
     this.end();
     if (this.membership === null) this.store.crash();
     this.clock.after(awayMs, () => this.start());
@@ -314,7 +314,7 @@ export class VirtualRelay {
     this.life += 1;
     this.running?.stop();
     this.running = null;
-    this.seat = null;
+    this.node = null;
     this.frozen = null;
     this.freezes = 0;
     this.lockout = new Lockout();

@@ -13,7 +13,7 @@ import type {
   HubLookups,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
-import { Ended, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
+import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
 import { DEFAULT_ACCOUNT } from "../plan.ts";
 import type { Stream } from "../random-streams.ts";
 import type { Clock } from "./clock.ts";
@@ -27,7 +27,7 @@ const KEPT_MS = 3_600_000;
 /** What one node of a cluster reserves at a time, as with the real store. */
 const MAX_BLOCK = 64;
 
-interface Session {
+interface StoredSession {
   readonly side: "client" | "agent";
   readonly userId: string;
   readonly agentId: string;
@@ -64,9 +64,9 @@ export class ModelStore implements HubLookups, WriteBehind {
   private readonly agents = new Map<string, string>();
   /** Hash -> agent; includes tokens that were valid once. */
   private readonly agentByToken = new Map<string, string>();
-  private readonly sessions = new Map<string, Session>();
+  private readonly sessions = new Map<string, StoredSession>();
   /** Hashes of session tokens. */
-  private readonly ended = new Ended();
+  private readonly ended = new EndedTokens();
   private unflushed = new Map<string, number>();
   private readonly lastSeen = new Map<string, number>();
   private flushing = false;
@@ -233,7 +233,7 @@ export class ModelStore implements HubLookups, WriteBehind {
   }
 
   private admit(sessionToken: string, sessionHash: string): AuthResult {
-    const session = this.sessions.get(sessionHash) as Session;
+    const session = this.sessions.get(sessionHash) as StoredSession;
     const common = {
       ok: true as const,
       userId: session.userId,
