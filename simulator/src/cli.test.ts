@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { exitCodeOf, makeProgram } from "./commands.ts";
+import { exitCodeOf, makeProgram } from "./program.ts";
 import type { Report } from "./report/report.ts";
 
 /** The example of docs/commands.md, with fewer devices and a shorter time. */
@@ -85,6 +85,29 @@ test("a command exits with its own code if its reader left, and with 70 if its a
   expect(piped("run missing.yaml 2>&1")).toBe("2\n");
   const { status, stderr } = shell(`${main} list > /dev/full`);
   expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
+});
+
+test("the help loads neither a relay nor a world", () => {
+  // Modules, because times vary. The whole simulator is more than 800.
+  const count = `
+    import { registerHooks } from "node:module";
+    let modules = 0;
+    registerHooks({
+      load(url, context, next) {
+        if (!url.startsWith("node:")) modules += 1;
+        return next(url, context);
+      },
+    });
+    process.on("exit", () => process.stderr.write("modules: " + modules));
+  `;
+  const hooks = `data:text/javascript,${encodeURIComponent(count)}`;
+  const main = join(import.meta.dirname, "main.ts");
+  const args = ["--import", hooks, main, "--help"];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  expect(stdout).toContain("blindrelay-sim replay report/report.json");
+  const modules = Number(/^modules: ([0-9]+)$/m.exec(stderr)?.[1]);
+  expect(modules).toBeGreaterThan(2);
+  expect(modules).toBeLessThan(40);
 });
 
 describe("blindrelay-sim", () => {

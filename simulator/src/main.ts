@@ -9,7 +9,7 @@ enableCompileCache();
 // Suppresses Node's warnings about its own features, such as type stripping.
 process.removeAllListeners("warning");
 
-const { makeProgram, exitCodeOf } = await import("./commands.ts");
+const { makeProgram, exitCodeOf } = await import("./program.ts");
 const { EXIT, Failure } = await import("./failure.ts");
 // A reader that left (`… | head`) is no failure, and hides none: the command ends as it would have.
 const endUnwritten = (error: NodeJS.ErrnoException): void => {

@@ -6,15 +6,9 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
+import { MAX_DEVICES } from "./limits.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
-import {
-  FAULTS,
-  type FaultKind,
-  MAX_BOARDS,
-  MAX_DEVICES,
-  type Scenario,
-  ScenarioSchema,
-} from "./schema.ts";
+import { FAULTS, type FaultKind, MAX_BOARDS, type Scenario, ScenarioSchema } from "./schema.ts";
 import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED } from "./units.ts";
 

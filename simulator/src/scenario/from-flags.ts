@@ -10,6 +10,8 @@ export interface AskedCall {
   params?: unknown;
 }
 
+/** Devices, if neither a scenario nor a flag says how many. */
+export const DEFAULT_AGENTS = 100;
 /** A short default, because the user waits for real time. */
 const TIMES = {
   virtual: { duration: "2m", every: "20s", over: "10s" },

@@ -4,6 +4,7 @@
  * schema`) are derived from it.
  */
 import { type Static, type TProperties, Type } from "typebox";
+import { MAX_DEVICES, MAX_SEED } from "./limits.ts";
 import { BYTE_RATE, BYTES, DURATION, RATE, SHARE } from "./units.ts";
 
 const strict = { additionalProperties: false } as const;
@@ -20,8 +21,6 @@ const account = name(
 );
 
 export const MAX_NODES = 9;
-export const MAX_DEVICES = 100_000;
-export const MAX_SEED = 2 ** 32 - 1;
 export const ENGINES = ["node", "xs", "espruino"] as const;
 /** Each is a process of its own. */
 export const MAX_BOARDS = 100;

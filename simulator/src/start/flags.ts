@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { parseCall } from "../scenario/from-flags.ts";
+import { MAX_SEED } from "../scenario/limits.ts";
 import type { RunSettings } from "./build-report.ts";
 
 /**
@@ -10,7 +11,6 @@ import type { RunSettings } from "./build-report.ts";
  */
 const MAX_AGENTS = 19_000;
 const MAX_CALLS = 1_000;
-const MAX_SEED = 2 ** 32 - 1;
 
 export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]
        npm start -- --program FILE --call METHOD[:JSON] [--agents N] …`;

@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeProgram } from "../../commands.ts";
+import { makeProgram } from "../../program.ts";
 import { runScenario } from "../../run/run.ts";
 import { loadScenario } from "../../scenario/load.ts";
 import { Progress } from "../../start/progress.ts";

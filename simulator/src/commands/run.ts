@@ -1,0 +1,162 @@
+/** `blindrelay-sim run`: runs a scenario with one seed or several, and writes what is asked for. */
+import { existsSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { EXIT, Failure } from "../failure.ts";
+import { print } from "../output.ts";
+import { makeFolder } from "../report/folder.ts";
+import { renderHtml } from "../report/html.ts";
+import { readReport } from "../report/read-report.ts";
+import type { Report } from "../report/report.ts";
+import { renderTable } from "../report/table.ts";
+import { renderJunit } from "../run/junit.ts";
+import { relativeTo } from "../run/programs.ts";
+import { runScenario } from "../run/run.ts";
+import { DEFAULT_AGENTS, override, parseCall, scenarioOf } from "../scenario/from-flags.ts";
+import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
+import { Progress } from "../start/progress.ts";
+import { interrupted, interruptible } from "./interruptible.ts";
+
+export interface RunFlags {
+  seed?: number;
+  seeds?: [number, number];
+  world?: "virtual" | "live";
+  live?: string;
+  report?: string;
+  compare?: string;
+  junit?: string;
+  json?: boolean;
+  program?: string;
+  agents?: number;
+  call: string[];
+  shrink: boolean;
+  maxTime?: number;
+}
+
+export async function run(what: string | undefined, flags: RunFlags): Promise<number> {
+  if (flags.seed !== undefined && flags.seeds !== undefined) {
+    throw new Failure(EXIT.usage, "give either --seed or --seeds");
+  }
+  if (flags.live !== undefined && flags.world === "virtual") {
+    throw new Failure(EXIT.usage, "give either --live or --world virtual");
+  }
+  if (flags.compare !== undefined && flags.report === undefined) {
+    throw new Failure(EXIT.usage, "--compare is for report.html: give --report DIR too");
+  }
+  const earlier = flags.compare === undefined ? undefined : readReport(flags.compare);
+  const loaded = await loadAsked(what, flags);
+  // Checked first, so that an unwritable report folder is found before a long run.
+  if (flags.report !== undefined) await reserveFolder(flags.report, "--report");
+  if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
+  const first = flags.seed ?? loaded.scenario.seed ?? 1;
+  const [from, to] = flags.seeds ?? [first, first];
+  return interruptible((signal) => runSeeds(loaded, flags, { from, to, earlier }, signal));
+}
+
+async function loadAsked(what: string | undefined, flags: RunFlags): Promise<LoadedScenario> {
+  if (what === undefined) {
+    const { program, agents = DEFAULT_AGENTS, call } = flags;
+    if (program === undefined) {
+      throw new Failure(EXIT.usage, "give a scenario (see: blindrelay-sim list) or --program FILE");
+    }
+    const folder = process.cwd();
+    const calls = call.map(usableCall);
+    const isLive = flags.world === "live" || flags.live !== undefined;
+    const world = isLive ? "live" : "virtual";
+    const made = scenarioOf(namedProgram(folder, program), agents, calls, world);
+    if (isLive && calls.length === 0) {
+      throw new Failure(EXIT.usage, "the live world needs a call to make: --call METHOD[:JSON]");
+    }
+    return checkScenario(made, folder, "--program");
+  }
+  if (flags.call.length > 0) {
+    throw new Failure(EXIT.usage, "--call needs --program; a scenario names its own calls");
+  }
+  return loadScenario(what, (scenario, folder, report) => {
+    const { program, agents, live } = flags;
+    for (const [i, { kind }] of (scenario.faults ?? []).entries()) {
+      if (live === undefined || !kind.startsWith("relay.")) continue;
+      report(["faults", i, "kind"], `${kind} needs a relay of the simulator's own, not --live`);
+    }
+    const own = program === undefined ? undefined : namedProgram(folder, program);
+    const world = live !== undefined ? "live" : (flags.world ?? scenario.world);
+    return { ...override(scenario, own, agents), ...(world === undefined ? {} : { world }) };
+  });
+}
+
+/** The `--program` as a scenario in `folder` would name it. Throws a Failure if there is none. */
+function namedProgram(folder: string, program: string): string {
+  if (existsSync(program)) return relativeTo(folder, program);
+  throw new Failure(EXIT.usage, `--program ${program}: file not found`);
+}
+
+function usableCall(text: string) {
+  try {
+    return parseCall(text);
+  } catch (error) {
+    throw new Failure(EXIT.usage, (error as Error).message);
+  }
+}
+
+async function runSeeds(
+  loaded: LoadedScenario,
+  flags: RunFlags,
+  { from, to, earlier }: { from: number; to: number; earlier: Report | undefined },
+  signal: AbortSignal,
+): Promise<number> {
+  const reports: Report[] = [];
+  for (let seed = from; seed <= to && !signal.aborted; seed++) {
+    const progress = new Progress(process.stderr);
+    const report = await runScenario(loaded, {
+      seed,
+      progress,
+      signal,
+      shrinks: flags.shrink,
+      ...(flags.live === undefined ? {} : { live: flags.live }),
+      ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
+    });
+    if (signal.aborted) break;
+    reports.push(report);
+    const folder = flags.report === undefined ? null : folderOf(flags.report, flags.seeds, seed);
+    if (folder !== null) await writeReport(folder, report, earlier);
+    print(
+      flags.json
+        ? JSON.stringify(report)
+        : renderTable(report, folder ?? "not kept (--report DIR)"),
+    );
+  }
+  if (flags.junit !== undefined && reports.length > 0) {
+    await write(flags.junit, renderJunit(reports));
+  }
+  if (signal.aborted) return interrupted();
+  return reports.every(({ ok }) => ok) ? EXIT.ok : EXIT.failed;
+}
+
+async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
+  await makeFolder(folder);
+  await write(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+  const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
+  await write(join(folder, "report.html"), renderHtml(report, command, earlier));
+}
+
+/** Throws a Failure that is not reported as a bug: a disk may be full. */
+async function write(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    throw new Failure(EXIT.fault, `${file} could not be written: ${(error as Error).message}`);
+  }
+}
+
+/** With several seeds, each has a folder of its own. */
+function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): string {
+  return seeds === undefined ? folder : join(folder, `seed-${seed}`);
+}
+
+async function reserveFolder(folder: string, flag: string): Promise<void> {
+  try {
+    await makeFolder(folder);
+  } catch (error) {
+    throw new Failure(EXIT.usage, `${flag} ${folder}: ${(error as Error).message}`);
+  }
+}

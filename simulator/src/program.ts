@@ -1,0 +1,192 @@
+/**
+ * The commands of `blindrelay-sim`, their flags and help. Each command's code is loaded when it
+ * runs, so that `--help` needs neither a relay nor a world.
+ */
+import { Command, CommanderError, InvalidArgumentError } from "commander";
+import pkg from "../package.json" with { type: "json" };
+import type { ReplayFlags } from "./commands/replay.ts";
+import type { RunFlags } from "./commands/run.ts";
+import type { ValidateFlags } from "./commands/validate.ts";
+import { EXIT, Failure } from "./failure.ts";
+import { print } from "./output.ts";
+import { DEFAULT_AGENTS } from "./scenario/from-flags.ts";
+import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
+import { ScenarioError } from "./scenario/problems.ts";
+
+const MAX_SEEDS = 10_000;
+
+/** Runs the command of this process; resolves with its exit code. */
+export async function makeProgram(args = process.argv): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const program = new Command("blindrelay-sim")
+    .description("Fleets of simulated blindrelay devices that find bugs, in CI.")
+    .version(pkg.version)
+    .exitOverride()
+    .addHelpText(
+      "after",
+      `
+Examples:
+  blindrelay-sim run --program ./pump.js --agents 500 --call pump.state
+  blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml
+  blindrelay-sim replay report/report.json
+
+Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a fault of ours or output that cannot be written, 130 interrupted.`,
+    );
+
+  program
+    .command("run")
+    .description("run a scenario, or a device program without one")
+    .argument("[scenario]", "a .yaml, .ts or .js file, or a name from the library")
+    .option("--program <file>", "a device program; replaces that of a scenario")
+    .option(
+      "--agents <n>",
+      `how many devices (without a scenario: ${DEFAULT_AGENTS})`,
+      wholeNumber(1, MAX_DEVICES),
+    )
+    .option("--call <method[:json]>", "what to call on each device; may be repeated", collect, [])
+    .option(
+      "--seed <n>",
+      "seed of all random draws (default: the scenario's, or 1)",
+      wholeNumber(0, MAX_SEED),
+    )
+    .option("--seeds <a..b>", "one run for each seed", seedRange)
+    .option(
+      "--world <world>",
+      "virtual (the default), or live: real sockets",
+      oneOf("virtual", "live"),
+    )
+    .option(
+      "--live <url>",
+      "live, against this external relay; its account token is in BLINDRELAY_ACCOUNT_TOKEN",
+      httpAddress,
+    )
+    .option("--report <dir>", "report.json and report.html go here")
+    .option("--compare <report>", "report.html compares with this earlier report (with --report)")
+    .option("--junit <file>", "JUnit XML for CI")
+    .option("--json", "print the report on standard output, one line per run")
+    .option("--no-shrink", "do not look for the smallest scenario after a violation")
+    .option("--max-time <s>", "end each run after this many real seconds", wholeNumber(1, 86_400))
+    .addHelpText(
+      "after",
+      `
+Examples:
+  blindrelay-sim run --program ./pump.js --agents 500 --call pump.state
+  blindrelay-sim run --program ./valve.js --call 'valve.open:{"percent":40}' --world live
+  blindrelay-sim run ./two-rooms.yaml --live https://relay.example
+  blindrelay-sim run morning-rush --seed 7 --report report
+  blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml`,
+    )
+    .action(async (what: string | undefined, flags: RunFlags) => {
+      const { run } = await import("./commands/run.ts");
+      exitCode = await run(what, flags);
+    });
+
+  program
+    .command("replay")
+    .description("repeat the run of a report.json; exits with 0 if trace and outcome are the same")
+    .argument("<report>", "a report.json, or its folder")
+    .option("--shrunk", "repeat the smallest scenario that the run found instead")
+    .option("--json", "the new report on standard output")
+    .addHelpText("after", "\nExample:\n  blindrelay-sim replay report/report.json")
+    .action(async (path: string, flags: ReplayFlags) => {
+      const { replay } = await import("./commands/replay.ts");
+      exitCode = await replay(path, flags);
+    });
+
+  program
+    .command("validate")
+    .description("check a scenario and the programs it names")
+    .argument("<scenario>", "a file, or a name from the library")
+    .option("--plan", "print what will happen when")
+    .option("--seed <n>", "for --plan", wholeNumber(0, MAX_SEED))
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay-sim validate ./two-rooms.yaml --plan")
+    .action(async (what: string, flags: ValidateFlags) => {
+      const { validate } = await import("./commands/validate.ts");
+      await validate(what, flags);
+    });
+
+  program
+    .command("schema")
+    .description("the JSON Schema of scenarios, for editors")
+    .addHelpText("after", "\nExample:\n  blindrelay-sim schema > scenario.schema.json")
+    .action(async () => {
+      const { jsonSchema } = await import("./scenario/schema.ts");
+      print(JSON.stringify(jsonSchema(), null, 2));
+    });
+
+  program
+    .command("list")
+    .description("the scenarios of the library")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay-sim list")
+    .action(async (flags: { json?: boolean }) => {
+      const { listLibrary } = await import("./scenario/load.ts");
+      const entries = listLibrary();
+      if (flags.json) print(JSON.stringify(entries));
+      else {
+        const width = Math.max(...entries.map(({ name }) => name.length));
+        print(
+          entries
+            .map(({ name, description }) => `${name.padEnd(width)}  ${description}`)
+            .join("\n"),
+        );
+      }
+    });
+
+  await program.parseAsync(args);
+  return exitCode;
+}
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (error instanceof ScenarioError) {
+    process.stderr.write(`${error.message}\n`);
+    return EXIT.usage;
+  }
+  if (error instanceof Failure) {
+    process.stderr.write(`blindrelay-sim: ${error.message}\n`);
+    return error.exitCode;
+  }
+  process.stderr.write(
+    `blindrelay-sim: a bug in blindrelay: ${(error as Error)?.stack ?? error}\n`,
+  );
+  return EXIT.fault;
+}
+
+function collect(value: string, before: string[]): string[] {
+  return [...before, value];
+}
+
+function wholeNumber(least: number, most: number) {
+  return (text: string): number => {
+    const value = Number(text);
+    if (!/^[0-9]+$/.test(text) || value < least || value > most) {
+      throw new InvalidArgumentError(`a whole number from ${least} to ${most}`);
+    }
+    return value;
+  };
+}
+
+function oneOf(...names: string[]) {
+  return (text: string): string => {
+    if (!names.includes(text)) throw new InvalidArgumentError(`one of ${names.join(", ")}`);
+    return text;
+  };
+}
+
+function httpAddress(text: string): string {
+  if (/^https?:$/.test(URL.parse(text)?.protocol ?? "")) return text;
+  throw new InvalidArgumentError("an address such as https://relay.example");
+}
+
+function seedRange(text: string): [number, number] {
+  const [, from, to] = /^([0-9]+)\.\.([0-9]+)$/.exec(text) ?? [];
+  const range: [number, number] = [Number(from), Number(to)];
+  if (from === undefined || range[1] < range[0] || range[1] > MAX_SEED) {
+    throw new InvalidArgumentError("two seeds, such as 1..8");
+  }
+  if (range[1] - range[0] >= MAX_SEEDS)
+    throw new InvalidArgumentError(`at most ${MAX_SEEDS} seeds`);
+  return range;
+}

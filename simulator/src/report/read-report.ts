@@ -1,0 +1,20 @@
+/** Reads the report of an earlier run. */
+import { readFileSync } from "node:fs";
+import { extname, join } from "node:path";
+import { parseJson } from "@blindrelay/protocol/parse-json";
+import { EXIT, Failure } from "../failure.ts";
+import type { Report } from "./report.ts";
+
+/** `path`: a report.json, or its folder. Throws a Failure. */
+export function readReport(path: string): Report {
+  const file = extname(path) === ".json" ? path : join(path, "report.json");
+  try {
+    const report = parseJson(readFileSync(file, "utf8")) as Report;
+    if (typeof report.scenario?.name !== "string" || typeof report.trace !== "string") {
+      throw new Error("it is not a report of blindrelay-sim run");
+    }
+    return report;
+  } catch (error) {
+    throw new Failure(EXIT.usage, `${file}: ${(error as Error).message}`);
+  }
+}
