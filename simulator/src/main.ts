@@ -11,14 +11,14 @@ process.removeAllListeners("warning");
 
 const { makeProgram, exitCodeOf } = await import("./program.ts");
 const { EXIT, Failure } = await import("./failure.ts");
-// A reader that left (`… | head`) is no failure, and hides none: the command ends as it would have.
+// A reader that left (`… | head`) is not a failure, and hides none: the exit code is the same.
 const endUnwritten = (error: NodeJS.ErrnoException): void => {
   if (error.code === "EPIPE") return;
   const why = `the answer could not be written: ${error.message}`;
   process.exit(exitCodeOf(new Failure(EXIT.fault, why)));
 };
 process.stdout.on("error", endUnwritten);
-process.stderr.on("error", () => undefined); // nobody is left to be told
+process.stderr.on("error", () => undefined); // there is nowhere left to report it
 let exitCode: number;
 try {
   exitCode = await makeProgram();

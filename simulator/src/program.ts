@@ -30,7 +30,7 @@ Examples:
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml
   blindrelay-sim replay report/report.json
 
-Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a fault of ours or output that cannot be written, 130 interrupted.`,
+Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a bug in blindrelay or output that cannot be written, 130 interrupted.`,
     );
 
   program

@@ -1,4 +1,4 @@
-/** `blindrelay-sim run`: runs a scenario with one seed or several, and writes what is asked for. */
+/** `blindrelay-sim run`: runs a scenario with one seed or several, and writes its reports. */
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";

@@ -91,13 +91,13 @@ export class LiveAgents {
     progress.end();
   }
 
-  /** What the user can do about an external relay that refuses, or cannot be reached. */
+  /** The error with the exit code for an external relay that refuses, or cannot be reached. */
   private explain(error: Error): Error {
     const { relay, signal } = this.options;
     const { externalUrl: url } = relay;
     if (url === undefined || signal.aborted) return error;
     if (error instanceof RestError && [401, 403].includes(error.status)) {
-      return new Failure(EXIT.refused, `${url} refuses: ${error.message}`);
+      return new Failure(EXIT.refused, `${url} refused the request: ${error.message}`);
     }
     if (error instanceof RestError) return error;
     return new Failure(EXIT.unreachable, `${url} cannot be reached: ${error.message}`);

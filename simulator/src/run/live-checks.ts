@@ -17,7 +17,7 @@ import type { LiveRelay } from "./live-relay.ts";
 const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10, board: 3_000 };
 /** For calls in flight, and devices that are connecting, at the end. */
 export const SETTLE_MS = 5_000;
-/** Time for relay and fleet to agree on who is online, once nothing happens any more. */
+/** Time for relay and fleet to agree on who is online, once all faults and calls have ended. */
 const AGREE_MS = 10_000;
 const ASK_AGAIN_MS = 1_000;
 
@@ -113,6 +113,6 @@ export async function checkPresence({
   oracles.check("presence");
   const [id] = wrong;
   if (id === undefined) return;
-  const more = wrong.length > 1 ? `, and of ${wrong.length - 1} more` : "";
-  oracles.violate("presence", `the relay does not know whether ${id} is online${more}`);
+  const more = wrong.length > 1 ? ` and ${wrong.length - 1} more` : "";
+  oracles.violate("presence", `the relay reports the wrong presence for ${id}${more}`);
 }

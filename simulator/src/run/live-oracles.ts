@@ -2,13 +2,14 @@
 import type { OracleResult } from "../report/report.ts";
 
 const HOLDS = {
-  answers: "every answer was opened, verified, and right where the scenario says what is",
+  answers:
+    "every answer was opened and verified, and was the expected one if the scenario names one",
   liveness: "without faults no call failed once the fleet was whole",
   revoked: "no device acted after its token was revoked",
-  "exactly-once": "by the counts of each device on Node, an answered call was executed once",
-  presence: "what the relay said of who is online agreed with the fleet at the end",
+  "exactly-once": "each device on Node executed every answered call once, by its own count",
+  presence: "the relay's list of online agents agreed with the fleet at the end",
   bounds: "the relay's queues and bindings stayed within their bounds",
-  blind: "no end-to-end secret in what the relay stored",
+  blind: "the relay stored no end-to-end secret",
 };
 
 type LiveOracle = keyof typeof HOLDS;

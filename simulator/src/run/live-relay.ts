@@ -82,7 +82,7 @@ export class LiveRelay {
   /** Plays a restart or a crash; resolves once the relay listens again. */
   async restart({ spec, atUs, endUs }: PlannedFault): Promise<void> {
     const relay = this.child;
-    if (relay === null) throw new Error("it is another's relay");
+    if (relay === null) throw new Error("an external relay cannot be restarted");
     this.isMeantToBeAway = true;
     if (spec.kind === "relay.crash") relay.process.kill("SIGKILL");
     else await stopChild(relay.process, () => relay.process.kill("SIGTERM"), DRAIN_MS);

@@ -1,6 +1,6 @@
 /**
- * Samples a live run once a second, and ends it when an aborting threshold is missed. Knows since
- * when the fleet has been complete.
+ * Samples a live run once a second, and ends it when an aborting threshold is missed. Records when
+ * the fleet became complete.
  */
 import type { FleetChild } from "../live/fleet-child.ts";
 import type { Measurements } from "../world/measure.ts";

@@ -246,7 +246,7 @@ class LiveRun {
     fleet.ended.then((how) => {
       if (!this.isOver) stopping.abort(new Error(`the fleet's process ended (${how})`));
     });
-    // A process takes a moment to load; its first sign is the start of the plan's time.
+    // A process takes a moment to load; the plan's time begins with its first message.
     await Promise.race([fleet.untilConnected(0), aborted(stopping.signal)]);
     stopping.signal.throwIfAborted();
     this.begunMs = performance.now();

@@ -29,7 +29,7 @@ export function restorePrograms(
   const programs = bundledPrograms();
   for (const path of programPaths(scenario)) {
     const source = sources[path];
-    if (source === undefined) throw new Error(`the report does not hold the program ${path}`);
+    if (source === undefined) throw new Error(`the report does not contain the program ${path}`);
     programs.set(path, parseProgram(source, path));
   }
   return programs;

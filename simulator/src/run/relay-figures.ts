@@ -52,10 +52,10 @@ export class RelayFigures {
     const ofConnections = connections * (OUTBOX_BYTES + SLACK_BYTES);
     // A live run uses one account.
     if (queueBytes > Math.min(ofConnections, 2 * QUEUED_BYTES_PER_USER + SLACK_BYTES)) {
-      this.violate(`${queueBytes} bytes wait for ${connections} connections`);
+      this.violate(`${queueBytes} bytes are queued for ${connections} connections`);
     }
     if (bindings > connections * MAX_BINDINGS_PER_CONNECTION) {
-      this.violate(`${bindings} bindings of ${connections} connections`);
+      this.violate(`${connections} connections have ${bindings} bindings`);
     }
   }
 
