@@ -10,7 +10,7 @@ enableCompileCache();
 
 const { CommanderError } = await import("commander");
 const { EXIT, Failure } = await import("./failure.ts");
-const { makeProgram } = await import("./program.ts");
+const { makeCli } = await import("./cli.ts");
 
 const fail = (error: unknown): never => {
   const failure =
@@ -29,7 +29,7 @@ const endUnwritten = (error: NodeJS.ErrnoException): never =>
     : fail(new Failure("fault", `the answer could not be written: ${error.message}`));
 process.stdout.on("error", endUnwritten);
 try {
-  await makeProgram().parseAsync();
+  await makeCli().parseAsync();
   process.stdout.write("", () => {
     const { errored } = process.stdout;
     if (errored !== null) endUnwritten(errored);

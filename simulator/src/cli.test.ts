@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { exitCodeOf, makeProgram } from "./program.ts";
+import { exitCodeOf, runCli } from "./cli.ts";
 import type { Report } from "./report/report.ts";
 
 /** The example of docs/commands.md, with fewer devices and a shorter time. */
@@ -63,7 +63,7 @@ async function sim(...args: string[]): Promise<Ended> {
   const before = process.cwd();
   process.chdir(folder);
   try {
-    ended.code = await makeProgram(["node", "blindrelay-sim", ...args]).catch(exitCodeOf);
+    ended.code = await runCli(["node", "blindrelay-sim", ...args]).catch(exitCodeOf);
   } finally {
     process.chdir(before);
     out.mockRestore();

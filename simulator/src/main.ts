@@ -9,7 +9,7 @@ enableCompileCache();
 // Suppresses Node's warnings about its own features, such as type stripping.
 process.removeAllListeners("warning");
 
-const { makeProgram, exitCodeOf } = await import("./program.ts");
+const { exitCodeOf, runCli } = await import("./cli.ts");
 const { EXIT, Failure } = await import("./failure.ts");
 // A reader that left (`… | head`) is not a failure, and hides none: the exit code is the same.
 const endUnwritten = (error: NodeJS.ErrnoException): void => {
@@ -21,7 +21,7 @@ process.stdout.on("error", endUnwritten);
 process.stderr.on("error", () => undefined); // there is nowhere left to report it
 let exitCode: number;
 try {
-  exitCode = await makeProgram();
+  exitCode = await runCli();
 } catch (error) {
   exitCode = exitCodeOf(error);
 }

@@ -19,8 +19,8 @@ interface DataFlags {
 }
 
 /** Adds the commands to `blindrelay-server`. */
-export const addOperations = (program: Command): void => {
-  withData(program.command("backup"))
+export const addOperations = (cli: Command): void => {
+  withData(cli.command("backup"))
     .description("copy the store to a file while the relay runs; the master key is left out")
     .requiredOption("--to <file>", "a file that does not exist yet")
     .addHelpText(
@@ -33,7 +33,7 @@ export const addOperations = (program: Command): void => {
       say(flags, made, `Wrote ${made.file} (${made.bytes} bytes). Keep the master key elsewhere.`);
     });
 
-  withData(program.command("check"))
+  withData(cli.command("check"))
     .description(
       "look for anything that could keep the relay from running; exits with 1 if it finds something",
     )
@@ -51,7 +51,7 @@ export const addOperations = (program: Command): void => {
       if (!ok) process.exitCode = 1;
     });
 
-  withData(program.command("rekey"))
+  withData(cli.command("rekey"))
     .description("rotate the master key; every account and agent token is replaced")
     .addOption(
       new Option("--grace-days <n>", "how many days the old tokens stay valid as well")
@@ -79,7 +79,7 @@ export const addOperations = (program: Command): void => {
       say(flags, answer, rekeyText(answer));
     });
 
-  const user = program.command("user").description("manage users without HTTP");
+  const user = cli.command("user").description("manage users without HTTP");
   withData(user.command("add"))
     .description("make an account; if one-time codes are required, its first login enrols")
     .argument("<name>", "letters, digits or any of . _ @ -")
@@ -116,7 +116,7 @@ export const addOperations = (program: Command): void => {
       say(flags, { users }, lines.join("\n"));
     });
   addResets(user);
-  addUnlock(program);
+  addUnlock(cli);
   for (const [name, disabled] of [
     ["disable", true],
     ["enable", false],
@@ -164,8 +164,8 @@ const addResets = (user: Command): void => {
     });
 };
 
-const addUnlock = (program: Command): void => {
-  withData(program.command("unlock"))
+const addUnlock = (cli: Command): void => {
+  withData(cli.command("unlock"))
     .description("lift the lockout of an address or a user name, even while the relay runs")
     .argument("<address|name>", "as shown in the refusal")
     .addHelpText(

@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeProgram } from "../../program.ts";
+import { runCli } from "../../cli.ts";
 import { runScenario } from "../../run/run.ts";
 import { loadScenario } from "../../scenario/load.ts";
 import { Progress } from "../../start/progress.ts";
@@ -15,7 +15,7 @@ const SHRINK_MS = 600_000;
 
 const [name = "", seed = "", folder = "", flag = ""] = process.argv.slice(2);
 const replay = (...args: string[]): Promise<number> =>
-  makeProgram([process.execPath, "blindrelay-sim", "replay", folder, ...args]);
+  runCli([process.execPath, "blindrelay-sim", "replay", folder, ...args]);
 
 const report = await runScenario(await loadScenario(name), {
   seed: Number(seed),

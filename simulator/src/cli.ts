@@ -15,10 +15,9 @@ import { ScenarioError } from "./scenario/problems.ts";
 
 const MAX_SEEDS = 10_000;
 
-/** Runs the command of this process; resolves with its exit code. */
-export async function makeProgram(args = process.argv): Promise<number> {
-  let exitCode: number = EXIT.ok;
-  const program = new Command("blindrelay-sim")
+/** `onExitCode` gets the exit code of a command that judges a run. */
+export function makeCli(onExitCode: (exitCode: number) => void): Command {
+  const cli = new Command("blindrelay-sim")
     .description("Fleets of simulated blindrelay devices that find bugs, in CI.")
     .version(pkg.version)
     .exitOverride()
@@ -33,7 +32,7 @@ Examples:
 Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid scenario, 4 the relay cannot be reached, 5 refused, 70 a bug in blindrelay or output that cannot be written, 130 interrupted.`,
     );
 
-  program
+  cli
     .command("run")
     .description("run a scenario, or a device program without one")
     .argument("[scenario]", "a .yaml, .ts or .js file, or a name from the library")
@@ -78,10 +77,10 @@ Examples:
     )
     .action(async (what: string | undefined, flags: RunFlags) => {
       const { run } = await import("./commands/run.ts");
-      exitCode = await run(what, flags);
+      onExitCode(await run(what, flags));
     });
 
-  program
+  cli
     .command("replay")
     .description("repeat the run of a report.json; exits with 0 if trace and outcome are the same")
     .argument("<report>", "a report.json, or its folder")
@@ -90,10 +89,10 @@ Examples:
     .addHelpText("after", "\nExample:\n  blindrelay-sim replay report/report.json")
     .action(async (path: string, flags: ReplayFlags) => {
       const { replay } = await import("./commands/replay.ts");
-      exitCode = await replay(path, flags);
+      onExitCode(await replay(path, flags));
     });
 
-  program
+  cli
     .command("validate")
     .description("check a scenario and the programs it names")
     .argument("<scenario>", "a file, or a name from the library")
@@ -106,7 +105,7 @@ Examples:
       await validate(what, flags);
     });
 
-  program
+  cli
     .command("schema")
     .description("the JSON Schema of scenarios, for editors")
     .addHelpText("after", "\nExample:\n  blindrelay-sim schema > scenario.schema.json")
@@ -115,7 +114,7 @@ Examples:
       print(JSON.stringify(jsonSchema(), null, 2));
     });
 
-  program
+  cli
     .command("list")
     .description("the scenarios of the library")
     .option("--json", "one JSON document")
@@ -134,7 +133,15 @@ Examples:
       }
     });
 
-  await program.parseAsync(args);
+  return cli;
+}
+
+/** Runs one command; resolves with its exit code. */
+export async function runCli(args = process.argv): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  await makeCli((code) => {
+    exitCode = code;
+  }).parseAsync(args);
   return exitCode;
 }
 

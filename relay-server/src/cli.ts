@@ -54,8 +54,8 @@ interface StartFlags extends Record<string, string | boolean | undefined> {
 }
 
 /** The whole command. */
-export const makeProgram = (): Command => {
-  const program = new Command("blindrelay-server")
+export const makeCli = (): Command => {
+  const cli = new Command("blindrelay-server")
     .description("The blindrelay relay: routes sealed packets unread between agents and clients.")
     .version(pkg.version)
     .exitOverride()
@@ -63,14 +63,14 @@ export const makeProgram = (): Command => {
       "after",
       "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a bug in blindrelay.",
     );
-  addInit(program);
-  addStart(program);
-  addOperations(program);
-  return program;
+  addInit(cli);
+  addStart(cli);
+  addOperations(cli);
+  return cli;
 };
 
-const addInit = (program: Command): void => {
-  program
+const addInit = (cli: Command): void => {
+  cli
     .command("init")
     .description("make a store, its master key and the first admin")
     .addOption(new Option("--data <dir>", describe("data")).env(variableOf("data")))
@@ -107,8 +107,8 @@ const addInit = (program: Command): void => {
     });
 };
 
-const addStart = (program: Command): void => {
-  const start = program
+const addStart = (cli: Command): void => {
+  const start = cli
     .command("start")
     .description("run the relay until SIGTERM or SIGINT, which drain it")
     .option("--config <file>", `JSON file of these settings (or ${CONFIG_VARIABLE})`)
