@@ -18,8 +18,8 @@ describe("monitor and devices", () => {
     const said = setInterval(() => double.print("warm"), 50);
     expect(await monitor.json()).toEqual({ line: "warm" });
     clearInterval(said);
-    await cable.unplug();
-    await cable.plugIn();
+    await cable.pull();
+    await cable.plug();
     const again = setInterval(() => double.print("warmer"), 50);
     let line = "warm";
     while (line !== "warmer") line = (await monitor.json<{ line: string }>()).line;
@@ -37,7 +37,7 @@ describe("monitor and devices", () => {
     );
     let line = "";
     while (line !== "42") line = (await typed.json<{ line: string }>()).line;
-    await cable.unplug();
+    await cable.pull();
     expect((await typed.ended).code).toBe(7);
     expect(double.lost).toBe(0);
   });

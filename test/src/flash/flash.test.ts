@@ -5,7 +5,9 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
+import { serve } from "@blindrelay/tools/testing/serial/server";
 import { describe, expect, it } from "vitest";
 import type { Ended } from "../cli/processes.ts";
 import { Terminals } from "../espruino/terminals.ts";
@@ -57,10 +59,15 @@ describe("a board's double", () => {
   });
 
   it("is flashed over TCP", async () => {
-    const { cable } = await plugIn();
-    await cable.unplug();
-    expect((await provision(cable.tcp, "lamp-tcp")).code).toBe(0);
-    expect((await flash(cable.tcp)).code).toBe(0);
+    const double = new EspruinoDouble({});
+    const { server, port } = await serve((socket) => double.connect(socket));
+    ends.push(
+      () => server.close(),
+      () => double.end(),
+    );
+    const address = `tcp://127.0.0.1:${port}`;
+    expect((await provision(address, "lamp-tcp")).code).toBe(0);
+    expect((await flash(address)).code).toBe(0);
   });
 
   it("without --save starts nothing by itself", async () => {

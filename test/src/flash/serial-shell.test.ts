@@ -1,16 +1,16 @@
 /** `blindrelay shell AGENT --serial`: a terminal on a remote port, through bridge and relay. */
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
-import { Cable } from "@blindrelay/tools/testing/repl/pty";
+import { BoardCable } from "@blindrelay/tools/testing/repl/pty";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 
 const house = new House();
 const double = new EspruinoDouble();
-const cable = new Cable(double, house.path("tty"));
+const cable = new BoardCable(double, house.path("tty"));
 
 beforeAll(async () => {
   await house.open();
-  await cable.plugIn();
+  await cable.plug();
   const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
   await house.cli(login, {}, `${PASSWORD}\n`);
   const added = await house.cli(["agent", "add", "b", "--id", "far-1", "--env", "--json"]);

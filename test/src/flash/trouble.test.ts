@@ -13,7 +13,7 @@ describe("what goes wrong", () => {
   it("unplugged while provisioning: 7, and no agent remains", async () => {
     const { double, cable, port } = await plugIn();
     double.storage.onWrite = (name) => {
-      if (name === "boot.1") void cable.unplug();
+      if (name === "boot.1") void cable.pull();
     };
     const { code, stderr } = await provision(port, "lost-1");
     expect([code, stderr]).toEqual([7, expect.stringContaining("disconnected")]);
@@ -27,14 +27,14 @@ describe("what goes wrong", () => {
     expect((await flash(port)).code).toBe(0);
     expect(double.storage.list()).toContain(".bootcde");
     double.storage.onWrite = (name) => {
-      if (name === "program") void cable.unplug();
+      if (name === "program") void cable.pull();
     };
     const longer = house.write("longer.js", `${PROGRAM}const table = "${"x".repeat(2_000)}";`);
     const { code, stderr } = await flash(port, [], longer);
     expect([code, stderr]).toEqual([7, expect.stringContaining("disconnected")]);
     expect(double.storage.list()).not.toContain(".bootcde");
     double.storage.onWrite = () => undefined;
-    await cable.plugIn();
+    await cable.plug();
     expect((await flash(port, [], longer)).code).toBe(0);
   });
 

@@ -1,7 +1,7 @@
 /** Boards' doubles on ptys, a relay and the command, for one test file. */
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import type { DoubleOptions } from "@blindrelay/tools/testing/repl/options";
-import { Cable } from "@blindrelay/tools/testing/repl/pty";
+import { BoardCable } from "@blindrelay/tools/testing/repl/pty";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { type Ended, House, PASSWORD } from "../cli/processes.ts";
 
@@ -43,12 +43,12 @@ export const openWorkshop = () => {
   const plugIn = async (options: Partial<DoubleOptions> = {}) => {
     const double = new EspruinoDouble(options);
     const port = house.path(`tty${boards++}`);
-    const cable = new Cable(double, port);
+    const cable = new BoardCable(double, port);
     ends.push(
       () => double.end(),
       () => cable.end(),
     );
-    await cable.plugIn();
+    await cable.plug();
     return { double, cable, port };
   };
 

@@ -21,7 +21,7 @@ import { checkPackage, createPackageFromTarballData, type Problem } from "@areth
 import { findXs } from "@blindrelay/agent-sdk/engines";
 import { HAS_CHROMIUM } from "@blindrelay/relay-server/testing";
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
-import { Cable } from "@blindrelay/tools/testing/repl/pty";
+import { BoardCable } from "@blindrelay/tools/testing/repl/pty";
 import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Ended, Running } from "../cli/processes.ts";
@@ -273,9 +273,9 @@ it("flash --target moddable writes a whole project", async () => {
 
 it("flash --dry-run takes the SDK and the check of programs from the package", async () => {
   const double = new EspruinoDouble({});
-  const cable = new Cable(double, at("tty"));
+  const cable = new BoardCable(double, at("tty"));
   try {
-    await cable.plugIn();
+    await cable.plug();
     const port = [at("tty"), "--baud", "921600"];
     await blindrelay("provision", ...port, "--id", "lamp-2");
     const flags = ["flash", ...port, "--dry-run", "--json", "--program"];

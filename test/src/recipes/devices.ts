@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
-import { Cable as BoardCable } from "@blindrelay/tools/testing/repl/pty";
+import { BoardCable } from "@blindrelay/tools/testing/repl/pty";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
 
 /** Of the document's Wi-Fi. */
@@ -65,7 +65,7 @@ const plugBoard = async (): Promise<Plugged> => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-board-"));
   const board = new EspruinoDouble({ air: { ssid: "hall 7", password: WIFI_PASSWORD } });
   const cable = new BoardCable(board, join(folder, "tty"));
-  await cable.plugIn();
+  await cable.plug();
   const pull = async (): Promise<void> => {
     board.end();
     await cable.end();

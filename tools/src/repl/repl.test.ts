@@ -6,13 +6,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { serve } from "../serial/testing/server.ts";
 import { readBoard } from "./board.ts";
 import { openFailure, openPort, type Port } from "./port.ts";
 import { BoardError, EspruinoRepl, REPL_LIMITS, type ReplLimits } from "./repl.ts";
 import { EspruinoDouble } from "./testing/double.ts";
 import { lineTo } from "./testing/line.ts";
 import type { DoubleOptions } from "./testing/options.ts";
-import { Cable, RealEspruino } from "./testing/pty.ts";
+import { BoardCable, RealEspruino } from "./testing/pty.ts";
 
 const ends: (() => unknown)[] = [];
 afterEach(async () => {
@@ -27,12 +28,12 @@ const folder = (): string => {
 
 const plugIn = async (options: Partial<DoubleOptions> = {}) => {
   const double = new EspruinoDouble(options);
-  const cable = new Cable(double, join(folder(), "tty"));
+  const cable = new BoardCable(double, join(folder(), "tty"));
   ends.push(
     () => double.end(),
     () => cable.end(),
   );
-  await cable.plugIn();
+  await cable.plug();
   return { double, cable };
 };
 
@@ -53,13 +54,15 @@ const onPty = async (options: Partial<DoubleOptions> = {}) => {
 
 describe("the console", () => {
   it("answers over a pty and over TCP", async () => {
-    const { cable, board } = await onPty();
+    const { double, board } = await onPty();
     await board.attach(true);
     expect(await board.evaluate("{a:[1,2],b:'\xfc'}")).toEqual({ a: [1, 2], b: "\xfc" });
     const { board: name } = await readBoard(board);
     expect(name).toBe("DOUBLE");
     await board.close();
-    const overTcp = await open(cable.tcp);
+    const { server, port } = await serve((socket) => double.connect(socket));
+    ends.push(() => server.close());
+    const overTcp = await open(`tcp://127.0.0.1:${port}`);
     await overTcp.attach(true);
     expect(await overTcp.evaluate("6*7")).toBe(42);
   });
@@ -159,7 +162,7 @@ describe("the console", () => {
       exitCode: 7,
       message: expect.stringContaining("disconnected"),
     });
-    await cable.unplug();
+    await cable.pull();
     await fails;
   });
 

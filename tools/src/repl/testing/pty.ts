@@ -2,8 +2,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
+import { Cable } from "../../serial/testing/pty.ts";
 import type { EspruinoDouble } from "./double.ts";
 
 const untilThere = async (path: string, socat: ChildProcess): Promise<void> => {
@@ -27,50 +28,19 @@ const endSocat = async (socat: ChildProcess): Promise<void> => {
   await over;
 };
 
-/** A cable between a pty with the given path and a double. */
-export class Cable {
-  private readonly server: Server;
-  /** The path of the pty. */
-  readonly path: string;
-  private socat: ChildProcess | null = null;
-  private readonly sockets = new Set<Socket>();
+/** A cable with a double as its device. */
+export class BoardCable extends Cable {
+  private readonly double: EspruinoDouble;
 
   constructor(double: EspruinoDouble, path: string) {
-    this.path = path;
-    this.server = createServer((socket) => {
-      socket.setNoDelay(true);
-      this.sockets.add(socket);
-      double.connect(socket);
-    });
+    super(path);
+    this.double = double;
   }
 
-  /** `tcp://…` of the same double, without the pty. */
-  get tcp(): string {
-    const address = this.server.address();
-    if (typeof address !== "object" || address === null) throw new Error("not plugged in");
-    return `tcp://127.0.0.1:${address.port}`;
-  }
-
-  async plugIn(): Promise<void> {
-    if (!this.server.listening) {
-      this.server.listen(0, "127.0.0.1");
-      await once(this.server, "listening");
-    }
-    const plugged = once(this.server, "connection");
-    this.socat = await startSocat(this.path, `${this.tcp.replace("tcp://", "TCP:")},nodelay`);
-    await plugged;
-  }
-
-  /** The pty vanishes, as a USB port does. */
-  async unplug(): Promise<void> {
-    if (this.socat !== null) await endSocat(this.socat);
-    this.socat = null;
-  }
-
-  async end(): Promise<void> {
-    await this.unplug();
-    for (const socket of this.sockets) socket.destroy();
-    this.server.close();
+  override async plug(): Promise<Socket> {
+    const device = await super.plug();
+    this.double.connect(device);
+    return device;
   }
 }
 

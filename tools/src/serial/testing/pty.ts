@@ -14,13 +14,18 @@ export const HAS_SOCAT = spawnSync("socat", ["-V"]).status === 0;
 
 export class Cable {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-pty-"));
-  /** The path that a bridge opens. */
-  readonly path = join(this.folder, "tty");
+  /** The path that the code under test opens. */
+  readonly path: string;
   /** Bytes that the device received, and its reaction. */
   received: (bytes: Buffer) => void = () => undefined;
   private server: Server | null = null;
   private socat: ChildProcess | null = null;
   private device: Socket | null = null;
+
+  /** `path`: by default in a folder of its own. */
+  constructor(path?: string) {
+    this.path = path ?? join(this.folder, "tty");
+  }
 
   /** Plugs in; resolves to the device's end. */
   async plug(): Promise<Socket> {
@@ -29,13 +34,8 @@ export class Cable {
     server.listen(join(this.folder, "device"));
     await once(server, "listening");
     const pty = `PTY,link=${this.path},raw,echo=0`;
-    this.socat = spawn(
-      "socat",
-      ["-b", "4096", pty, `UNIX-CONNECT:${join(this.folder, "device")}`],
-      {
-        stdio: "ignore",
-      },
-    );
+    const args = ["-b", "4096", pty, `UNIX-CONNECT:${join(this.folder, "device")}`];
+    this.socat = spawn("socat", args, { stdio: "ignore" });
     const [device] = (await once(server, "connection")) as [Socket];
     this.device = device;
     device.on("data", (bytes: Buffer) => this.received(bytes));
