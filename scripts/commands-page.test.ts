@@ -5,14 +5,14 @@ import { expect, it } from "vitest";
 import { CONFIG_KEYS, flagOf } from "../relay-server/src/config.ts";
 import { addOperations } from "../relay-server/src/ops/commands.ts";
 import { makeCli as makeSimulatorCli } from "../simulator/src/cli.ts";
-import { makeProgram } from "../tools/src/program.ts";
+import { makeCli } from "../tools/src/cli.ts";
 
 const page = readFileSync(resolve(import.meta.dirname, "../docs/commands.md"), "utf8").replaceAll(
   "\\|",
   "/",
 );
 
-type Command = Awaited<ReturnType<typeof makeProgram>>;
+type Command = Awaited<ReturnType<typeof makeCli>>;
 
 const FLAG = /--[a-z][a-z0-9-]*/g;
 /** Flags of every command, documented once. */
@@ -35,20 +35,20 @@ const leaves = (command: Command, words: string[] = []): [string, Command][] =>
     ? [[words.join(" "), command]]
     : command.commands.flatMap((child) => leaves(child, [...words, child.name()]));
 
-const known = (program: Command): Record<string, string[]> =>
+const known = (cli: Command): Record<string, string[]> =>
   Object.fromEntries(
-    leaves(program).map(([name, { options }]) => [
+    leaves(cli).map(([name, { options }]) => [
       name,
       flagsIn(options.map(({ long }) => long).join(" ")),
     ]),
   );
 
 it("names the commands of blindrelay with their flags", async () => {
-  expect(Object.fromEntries(documented("blindrelay"))).toEqual(known(await makeProgram({})));
+  expect(Object.fromEntries(documented("blindrelay"))).toEqual(known(await makeCli({})));
 });
 
 it("names the commands of blindrelay-server with their flags", async () => {
-  const program = (await makeProgram({})).createCommand("blindrelay-server");
+  const program = (await makeCli({})).createCommand("blindrelay-server");
   addOperations(program);
   const { init, start, ...others } = Object.fromEntries(documented("blindrelay-server"));
   expect(others).toEqual(known(program));

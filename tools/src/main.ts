@@ -11,7 +11,7 @@ enableCompileCache();
 process.removeAllListeners("warning");
 
 const { Failure } = await import("./failure.ts");
-const { exitCodeOf, makeProgram } = await import("./program.ts");
+const { exitCodeOf, makeCli } = await import("./cli.ts");
 const { isClaimed } = await import("./uncaught.ts");
 // A closed reader (`… | head`) ends the command, as usual; a full disk does not.
 const endUnwritten = (error: NodeJS.ErrnoException): never => {
@@ -27,7 +27,7 @@ process.on("uncaughtException", (error) => {
 });
 let exitCode = 0;
 try {
-  await (await makeProgram(process.env, process.argv.slice(2))).parseAsync();
+  await (await makeCli(process.env, process.argv.slice(2))).parseAsync();
 } catch (error) {
   exitCode = exitCodeOf(error);
 }

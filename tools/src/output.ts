@@ -20,13 +20,13 @@ export const jsonText = (value: unknown): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-/** Result lines for a person or a shell. */
-export const printResult = (text: string): void => {
+/** A result as text, for a person or a shell. */
+export const printText = (text: string): void => {
   process.stdout.write(`${harmless(text)}\n`);
 };
 
-/** One JSON document on one line. */
-export const answerJson = (value: unknown): void => {
+/** A result as one JSON document on one line. */
+export const printJson = (value: unknown): void => {
   process.stdout.write(`${jsonText(value)}\n`);
 };
 
@@ -36,9 +36,9 @@ export interface JsonFlag {
 }
 
 /** A result: as JSON with `--json`, else as text. */
-export const answer = ({ json }: JsonFlag, value: unknown, text: string): void => {
-  if (json === true) answerJson(value);
-  else printResult(text);
+export const printResult = ({ json }: JsonFlag, value: unknown, text: string): void => {
+  if (json === true) printJson(value);
+  else printText(text);
 };
 
 /** Lines for the user who watches. */

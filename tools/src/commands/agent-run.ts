@@ -20,7 +20,7 @@ import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
-import { answerJson, printStatus } from "../output.ts";
+import { printJson, printStatus } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
@@ -214,7 +214,7 @@ const runUntilStopped = (
     const follow = (status: AgentStatus): void => {
       if (status.state === "online") {
         wasOnline = true;
-        if (json) answerJson({ event: "online", agent_id: agentId });
+        if (json) printJson({ event: "online", agent_id: agentId });
         else printStatus(`${agentId} is online`);
         return;
       }
@@ -223,7 +223,7 @@ const runUntilStopped = (
         reject(new Failure("refused", status.advice ?? "the relay refuses this agent"));
       } else if (status.state === "waiting") {
         const waitMs = Math.round(status.waitMs ?? 0);
-        if (json) answerJson({ event: "offline", agent_id: agentId, code: status.code, waitMs });
+        if (json) printJson({ event: "offline", agent_id: agentId, code: status.code, waitMs });
         else
           printStatus(`${status.advice ?? "offline"}; next try in ${Math.ceil(waitMs / 1000)} s`);
       }

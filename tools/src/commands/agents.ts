@@ -15,12 +15,12 @@ import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import {
-  answer,
-  answerJson,
   type JsonFlag,
   oneLine,
+  printJson,
   printResult,
   printStatus,
+  printText,
   table,
 } from "../output.ts";
 import { questions } from "../prompt.ts";
@@ -86,11 +86,11 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       const { api_token, ...open } = made;
       if (flags.json === true) {
         const secrets = flags.env === true ? { api_token, agent_token: key.agent_token } : {};
-        answerJson({ ...open, ...secrets, packet_version: key.packet_version });
+        printJson({ ...open, ...secrets, packet_version: key.packet_version });
       } else if (flags.env === true) {
         const url = settings.httpUrl();
-        printResult(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
-      } else printResult(made.agent_id);
+        printText(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
+      } else printText(made.agent_id);
     });
 
   agent
@@ -101,7 +101,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .action(async (flags: JsonFlag) => {
       const items = await listAgents(accountRest(context.settings()));
       if (flags.json === true) {
-        answerJson({ items });
+        printJson({ items });
         return;
       }
       const rows = items.map(({ agent_id, name, online, last_seen, runtime, firmware_version }) => [
@@ -112,7 +112,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         firmware_version ?? "",
         name,
       ]);
-      printResult(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
+      printText(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
     });
 
   agent
@@ -123,7 +123,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .addHelpText("after", "\nExample:\n  blindrelay agent show pump-7")
     .action(async (agentId: string, flags: JsonFlag) => {
       const shown = await accountRest(context.settings()).ask<Agent>("GET", agentPath(agentId));
-      answer(flags, shown, listFields(shown));
+      printResult(flags, shown, listFields(shown));
     });
 
   agent
@@ -139,7 +139,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       if (flags.yes !== true) await confirm(`Delete ${agentId} for good?`);
       await accountRest(settings).ask("DELETE", path);
       keepKey(settings, agentId, null);
-      answer(flags, { agent_id: agentId, deleted: true }, `deleted ${agentId}`);
+      printResult(flags, { agent_id: agentId, deleted: true }, `deleted ${agentId}`);
     });
 
   agent
@@ -175,7 +175,7 @@ the device then needs with: blindrelay agent export pump-7 --env`,
         keepKey(settings, agentId, makeKey(settings.keptSecretOf(agentId)?.version ?? "1"));
         printStatus(`the keyring holds a new end-to-end secret for ${agentId}`);
       }
-      answer(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
+      printResult(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
     });
 
   agent
@@ -205,11 +205,11 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
       const key = settings.profile?.keyring[agentId] ?? null;
       if (key === null) printStatus(`the keyring holds no end-to-end secret for ${agentId}`);
       if (format === "json") {
-        answerJson({ ...exported, ...key });
+        printJson({ ...exported, ...key });
         return;
       }
       const { relay_url: url, api_token: relayToken } = exported;
-      printResult(deviceText(format, { url, agentId, relayToken, key }));
+      printText(deviceText(format, { url, agentId, relayToken, key }));
     });
 };
 

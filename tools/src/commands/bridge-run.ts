@@ -14,7 +14,7 @@ import { httpBase, type Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
-import { answer, answerJson, printStatus } from "../output.ts";
+import { printJson, printResult, printStatus } from "../output.ts";
 import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 
 export interface BridgeFlags {
@@ -93,7 +93,7 @@ const run = async (plans: readonly PortPlan[], url: string, json: boolean): Prom
           new Bridge({
             plan,
             url,
-            news: (news) => (json ? answerJson(news) : printStatus(asText(news))),
+            news: (news) => (json ? printJson(news) : printStatus(asText(news))),
             failed: (failure) => {
               failures++;
               // A problem with one port does not affect the others.
@@ -133,7 +133,7 @@ export const bridge = async (
   flags: BridgeFlags,
 ): Promise<void> => {
   if (flags.schema !== undefined) {
-    answerJson(flags.schema === "config" ? BridgeConfig : Mapping);
+    printJson(flags.schema === "config" ? BridgeConfig : Mapping);
     return;
   }
   if ((port === undefined) === (flags.config === undefined)) {
@@ -149,7 +149,7 @@ export const bridge = async (
   const url =
     relay === null ? settings().socketUrl() : `${httpBase(relay)}/wss`.replace(/^http/, "ws");
   if (flags.check === true) {
-    answer(
+    printResult(
       flags,
       { ok: true, ports: plans.map(({ name }) => name) },
       `${plans.length} port${plans.length === 1 ? "" : "s"}: good`,

@@ -4,8 +4,8 @@ import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
 import { wholeNumber } from "./number-flags.ts";
 
-export const addBridge = (program: Command, context: Context): void => {
-  program
+export const addBridge = (cli: Command, context: Context): void => {
+  cli
     .command("bridge")
     .description("connect serial devices as agents, until Ctrl-C or SIGTERM")
     .argument("[port]", "/dev/tty…, COM3, usb:SERIAL, tcp://host:port or rfc2217://host:port")

@@ -9,7 +9,7 @@ import { checkToken } from "../check-token.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { answerJson } from "../output.ts";
+import { printJson } from "../output.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
 
@@ -34,8 +34,8 @@ const readParams = async (given: string | undefined): Promise<object | undefined
   throw new Failure("usage", "the parameters must be a JSON object or array");
 };
 
-export const addCall = (program: Command, context: Context): void => {
-  program
+export const addCall = (cli: Command, context: Context): void => {
+  cli
     .command("call")
     .description("call a method of an agent and print its result as JSON")
     .argument("<agent>", "the agent's id")
@@ -76,7 +76,7 @@ answer in time (also if the secret is wrong).`,
           waitForAgent: flags.wait ?? false,
         });
         await checkCallLength(handle, method, params, options());
-        answerJson(await handle.call(method, params, options()));
+        printJson(await handle.call(method, params, options()));
       } catch (error) {
         if (error instanceof CallError) throw callFailure(error);
         throw error;

@@ -3,10 +3,10 @@ import { describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
-import { answerJson, type JsonFlag, printResult, printStatus } from "../output.ts";
+import { type JsonFlag, printJson, printStatus, printText } from "../output.ts";
 
-export const addCheck = (program: Command): void => {
-  program
+export const addCheck = (cli: Command): void => {
+  cli
     .command("check")
     .description("find what boards cannot run in a device program, without a board")
     .argument("<file>", "the program: .js, or .ts (types are erased)")
@@ -25,9 +25,9 @@ checked on the board by \`blindrelay flash\`.`,
       const { checkProgram } = await loadDialect();
       const { refused, asked } = checkProgram(readSource(file));
       const ok = refused.length === 0;
-      if (flags.json === true) answerJson({ file, ok, refused, asked });
+      if (flags.json === true) printJson({ file, ok, refused, asked });
       else {
-        for (const refusal of refused) printResult(describeRefusal(file, refusal));
+        for (const refusal of refused) printText(describeRefusal(file, refusal));
         if (asked.length > 0) printStatus(`to be checked on the board: ${asked.join(", ")}`);
         if (ok) printStatus(`${file}: boards run this`);
       }

@@ -3,11 +3,11 @@
  * agents.
  */
 import { Argument, type Command, Option } from "commander";
-import { printResult } from "../output.ts";
+import { printText } from "../output.ts";
 import type { Context } from "./context.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
-type Shell = (typeof SHELLS)[number];
+type ShellName = (typeof SHELLS)[number];
 
 interface Place {
   /** Such as "agent add"; "" for the program itself. */
@@ -114,14 +114,14 @@ const fish = (all: readonly Place[]): string => {
   return `${lines.join("\n")}\n`;
 };
 
-const SCRIPTS: { readonly [shell in Shell]: (all: readonly Place[]) => string } = {
+const SCRIPTS: { readonly [shell in ShellName]: (all: readonly Place[]) => string } = {
   bash,
   zsh,
   fish,
 };
 
-export const addCompletion = (program: Command, context: Context): void => {
-  program
+export const addCompletion = (cli: Command, context: Context): void => {
+  cli
     .command("completion")
     .description("print a script that completes blindrelay's commands in a shell")
     .addArgument(new Argument("<shell>", "which shell").choices([...SHELLS, AGENTS_QUESTION]))
@@ -133,13 +133,12 @@ Example:
   eval "$(blindrelay completion bash)"      # in ~/.bashrc; zsh likewise, after compinit
   blindrelay completion fish > ~/.config/fish/completions/blindrelay.fish`,
     )
-    .action((shell: Shell | typeof AGENTS_QUESTION) => {
+    .action((shell: ShellName | typeof AGENTS_QUESTION) => {
       // Requested by the scripts at each Tab: nothing is sent over the network, and nobody is
       // prompted.
       if (shell === AGENTS_QUESTION) {
         const settings = context.settings();
-        if (!settings.isLocked)
-          printResult(Object.keys(settings.profile?.keyring ?? {}).join("\n"));
-      } else printResult(SCRIPTS[shell](places(program)).trimEnd());
+        if (!settings.isLocked) printText(Object.keys(settings.profile?.keyring ?? {}).join("\n"));
+      } else printText(SCRIPTS[shell](places(cli)).trimEnd());
     });
 };

@@ -1,7 +1,7 @@
 /** `blindrelay devices`: lists the serial ports of this machine, and what answers on them. */
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult, printStatus, table } from "../output.ts";
+import { printJson, printStatus, printText, table } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
 import { openPort } from "../repl/port.ts";
 import { EspruinoRepl, REPL_LIMITS, runtimeOf } from "../repl/repl.ts";
@@ -97,9 +97,9 @@ const asRow = (device: Device): string[] => [
   device.serial_number ?? "",
 ];
 
-export const addDevices = (program: Command, _context: Context): void => {
+export const addDevices = (cli: Command, _context: Context): void => {
   withBaud(
-    program
+    cli
       .command("devices")
       .description("list the serial ports and what answers on them")
       .argument("[port...]", "probe these instead of those found; tcp://host:port too"),
@@ -123,7 +123,7 @@ export const addDevices = (program: Command, _context: Context): void => {
         })),
       );
       if (flags.json === true) {
-        answerJson({ items });
+        printJson({ items });
         return;
       }
       if (items.length === 0) {
@@ -132,7 +132,7 @@ export const addDevices = (program: Command, _context: Context): void => {
         );
         return;
       }
-      printResult(table(["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], items.map(asRow)));
+      printText(table(["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], items.map(asRow)));
       for (const { port, problem } of items)
         if (problem !== null) printStatus(`${port}: ${problem}`);
     });

@@ -12,7 +12,7 @@ import { accountRest, agentPath } from "../account.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, type JsonFlag, printResult } from "../output.ts";
+import { type JsonFlag, printJson, printText } from "../output.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { listPorts } from "./devices.ts";
@@ -277,8 +277,8 @@ const asText = ({ name, ok, detail, fix }: Check): string => {
   return `${mark} ${name.padEnd(9)} ${detail}${fix === null ? "" : `\n              fix: ${fix}`}`;
 };
 
-export const addDoctor = (program: Command, context: Context): void => {
-  program
+export const addDoctor = (cli: Command, context: Context): void => {
+  cli
     .command("doctor")
     .description("check everything from the profile to the agent, and print a fix for each problem")
     .argument("[agent]", "also check that this agent is online and its secret is right")
@@ -291,8 +291,8 @@ export const addDoctor = (program: Command, context: Context): void => {
       if (agent !== undefined) checkAgentId(agent);
       const checks = await diagnose(context.settings(), agent);
       const wrong = checks.filter(({ ok }) => ok === false).length;
-      if (flags.json === true) answerJson({ ok: wrong === 0, checks });
-      else for (const check of checks) printResult(asText(check));
+      if (flags.json === true) printJson({ ok: wrong === 0, checks });
+      else for (const check of checks) printText(asText(check));
       if (wrong > 0)
         throw new Failure(
           "expectation",

@@ -5,7 +5,7 @@ import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { connectClient, interrupted } from "../connect.ts";
-import { answer, jsonText, oneLine, printStatus } from "../output.ts";
+import { jsonText, oneLine, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { wholeNumber } from "./number-flags.ts";
 
@@ -52,8 +52,8 @@ const listened = (settings: Settings, agent: string | undefined): Listened[] => 
   return ids.map((id) => ({ id, ...(settings.keptSecretOf(id) as Secret) }));
 };
 
-export const addEvents = (program: Command, context: Context): void => {
-  program
+export const addEvents = (cli: Command, context: Context): void => {
+  cli
     .command("events")
     .description("print events and presence of one agent, or of all in the keyring, until Ctrl-C")
     .argument("[agent]", "the agent's id")
@@ -82,7 +82,7 @@ relay's claim), {"kind":"gap","agent_id","packets"} (this many packets of the ag
           let left = flags.count ?? Number.POSITIVE_INFINITY;
           const print = (line: Line): void => {
             if (left <= 0) return;
-            answer(flags, line, asText(line));
+            printResult(flags, line, asText(line));
             if (line.kind === "event") left--;
             if (left <= 0) resolve();
           };

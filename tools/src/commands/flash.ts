@@ -14,10 +14,10 @@ import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruin
 import { flashModdable } from "../flash/moddable.ts";
 import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
-import { type DeviceProgram, readProgram } from "../flash/program.ts";
+import { type BoardProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
-import { answerJson, printResult, printStatus } from "../output.ts";
+import { printJson, printStatus, printText } from "../output.ts";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
@@ -126,7 +126,7 @@ const tellReport = (report: FlashReport, dryRun: boolean): void => {
 const flashOnce = async (
   board: EspruinoRepl,
   settings: Settings,
-  program: DeviceProgram,
+  program: BoardProgram,
   flags: FlashFlags,
 ): Promise<void> => {
   const dryRun = flags.dryRun ?? false;
@@ -166,7 +166,7 @@ const flashOnce = async (
   if (flags.json === true) {
     const { files } = report;
     const { board: name, version } = report.board;
-    answerJson({
+    printJson({
       agent_id: agentId,
       board: name,
       version,
@@ -176,9 +176,9 @@ const flashOnce = async (
       online: info !== null,
       ...(info === null ? {} : { info }),
     });
-  } else if (dryRun) printResult(`${agentId}: nothing was written`);
-  else if (info === null) printResult(`${agentId} was flashed and started`);
-  else printResult(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  } else if (dryRun) printText(`${agentId}: nothing was written`);
+  else if (info === null) printText(`${agentId} was flashed and started`);
+  else printText(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
   if (!dryRun && isOnOwnLine(before)) {
     printStatus(
       `its console has left this line: next, blindrelay bridge ${board.port.name} --mode sealed`,
@@ -236,12 +236,12 @@ const flashWatching = async (
 };
 
 export const addFlash = (
-  program: Command,
+  cli: Command,
   context: Context,
   tellFailure: (error: unknown) => void,
 ): void => {
   withBaud(
-    program
+    cli
       .command("flash")
       .description("write the SDK and a device program to a board, and wait until it is online")
       .argument("[port]", ADDRESS_FORMS),

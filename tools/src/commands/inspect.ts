@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { checkAgentId } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, jsonText, printStatus } from "../output.ts";
+import { jsonText, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";
 
@@ -50,8 +50,8 @@ const openFile = async (path: string): Promise<ReadStream> => {
   }
 };
 
-export const addInspect = (program: Command, context: Context): void => {
-  program
+export const addInspect = (cli: Command, context: Context): void => {
+  cli
     .command("inspect")
     .description("explain packets: every field, the content, and the reason for a failure")
     .argument("[file]", "a packet, or a capture with one in each line (default: standard input)")
@@ -82,7 +82,11 @@ open, or if there is none.`,
           );
           packets++;
           if (report.problem !== null) wrong++;
-          answer(flags, { line, ...report }, `${packets > 1 ? "\n" : ""}${asText(report, line)}`);
+          printResult(
+            flags,
+            { line, ...report },
+            `${packets > 1 ? "\n" : ""}${asText(report, line)}`,
+          );
         }
       }
       if (packets === 0) throw new Failure("expectation", `no packet in ${line} lines`);

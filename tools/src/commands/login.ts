@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { firstLines } from "../first-lines.ts";
-import { answerJson, printResult } from "../output.ts";
+import { printJson, printText } from "../output.ts";
 import { questions } from "../prompt.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
@@ -24,8 +24,8 @@ interface Given {
   readonly code: string;
 }
 
-export const addLogin = (program: Command, context: Context): void => {
-  program
+export const addLogin = (cli: Command, context: Context): void => {
+  cli
     .command("login")
     .description("log in to a relay and keep a profile (mode 0600) for the other commands")
     .option("--url <url>", "the relay; BLINDRELAY_URL")
@@ -70,9 +70,9 @@ If the relay requires one-time codes and you have none, the first login enrols y
         throw new Failure("refused", "the relay returned no account token");
       keep(settings, url, user.username, user.api_token);
       if (flags.json === true) {
-        answerJson({ url, username: user.username, profile: settings.profilePath });
+        printJson({ url, username: user.username, profile: settings.profilePath });
       } else {
-        printResult(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
+        printText(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
       }
     });
 };

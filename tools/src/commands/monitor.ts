@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, printStatus } from "../output.ts";
+import { printJson, printStatus } from "../output.ts";
 import { openPort, type Port } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud } from "./board.ts";
@@ -63,7 +63,7 @@ class Output {
   }
 
   private print(line: string): void {
-    if (this.json) answerJson({ line });
+    if (this.json) printJson({ line });
     else process.stdout.write(`${line}\n`);
   }
 }
@@ -175,9 +175,9 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
   }
 };
 
-export const addMonitor = (program: Command, _context: Context): void => {
+export const addMonitor = (cli: Command, _context: Context): void => {
   withBaud(
-    program
+    cli
       .command("monitor")
       .description("show a board's output, and type to it; Ctrl-] ends")
       .argument("<port>", ADDRESS_FORMS),

@@ -7,7 +7,7 @@ import { askPassphrase } from "../config/passphrase.ts";
 import { isSealed } from "../config/profile.ts";
 import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, type JsonFlag, printResult } from "../output.ts";
+import { type JsonFlag, printJson, printResult, printText } from "../output.ts";
 import type { Context } from "./context.ts";
 
 interface PassphraseFlags {
@@ -42,8 +42,8 @@ const listNames = (settings: Settings): string[] => {
   }
 };
 
-export const addProfile = (program: Command, context: Context): void => {
-  const profile = program
+export const addProfile = (cli: Command, context: Context): void => {
+  const profile = cli
     .command("profile")
     .description("list and show profiles, or encrypt one with a passphrase")
     .addHelpText("after", "\nExample:\n  blindrelay profile passphrase");
@@ -55,8 +55,8 @@ export const addProfile = (program: Command, context: Context): void => {
     .addHelpText("after", "\nExample:\n  blindrelay profile list")
     .action((flags: JsonFlag) => {
       const items = listNames(context.settings());
-      if (flags.json === true) answerJson({ items });
-      else if (items.length > 0) printResult(items.join("\n"));
+      if (flags.json === true) printJson({ items });
+      else if (items.length > 0) printText(items.join("\n"));
     });
 
   profile
@@ -75,10 +75,10 @@ export const addProfile = (program: Command, context: Context): void => {
         passphrase: isSealed(settings.profilePath),
         agents: Object.keys(shown.keyring),
       };
-      if (flags.json === true) answerJson(open);
+      if (flags.json === true) printJson(open);
       else {
         const guard = open.passphrase ? "encrypted with a passphrase" : "not encrypted";
-        printResult(
+        printText(
           `${open.path}\n${open.username} at ${open.url}, ${guard}\n${open.agents.join("\n")}`,
         );
       }
@@ -105,7 +105,7 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
       }
       const under = flags.remove === true ? null : await readNew(flags);
       settings.update((kept) => kept, under);
-      answer(
+      printResult(
         flags,
         { passphrase: under !== null },
         under === null ? "the passphrase was removed" : "the secrets are now encrypted with it",

@@ -13,7 +13,7 @@ import {
   provisionBoard,
   provisionFolder,
 } from "../flash/provision.ts";
-import { answerJson, printResult, printStatus } from "../output.ts";
+import { printJson, printStatus, printText } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
 import { DEFAULT_BAUD_RATE } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
@@ -204,9 +204,9 @@ const onBoard = async (
   return { config: await provisionOne(settings, flags, version, wifi, write), next };
 };
 
-export const addProvision = (program: Command, context: Context): void => {
+export const addProvision = (cli: Command, context: Context): void => {
   withBaud(
-    program
+    cli
       .command("provision")
       .description("make a board an agent: create it, and write its configuration to the board")
       .argument("[port]", ADDRESS_FORMS),
@@ -274,9 +274,9 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
       warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {
-        answerJson({ agent_id: config.agent_id, packet_version: config.v, url: config.url, place });
+        printJson({ agent_id: config.agent_id, packet_version: config.v, url: config.url, place });
       } else {
-        printResult(`${place} is ${config.agent_id} now (packet version ${config.v})`);
+        printText(`${place} is ${config.agent_id} now (packet version ${config.v})`);
         if (next !== null) printStatus(next);
       }
     });

@@ -8,7 +8,7 @@ import { checkAgentId, type Secret, type Settings } from "../config/settings.ts"
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { answerJson, printResult, printStatus } from "../output.ts";
+import { printJson, printStatus, printText } from "../output.ts";
 import { groupsOf, pushFleet } from "../push/fleet.ts";
 import { programsFor } from "../push/programs.ts";
 import { type Programs, type Pushed, PushedAgent } from "../push/push-one.ts";
@@ -40,8 +40,8 @@ const version = (value: string): string => {
   throw new InvalidArgumentError(`1 to ${MAX_VERSION} printable ASCII characters`);
 };
 
-export const addPush = (program: Command, context: Context): void => {
-  program
+export const addPush = (cli: Command, context: Context): void => {
+  cli
     .command("push")
     .description("send a device program to an agent over the relay, which cannot read it")
     .argument("<agent>", "the agent's id; omitted with --all")
@@ -134,9 +134,9 @@ const pushToOne = async (
   try {
     const pushed = await pushTo(client, agentId, secret, programs, flags, show, notice);
     line.clear();
-    if (flags.json === true) answerJson({ agent_id: agentId, ...pushed });
+    if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
-    else printResult(`${agentId} runs ${file} now (${pushed.version})`);
+    else printText(`${agentId} runs ${file} now (${pushed.version})`);
   } finally {
     line.clear();
     client.close();
@@ -176,9 +176,8 @@ const pushAll = async (
       },
     );
     line.clear();
-    if (flags.json === true) answerJson({ ...report, offline });
-    else
-      printResult(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
+    if (flags.json === true) printJson({ ...report, offline });
+    else printText(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
     for (const { reason } of [...report.skipped, ...report.failed]) printStatus(reason);
     if (report.skipped.length === ids.length)
       throw new Failure("agentError", "no agent that is online accepts programs over the relay");

@@ -19,7 +19,7 @@ import type {
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account.ts";
 import { Failure } from "../failure.ts";
-import { answer, answerJson, type JsonFlag, printResult, printStatus, table } from "../output.ts";
+import { type JsonFlag, printJson, printResult, printStatus, printText, table } from "../output.ts";
 import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
 import { type Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
@@ -48,8 +48,8 @@ const version = (text: string): string => {
   throw new InvalidArgumentError("A version by SemVer, like 1.4.0.");
 };
 
-export const addRelease = (program: Command, context: Context): void => {
-  const release = program
+export const addRelease = (cli: Command, context: Context): void => {
+  const release = cli
     .command("release")
     .description("firmware releases: sign, publish, roll out, check")
     .addHelpText("after", "\nExample:\n  blindrelay release list");
@@ -62,7 +62,7 @@ export const addRelease = (program: Command, context: Context): void => {
     .addHelpText("after", "\nExample:\n  blindrelay release keygen release.pem")
     .action((file: string, flags: JsonFlag) => {
       const made = makeKey(file);
-      answer(flags, made, made.public_key);
+      printResult(flags, made, made.public_key);
       printStatus(`keep ${file} off the relay; start that with --release-keys ${made.public_key}`);
     });
 
@@ -95,7 +95,7 @@ for another runtime over REST. Needs the admin role.`,
     .action(async (file: string, flags: PublishFlags) => {
       const rest = accountRest(context.settings());
       const published = await publish(rest, file, flags);
-      answer(flags, published, `${published.id} ${describe(published)}`);
+      printResult(flags, published, `${published.id} ${describe(published)}`);
     });
 
   release
@@ -119,7 +119,11 @@ for another runtime over REST. Needs the admin role.`,
       });
       const rest = accountRest(context.settings());
       const checked = await rest.ask<CheckAnswer>("GET", `/releases/check?${query}`);
-      answer(flags, checked, checked.latest === null ? "nothing newer" : checked.latest.version);
+      printResult(
+        flags,
+        checked,
+        checked.latest === null ? "nothing newer" : checked.latest.version,
+      );
     });
 
   release
@@ -139,9 +143,9 @@ Works offline. Exits with 1 if something does not match.`,
     )
     .action(async (file: string, flags: JsonFlag & { release: string; publicKey: string }) => {
       const problem = await mismatch(file, readRelease(flags.release), flags.publicKey);
-      if (flags.json === true) answerJson({ ok: problem === null, problem });
+      if (flags.json === true) printJson({ ok: problem === null, problem });
       if (problem !== null) throw new Failure("expectation", problem);
-      if (flags.json !== true) printResult("ok");
+      if (flags.json !== true) printText("ok");
     });
 
   release
@@ -154,7 +158,7 @@ Works offline. Exits with 1 if something does not match.`,
       const query: Record<string, string> =
         flags.channel === undefined ? {} : { channel: flags.channel };
       const items = await listReleases(accountRest(context.settings()), query);
-      answer(flags, { items }, table(HEADER, items.map(row)));
+      printResult(flags, { items }, table(HEADER, items.map(row)));
     });
 
   release
@@ -175,7 +179,7 @@ Works offline. Exits with 1 if something does not match.`,
         path,
         patchOf(flags),
       );
-      answer(flags, changed, `${changed.id} ${describe(changed)}`);
+      printResult(flags, changed, `${changed.id} ${describe(changed)}`);
     });
 };
 

@@ -14,7 +14,7 @@ import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { answerJson, jsonText, oneLine, printResult, printStatus } from "../output.ts";
+import { jsonText, oneLine, printJson, printStatus, printText } from "../output.ts";
 import { printAbove } from "./above-prompt.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
@@ -137,7 +137,7 @@ class Shell {
     this.methods = [];
     this.stopListening = agent.on("event", (event, data) => {
       this.announce(() => {
-        if (this.json) answerJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
+        if (this.json) printJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
         else printStatus(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
       });
     });
@@ -161,9 +161,9 @@ class Shell {
     const [command = "", argument = ""] = line.trim().split(/\s+/);
     if (command === "") return false;
     if (command === ".exit") return true;
-    if (command === ".help") printResult(HELP);
-    else if (command === ".agents") printResult(this.agents().join("\n"));
-    else if (command === ".methods") printResult(this.methods.join("\n"));
+    if (command === ".help") printText(HELP);
+    else if (command === ".agents") printText(this.agents().join("\n"));
+    else if (command === ".methods") printText(this.methods.join("\n"));
     else if (command === ".agent") await this.use(argument);
     else if (command.startsWith("."))
       throw new Failure("usage", `there is no ${command}: see .help`);
@@ -175,7 +175,7 @@ class Shell {
     if (this.agent === null) throw new Failure("usage", "name an agent first: .agent ID");
     const { method, params } = readLine(line);
     const result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS, signal });
-    if (this.json || !process.stdout.isTTY) answerJson(result);
+    if (this.json || !process.stdout.isTTY) printJson(result);
     else {
       // The colours are ours, and inspect quotes the agent's text.
       process.stdout.write(`${inspect(result, { depth: null, colors: true })}\n`);
@@ -248,9 +248,9 @@ const checkFlags = (agentId: string | undefined, flags: ShellFlags): void => {
   if (alone !== undefined) throw new Failure("usage", `--${alone} goes with --serial`);
 };
 
-export const addShell = (program: Command, context: Context): void => {
+export const addShell = (cli: Command, context: Context): void => {
   withSerialOptions(
-    program
+    cli
       .command("shell")
       .description("type calls to an agent and see its events")
       .argument("[agent]", "the agent's id")

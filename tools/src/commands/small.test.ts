@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
 import { beforeEach, describe, expect, it } from "vitest";
-import { makeProgram } from "../program.ts";
+import { makeCli } from "../cli.ts";
 import { places } from "./completion.ts";
 import { complete, readLine, typeable } from "./shell.ts";
 import { describeToken } from "./token.ts";
@@ -69,13 +69,13 @@ describe("shell", () => {
 const has = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
 
 describe("completion", () => {
-  let program: Command;
+  let cli: Command;
   beforeEach(async () => {
-    program = await makeProgram({});
+    cli = await makeCli({});
   });
 
   it("knows every command with its options", () => {
-    const all = places(program);
+    const all = places(cli);
     const flash = all.find(({ path }) => path === "flash");
     expect(flash?.words).toEqual(expect.arrayContaining(["--program", "--dry-run", "--watch"]));
     expect(all.find(({ path }) => path === "agent export")?.wantsAgent).toBe(true);
@@ -90,7 +90,7 @@ describe("completion", () => {
       return true;
     }) as typeof process.stdout.write;
     try {
-      program.parse(["node", "blindrelay", "completion", shell]);
+      cli.parse(["node", "blindrelay", "completion", shell]);
     } finally {
       process.stdout.write = write;
     }

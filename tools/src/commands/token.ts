@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
-import { answerJson, type JsonFlag, printResult } from "../output.ts";
+import { type JsonFlag, printJson, printText } from "../output.ts";
 import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";
 
@@ -56,8 +56,8 @@ const ask = async (): Promise<string> => {
   }
 };
 
-export const addToken = (program: Command, _context: Context): void => {
-  program
+export const addToken = (cli: Command, _context: Context): void => {
+  cli
     .command("token")
     .description("identify a token and check its checksum, without printing it")
     .option("--json", "one JSON document")
@@ -72,9 +72,9 @@ Reads it from standard input, because arguments show in process lists. Exits wit
     .action(async (flags: JsonFlag) => {
       const given = process.stdin.isTTY ? await ask() : await text(process.stdin);
       const report = describeToken(given.replace(/\r?\n$/, ""));
-      if (flags.json === true) answerJson(report);
+      if (flags.json === true) printJson(report);
       else
-        printResult(
+        printText(
           report.problem === null ? `${report.meaning}; its checksum is right` : report.meaning,
         );
       if (report.problem !== null) throw new Failure("expectation", report.problem);

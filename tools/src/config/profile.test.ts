@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { keepKey } from "../account.ts";
-import { makeProgram } from "../program.ts";
+import { makeCli } from "../cli.ts";
 import { isSealed, type Profile, readProfile, writeProfile } from "./profile.ts";
 import { Settings } from "./settings.ts";
 
@@ -55,8 +55,8 @@ it("prompts nobody if it is not needed", async () => {
   writeProfile(path, PROFILE, "eight or more");
   expect([settings().isLocked, settings("eight or more").isLocked]).toEqual([true, false]);
   // What a shell runs at each Tab.
-  const program = await makeProgram({ BLINDRELAY_CONFIG_DIR: folder });
-  program.parse(["node", "blindrelay", "completion", "agents"]);
+  const cli = await makeCli({ BLINDRELAY_CONFIG_DIR: folder });
+  cli.parse(["node", "blindrelay", "completion", "agents"]);
 });
 
 it("changes the file's current content, not what was read before", () => {

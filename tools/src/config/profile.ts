@@ -24,7 +24,8 @@ export interface Profile {
   readonly keyring: { readonly [agentId: string]: Key };
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+/** The environment variables of the process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 

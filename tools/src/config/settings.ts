@@ -7,9 +7,14 @@ import { relayUrl } from "@blindrelay/protocol/relay-url";
 import { Failure } from "../failure.ts";
 import { withLock } from "./lock.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
-import { isSealed, type Profile, profilePath, readProfile, writeProfile } from "./profile.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import {
+  type Environment,
+  isSealed,
+  type Profile,
+  profilePath,
+  readProfile,
+  writeProfile,
+} from "./profile.ts";
 
 /** An agent's end-to-end secret and its packet suite. */
 export interface Secret {

@@ -8,7 +8,7 @@ import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
-import type { DeviceProgram } from "./program.ts";
+import type { BoardProgram } from "./program.ts";
 import {
   type BoardFile,
   eraseFile,
@@ -33,7 +33,7 @@ const RESTART_MS = 500;
 
 export interface FlashOptions {
   readonly sdk: string;
-  readonly program: DeviceProgram;
+  readonly program: BoardProgram;
   /** The program's version; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
@@ -77,7 +77,7 @@ export const boardProblem = (
   return null;
 };
 
-const checkNames = async (board: EspruinoRepl, program: DeviceProgram): Promise<void> => {
+const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<void> => {
   if (program.wanted.length === 0) return;
   const types = program.wanted.map((name) => `typeof ${name}`).join(",");
   const found = (await board.evaluate(`[${types}]`)) as string[];

@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join, resolve } from "node:path";
 import { parse } from "acorn";
 import { Failure } from "../failure.ts";
-import { answerJson, printResult, printStatus } from "../output.ts";
+import { printJson, printStatus, printText } from "../output.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
@@ -244,7 +244,7 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
     if (preferences !== null) mkdirSync(preferences, { recursive: true, mode: 0o700 });
   }
   if (options.json === true) {
-    answerJson({
+    printJson({
       project: folder,
       files: [...project.keys()],
       commands: [first, command],
@@ -254,13 +254,13 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   } else {
     const what = options.dryRun === true ? "would be written" : "written";
     for (const [path, content] of project) printStatus(`${path}: ${content.length} bytes, ${what}`);
-    printResult(`project: ${folder}`);
+    printText(`project: ${folder}`);
     if (config === null)
       printStatus(
         "fill in agent.json, or specify the folder that `provision --out` wrote with --config",
       );
-    printResult(`once, for its boot count: cd ${folder} && ${first}`);
-    printResult(`then, with the program:   cd ${folder} && ${command}`);
+    printText(`once, for its boot count: cd ${folder} && ${first}`);
+    printText(`then, with the program:   cd ${folder} && ${command}`);
     if (config?.wifi === undefined)
       printStatus('a board with Wi-Fi: add "ssid" and "password" to "config" in agent.json first');
   }

@@ -22,7 +22,8 @@ export const readSource = (path: string): string => {
   throw new Failure("usage", describeRefusal(path, erased.refused));
 };
 
-export interface DeviceProgram {
+/** A device program as a board stores it. */
+export interface BoardProgram {
   readonly path: string;
   /** As written to Storage; ASCII. */
   readonly code: string;
@@ -34,7 +35,7 @@ export interface DeviceProgram {
  * Reads and checks a device program. Throws a Failure (usage) that lists everything boards do not
  * run.
  */
-export const readProgram = async (path: string): Promise<DeviceProgram> => {
+export const readProgram = async (path: string): Promise<BoardProgram> => {
   const source = readSource(path);
   const { checkProgram, exactDecimals, toModule } = await loadDialect();
   const { refused, asked } = checkProgram(source);

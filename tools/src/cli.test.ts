@@ -7,13 +7,13 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Command } from "commander";
 import { afterAll, expect, it, vi } from "vitest";
 import { callFailure } from "./call-failure.ts";
+import { exitCodeOf, makeCli } from "./cli.ts";
 import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
 import { checkAgentId, httpBase, Settings } from "./config/settings.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { jsonText, printStatus, table } from "./output.ts";
-import { exitCodeOf, makeProgram } from "./program.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "blindrelay-program-"));
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-cli-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const ENV = {
@@ -49,7 +49,7 @@ const helpOf = (command: Command): string => {
 };
 
 it("shows an example for every command, accepts no secret as a flag, and --json everywhere", async () => {
-  const commands = everyCommand(await makeProgram({}));
+  const commands = everyCommand(await makeCli({}));
   expect(commands.map((command) => command.name())).toEqual(
     expect.arrayContaining(["login", "call", "events", "run", "add", "export"]),
   );
@@ -90,8 +90,8 @@ it.each([
   [["--profile", "../x", "call", "pump-7", "echo"]],
 ])("ends with 2 for %j", async (args) => {
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
-  const program = await makeProgram(ENV, args);
-  const run = program.parseAsync(["node", "blindrelay", ...args]);
+  const cli = await makeCli(ENV, args);
+  const run = cli.parseAsync(["node", "blindrelay", ...args]);
   const code = await run.then(() => 0, exitCodeOf);
   expect(code).toBe(2);
 });

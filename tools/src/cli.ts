@@ -5,13 +5,14 @@
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { Context } from "./commands/context.ts";
-import { type Environment, Settings } from "./config/settings.ts";
+import type { Environment } from "./config/profile.ts";
+import { Settings } from "./config/settings.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { printStatus } from "./output.ts";
 
 const DEFAULT_PROFILE = "default";
 
-type Add = (program: Command, context: Context) => void;
+type Add = (cli: Command, context: Context) => void;
 
 /**
  * The commands in the order of the help. Each loads what it needs when it is used, which is most of
@@ -22,8 +23,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   agent: async () => {
     const { addAgents } = await import("./commands/agents.ts");
     const { addAgentRun } = await import("./commands/agent-run.ts");
-    return (program, context) => {
-      const agent = program
+    return (cli, context) => {
+      const agent = cli
         .command("agent")
         .description("manage the agents of your account, or run one")
         .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
@@ -38,7 +39,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   provision: async () => (await import("./commands/provision.ts")).addProvision,
   flash: async () => {
     const { addFlash } = await import("./commands/flash.ts");
-    return (program, context) => addFlash(program, context, exitCodeOf);
+    return (cli, context) => addFlash(cli, context, exitCodeOf);
   },
   push: async () => (await import("./commands/push.ts")).addPush,
   monitor: async () => (await import("./commands/monitor.ts")).addMonitor,
@@ -71,11 +72,11 @@ const commandsIn = (words: readonly string[]): readonly string[] => {
  * The whole command, or as much of it as `words`, a command line, needs. `env`: the commands read
  * their settings from it.
  */
-export const makeProgram = async (
+export const makeCli = async (
   env: Environment,
   words: readonly string[] = [],
 ): Promise<Command> => {
-  const program = new Command("blindrelay")
+  const cli = new Command("blindrelay")
     .description("Calls agents through a relay that cannot read what it carries, and runs agents.")
     .version(pkg.version)
     .option("--profile <name>", "which profile to use; BLINDRELAY_PROFILE")
@@ -98,14 +99,14 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
 
   const context: Context = {
     settings: () => {
-      const name = program.opts<{ profile?: string }>().profile ?? env.BLINDRELAY_PROFILE;
+      const name = cli.opts<{ profile?: string }>().profile ?? env.BLINDRELAY_PROFILE;
       return new Settings(env, name || DEFAULT_PROFILE);
     },
   };
 
   const adds = commandsIn(words).map((name) => (COMMANDS[name] as () => Promise<Add>)());
-  for (const add of await Promise.all(adds)) add(program, context);
-  return program;
+  for (const add of await Promise.all(adds)) add(cli, context);
+  return cli;
 };
 
 /** The exit code for an error thrown by a command; also prints it. */
