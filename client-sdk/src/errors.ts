@@ -30,7 +30,7 @@ export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } =
     retryable: false,
   },
   BAD_ANSWER: {
-    meaning: "The agent's verified answer is no JSON-RPC response.",
+    meaning: "The agent's verified answer is not a JSON-RPC response.",
     retryable: false,
   },
   TIMED_OUT: {

@@ -18,7 +18,8 @@ export interface Questions {
  * `instead` says what to do then.
  */
 export const questions = (instead: string): Questions => {
-  if (!process.stdin.isTTY) throw new Failure("usage", `nobody to ask: ${instead}`);
+  if (!process.stdin.isTTY)
+    throw new Failure("usage", `there is no terminal to ask on: ${instead}`);
   let hidden = false;
   const output = new Writable({
     write: (chunk, _encoding, done) => {

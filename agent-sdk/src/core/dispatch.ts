@@ -162,7 +162,7 @@ export class Dispatcher {
     if (typeof method !== "string" || method === "") throw new Error("a method needs a name");
     if (typeof handler !== "function") throw new Error(`"${method}" needs a function`);
     if (isReserved(method)) {
-      throw new Error(`"${method}": names that begin so are reserved`);
+      throw new Error(`"${method}" has a reserved prefix`);
     }
     this.add(method, handler);
   }

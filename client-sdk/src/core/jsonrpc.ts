@@ -23,7 +23,7 @@ export type Outcome =
 export type Said =
   | { readonly kind: "answer"; readonly id: number; readonly outcome: Outcome }
   | { readonly kind: "event"; readonly event: string; readonly data: unknown }
-  | { readonly kind: "noise" };
+  | { readonly kind: "unreadable" };
 
 /**
  * The text of a request after its id, or the reason why there is none. Made once per call, because
@@ -36,7 +36,7 @@ export const requestTail = (
   | { readonly ok: true; readonly tail: string }
   | { readonly ok: false; readonly error: string } => {
   if (typeof method !== "string" || method === "") {
-    return { ok: false, error: "the method must be a text that is not empty" };
+    return { ok: false, error: "the method must be a non-empty string" };
   }
   const head = `,"method":${encodeJson(method)}`;
   if (params === undefined) return { ok: true, tail: `${head}}` };
@@ -66,18 +66,18 @@ export const PING_TAIL = ',"method":"system.ping"}';
 /** The content of a verified plaintext. Never throws. */
 export const readSaid = (plaintext: Uint8Array): Said => {
   const message = readJson(plaintext);
-  if (!isObject(message) || own(message, "jsonrpc") !== "2.0") return { kind: "noise" };
+  if (!isObject(message) || own(message, "jsonrpc") !== "2.0") return { kind: "unreadable" };
   const event = ownString(message, "method");
   const id = own(message, "id");
   if (event !== undefined) {
     // An agent sends only notifications; a request from it cannot be answered.
     return id === undefined
       ? { kind: "event", event, data: own(message, "params") }
-      : { kind: "noise" };
+      : { kind: "unreadable" };
   }
   return typeof id === "number"
     ? { kind: "answer", id, outcome: readOutcome(message) }
-    : { kind: "noise" };
+    : { kind: "unreadable" };
 };
 
 const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
@@ -88,7 +88,7 @@ const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
   }
   const remote = isObject(error) && !hasResult ? readRemote(error) : null;
   if (remote === null) {
-    const text = "the agent's answer is no JSON-RPC response";
+    const text = "the agent's answer is not a JSON-RPC response";
     return { ok: false, error: new CallError("BAD_ANSWER", text) };
   }
   const text = `the agent answered with error ${remote.code}: ${remote.message}`;

@@ -17,7 +17,7 @@ import {
 const ROOT = resolve(import.meta.dirname, "../../..");
 const PAGE = readPage(readFileSync(join(ROOT, "docs/specification.md"), "utf8"));
 
-/** The specification's text is beside the checkout on the author's machines, and not part of it. */
+/** The specification's text is not in this repository; without it, its test is skipped. */
 const GIVEN = resolve(ROOT, "../shared/specification.txt");
 
 const TESTS = new Map(

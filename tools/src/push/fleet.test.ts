@@ -75,7 +75,7 @@ describe("a fleet", () => {
     expect([begun.length, report.failed.length, report.untouched.length]).toEqual([16, 16, 24]);
   });
 
-  it("ends on a fault of ours", async () => {
+  it("ends on a bug in blindrelay", async () => {
     const push = () => Promise.reject(new Error("bug"));
     await expect(pushFleet([["a0"]], push, () => undefined)).rejects.toThrow("bug");
   });
