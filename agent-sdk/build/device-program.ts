@@ -54,7 +54,7 @@ interface Edit {
   readonly text: string;
 }
 
-interface Module {
+interface InspectedModule {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
   /** Matches strings with characters beyond Latin-1. */
@@ -91,7 +91,7 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
 const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
 
 /** The edits that turn the module into `module.exports=…`, and what no edit can convert. */
-const readModule = (code: string): Module => {
+const readModule = (code: string): InspectedModule => {
   const refused: Refusal[] = [];
   const refuse = (at: number, rule: string, fix: string | null, text = ""): void => {
     refused.push({ ...placeOf(code, at), rule, text: firstLine(text), fix });

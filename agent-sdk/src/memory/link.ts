@@ -12,27 +12,27 @@ export class RelayEnd {
   received: (text: string) => void = () => {};
   /** The link ended, by whichever side. Once. */
   closed: (code: number, reason: string) => void = () => {};
-  private readonly pipe: Pipe;
+  private readonly connection: Connection;
 
-  constructor(url: string, pipe: Pipe) {
+  constructor(url: string, connection: Connection) {
     this.url = url;
-    this.pipe = pipe;
+    this.connection = connection;
   }
 
   send(text: string): void {
-    this.pipe.later(() => this.pipe.events.received(text));
+    this.connection.later(() => this.connection.events.received(text));
   }
 
   close(code: number, reason: string): void {
-    this.pipe.end(code, reason);
+    this.connection.end(code, reason);
   }
 
   get isOpen(): boolean {
-    return this.pipe.open;
+    return this.connection.open;
   }
 }
 
-class Pipe {
+class Connection {
   open = true;
   readonly events: LinkEvents;
   private readonly timer: TimerPort;
@@ -74,19 +74,19 @@ export interface MemoryNetworkOptions {
 /** A LinkPort whose relay is `accept`. */
 export const memoryNetwork = (options: MemoryNetworkOptions): LinkPort => ({
   connect(url: string, events: LinkEvents): Link {
-    const pipe = new Pipe(options.timer, options.latencyMs ?? 0, events);
-    const relay = new RelayEnd(url, pipe);
-    pipe.later(() => {
+    const connection = new Connection(options.timer, options.latencyMs ?? 0, events);
+    const relay = new RelayEnd(url, connection);
+    connection.later(() => {
       if (options.accept(relay) === false) {
-        pipe.end(1006, "refused");
+        connection.end(1006, "refused");
         return;
       }
-      pipe.relay = relay;
+      connection.relay = relay;
       events.opened();
     });
     return {
-      send: (text) => pipe.later(() => pipe.relay?.received(text)),
-      close: (code, reason) => pipe.end(code, reason),
+      send: (text) => connection.later(() => connection.relay?.received(text)),
+      close: (code, reason) => connection.end(code, reason),
     };
   },
 });

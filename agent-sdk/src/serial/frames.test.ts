@@ -53,7 +53,7 @@ it("reports how long a frame can get", () => {
 });
 
 /** What may happen to a frame or between two. */
-type Piece =
+type StreamPart =
   | { readonly kind: "frame"; readonly type: number; readonly body: readonly number[] }
   | { readonly kind: "garbage"; readonly bytes: readonly number[] }
   | {
@@ -72,7 +72,7 @@ type Piece =
     };
 
 const types = fc.integer({ min: 0, max: 255 });
-const pieces: fc.Arbitrary<Piece> = fc.oneof(
+const pieces: fc.Arbitrary<StreamPart> = fc.oneof(
   fc.record({ kind: fc.constant("frame" as const), type: types, body: bodies }),
   fc.record({
     kind: fc.constant("garbage" as const),
@@ -94,7 +94,7 @@ const pieces: fc.Arbitrary<Piece> = fc.oneof(
   }),
 );
 
-const onLine = (piece: Piece): number[] => {
+const onLine = (piece: StreamPart): number[] => {
   if (piece.kind === "garbage") return [...piece.bytes];
   const bytes = [...encode(piece.type, piece.body)];
   if (piece.kind === "frame") return bytes;

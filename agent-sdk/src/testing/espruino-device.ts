@@ -109,7 +109,7 @@ type Did =
   | readonly [what: "write", id: number, data: string]
   | readonly [what: "end", id: number];
 
-interface Answer {
+interface StepResult {
   readonly did: readonly Did[];
   readonly thrown: string | null;
   readonly value: unknown;
@@ -192,7 +192,7 @@ export class EspruinoDevice {
       (char) => `\\x${char.charCodeAt(0).toString(16)}`,
     );
     this.write(String(ascii.length).padStart(LENGTH_DIGITS, "0") + ascii);
-    const answer = JSON.parse(this.read(Number(this.read(LENGTH_DIGITS)))) as Answer;
+    const answer = JSON.parse(this.read(Number(this.read(LENGTH_DIGITS)))) as StepResult;
     for (const did of answer.did) this.outside(did);
     if (answer.thrown !== null) throw new Error(`Espruino: ${answer.thrown}`);
     return answer.value;

@@ -27,8 +27,8 @@ export const AGENT_TOKEN = tokenOf("e2e", 2);
 // biome-ignore lint/suspicious/noExplicitAny: tests examine arbitrary JSON.
 type Json = any;
 
-/** One link as the relay sees it. */
-export class RelayLink {
+/** One link at the relay that accepted it. */
+export class AcceptedLink {
   readonly end: RelayEnd;
   readonly relay: FakeLink;
   closedWith: number | null = null;
@@ -69,7 +69,7 @@ export interface WorldOptions {
 
 export class World {
   readonly timer = new ManualTimer();
-  readonly links: RelayLink[] = [];
+  readonly links: AcceptedLink[] = [];
   /** Accepts no connection by itself: the test decides when. */
   private readonly relay = new FakeRelay({ auth: () => {} });
   readonly statuses: AgentStatus[] = [];
@@ -84,7 +84,7 @@ export class World {
       timer: this.timer,
       accept: (end) => {
         if (!this.relayIsUp) return false;
-        this.links.push(new RelayLink(end, this.relay));
+        this.links.push(new AcceptedLink(end, this.relay));
         return true;
       },
     });
@@ -123,7 +123,7 @@ export class World {
   }
 
   /** The newest link. */
-  link(): RelayLink {
+  link(): AcceptedLink {
     const link = this.links.at(-1);
     if (link === undefined) throw new Error("no link yet");
     return link;
@@ -183,7 +183,7 @@ export class Client {
   private requests = 0;
   private ids = 10;
   private seen = 0;
-  private seenLink: RelayLink | null = null;
+  private seenLink: AcceptedLink | null = null;
 
   constructor(world: World, wrapping: Wrapping = "bare", agentToken = AGENT_TOKEN) {
     this.world = world;

@@ -9,7 +9,7 @@
 import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { toBase64url } from "@blindrelay/protocol/crypto";
 import {
-  type AgentStatus,
+  type AgentPresence,
   encodeEnvelope,
   firstPart,
   type MessageForClient,
@@ -115,7 +115,7 @@ export class ClientCore {
       moving: () => this.bindings.clear(),
       moved: () => this.linkMoved(),
       settled: () => this.pump(),
-      isQuiet: () => this.inFlight.size === 0,
+      isDrained: () => this.inFlight.size === 0,
       refused: (reason) => this.linkRefused(reason),
       received: (message) => this.receive(message),
     });
@@ -367,7 +367,7 @@ export class ClientCore {
     this.pump();
   }
 
-  private receivePresence(status: AgentStatus): void {
+  private receivePresence(status: AgentPresence): void {
     const { agentId, online } = status;
     for (const peer of this.byAgent.get(agentId) ?? []) {
       if (online) peer.agentOnline();

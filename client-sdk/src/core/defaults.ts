@@ -42,7 +42,7 @@ export const BESIDE_DOUBLINGS = 6;
 /** By then, what was sent on one link has reached its agent, and the next link can be used. */
 export const SETTLE_MS = 100;
 /** How long calls wait for the answers of earlier ones before the links change anyway. */
-export const QUIET_LIMIT_MS = 2_000;
+export const DRAIN_LIMIT_MS = 2_000;
 /** How long answers to earlier calls may still arrive on the link that was left. */
 export const LEFT_LINK_MS = 5_000;
 /** A link that lasted this long does not count as a failed attempt. */

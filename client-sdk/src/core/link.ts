@@ -33,9 +33,9 @@ import {
   BESIDE_RETRY_MS,
   CONNECT_TIMEOUT_MS,
   DEAD_RELAY_MS,
+  DRAIN_LIMIT_MS,
   LEFT_LINK_MS,
   MAX_ASKED_WAIT_MS,
-  QUIET_LIMIT_MS,
   SETTLE_MS,
   STABLE_LINK_MS,
   TOKEN_LAST_MS,
@@ -70,7 +70,7 @@ export interface RelayLinkEvents {
   /** What had to wait while the links changed, or were about to, may be sent again. */
   settled(): void;
   /** Whether no answer is awaited on the link. */
-  isQuiet(): boolean;
+  isDrained(): boolean;
   /** It will not reconnect. */
   refused(reason: CallError): void;
   received(message: MessageForClient): void;
@@ -370,17 +370,17 @@ export class RelayLink {
     }
     this.events.moving();
     this.held = [];
-    this.moveOnceQuiet(next, this.ports.timer.now() + QUIET_LIMIT_MS);
+    this.moveOnceDrained(next, this.ports.timer.now() + DRAIN_LIMIT_MS);
   }
 
   /**
    * Not before all answers have arrived: an answer on the old link that arrives after a later one
    * on the new link would be refused, because a session never accepts an older `seq`.
    */
-  private moveOnceQuiet(next: Link, limit: number): void {
+  private moveOnceDrained(next: Link, limit: number): void {
     this.armBeside(SETTLE_MS, () => {
-      if (this.events.isQuiet() || this.ports.timer.now() >= limit) this.moveTo(next);
-      else this.moveOnceQuiet(next, limit);
+      if (this.events.isDrained() || this.ports.timer.now() >= limit) this.moveTo(next);
+      else this.moveOnceDrained(next, limit);
     });
   }
 

@@ -13,7 +13,7 @@ import {
   TYPE_AGENT_STATUS,
 } from "./names.ts";
 
-export interface AgentStatus {
+export interface AgentPresence {
   readonly kind: "agentStatus";
   readonly agentId: string;
   readonly online: boolean;
@@ -25,7 +25,7 @@ export const encodeAgentStatus = (agentId: string, online: boolean, timestamp: s
   `{"${FIELD_TYPE}":"${TYPE_AGENT_STATUS}","${FIELD_AGENT_ID}":${encodeJson(agentId)},"${FIELD_ONLINE}":${online},"${FIELD_TIMESTAMP}":${encodeJson(timestamp)}}`;
 
 /** Reads the fields of an `agent_status`; null if the agent or the status is missing. */
-export const decodeAgentStatus = (fields: object): AgentStatus | null => {
+export const decodeAgentStatus = (fields: object): AgentPresence | null => {
   const agentId = ownString(fields, FIELD_AGENT_ID);
   const online = own(fields, FIELD_ONLINE);
   if (agentId === undefined || typeof online !== "boolean") return null;

@@ -4,7 +4,7 @@
  * [portable]
  */
 import { decodeJson, isObject, ownString } from "../encoding/json.ts";
-import type { AgentStatus } from "./agent-status.ts";
+import type { AgentPresence } from "./agent-status.ts";
 import { decodeAgentStatus } from "./agent-status.ts";
 import type { Authenticated, AuthFailed } from "./auth-response.ts";
 import { decodeAuthResponse } from "./auth-response.ts";
@@ -26,7 +26,7 @@ import type { Unknown, Unreadable } from "./unreadable.ts";
 
 export type MessageForClient =
   | ClientsPacket
-  | AgentStatus
+  | AgentPresence
   | Authenticated
   | AuthFailed
   | RelayError

@@ -1,4 +1,4 @@
-export type { AgentStatus } from "./agent-status.ts";
+export type { AgentPresence } from "./agent-status.ts";
 export { decodeAgentStatus, encodeAgentStatus } from "./agent-status.ts";
 export type { AgentReport, AuthMessage, ClientType, Credentials } from "./auth.ts";
 export { decodeAuth, encodeAgentAuth, encodeClientAuth, isReport } from "./auth.ts";
