@@ -30,7 +30,7 @@ const FILES = {
     "test/src/{agent-life,bridge,cli,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
-  /** Searches, sieges, measurements, whole commands: long, and touched by few changes. */
+  /** Searches, attacks, measurements, whole commands: long, and touched by few changes. */
   proof: Object.values(PROOFS).flatMap(({ tests }) => tests),
 };
 

@@ -1,5 +1,5 @@
 /**
- * The proofs: searches, sieges, measurements, and tests through commands, browsers, boards,
+ * The proofs: searches, attacks, measurements, and tests through commands, browsers, boards,
  * clusters and documents, which take long and which few changes affect. On a developer's machine
  * `npm test` skips each one whose inputs have not changed since it last passed; in CI (the variable
  * CI is set) all run.

@@ -8,7 +8,7 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Build } from "./build.ts";
 import { PushedSlots, type Wishes } from "./pushed-slots.ts";
-import type { Relay } from "./relay.ts";
+import type { MaliciousRelay } from "./relay.ts";
 import type { DeviceSurroundings } from "./surroundings.ts";
 import { observeAgent } from "./taps.ts";
 
@@ -67,7 +67,7 @@ export class Device {
     return this.world.build;
   }
 
-  private get relay(): Relay {
+  private get relay(): MaliciousRelay {
     return this.world.relay;
   }
 

@@ -7,7 +7,7 @@ import type { Suite } from "@blindrelay/protocol/crypto";
 import type { CallOutcome, CallRecord } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
 import { type Push, push } from "./pusher.ts";
-import type { Board, Surroundings } from "./surroundings.ts";
+import type { DeviceUnderAttack, Surroundings } from "./surroundings.ts";
 
 type ClientCore = InstanceType<Build["client"]["ClientCore"]>;
 type Peer = ReturnType<ClientCore["addPeer"]>;
@@ -32,7 +32,7 @@ export class Person {
   /** Events received, by agent and number. */
   private readonly heard = new Map<string, number>();
   private readonly stage: Surroundings;
-  private readonly peers = new Map<Board, Peer>();
+  private readonly peers = new Map<DeviceUnderAttack, Peer>();
   private readonly options: PersonOptions;
   private readonly random;
   private pushed = 0;
@@ -86,13 +86,18 @@ export class Person {
   }
 
   /** Learns the secret of an agent, or its new one. */
-  meet(board: Board): void {
+  meet(board: DeviceUnderAttack): void {
     const { name: agentId, agentToken, version } = board;
     this.peers.get(board)?.subscribe(false);
     this.peers.set(board, this.core.addPeer({ agentId, agentToken, version }));
   }
 
-  call(board: Board, method: "now" | "slow", idempotent: boolean, timeoutMs: number): CallRecord {
+  call(
+    board: DeviceUnderAttack,
+    method: "now" | "slow",
+    idempotent: boolean,
+    timeoutMs: number,
+  ): CallRecord {
     const record = this.stage.calls.made(this.name, board.name, idempotent);
     const request = { method, params: { marker: record.marker }, timeoutMs, idempotent };
     this.core.call(this.peers.get(board) as Peer, request, (outcome) =>
@@ -103,7 +108,7 @@ export class Person {
   }
 
   /** Pushes a program, repeating it until the steps are done; null if the board accepts none. */
-  push(board: Board, throws: boolean): Push | null {
+  push(board: DeviceUnderAttack, throws: boolean): Push | null {
     const { wishes } = board;
     if (wishes === undefined) return null;
     this.pushed++;
@@ -122,7 +127,7 @@ export class Person {
   }
 
   /** Subscribes to events, or unsubscribes. */
-  listen(board: Board, on: boolean): void {
+  listen(board: DeviceUnderAttack, on: boolean): void {
     this.peers.get(board)?.subscribe(on);
     this.stage.relay.pump();
   }

@@ -7,7 +7,7 @@ const TRIES = 40;
 const PAUSE_MS = 500;
 
 /** Sends a `system.push` call; `answer` gets the result, or null if there was none. */
-export type Ask = (params: object | undefined, answer: (result: unknown) => void) => void;
+export type PushCall = (params: object | undefined, answer: (result: unknown) => void) => void;
 
 export interface Push {
   /** Whether the program is kept; null until the push is over. */
@@ -17,7 +17,7 @@ export interface Push {
 export const push = (
   program: string,
   wishes: Wishes,
-  ask: Ask,
+  ask: PushCall,
   later: (ms: number, fn: () => void) => void,
 ): Push => {
   const state: Push = { kept: null };

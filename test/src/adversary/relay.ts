@@ -36,7 +36,7 @@ interface Socket {
 /** The number of remembered packets; older ones are forgotten. */
 const TAPE = 600;
 
-export class Relay {
+export class MaliciousRelay {
   /** Every packet seen, oldest first. */
   readonly tape: Captured[] = [];
   /** Those that were neither delivered nor dropped. */

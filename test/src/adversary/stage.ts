@@ -7,8 +7,8 @@ import type { TimerPort } from "@blindrelay/agent-sdk";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { CallOracle, type CallRules } from "@blindrelay/simulator/testing";
 import type { Person } from "./person.ts";
-import { Relay } from "./relay.ts";
-import type { Board, Surroundings } from "./surroundings.ts";
+import { MaliciousRelay } from "./relay.ts";
+import type { DeviceUnderAttack, Surroundings } from "./surroundings.ts";
 
 /** The most timers that may fire at one instant; more are an endless loop. */
 const TIMERS_AT_ONCE = 1_000;
@@ -31,10 +31,10 @@ const RULES: CallRules = {
 };
 
 export abstract class Stage implements Surroundings {
-  abstract readonly devices: readonly Board[];
+  abstract readonly devices: readonly DeviceUnderAttack[];
   abstract readonly people: readonly Person[];
   readonly timer = new ManualTimer();
-  readonly relay = new Relay((act) => this.reach(act));
+  readonly relay = new MaliciousRelay((act) => this.reach(act));
   readonly calls = new CallOracle((what) => this.violate(what), RULES);
   private readonly found: string[] = [];
   private pingedAt = 0;
@@ -101,7 +101,7 @@ export abstract class Stage implements Surroundings {
   }
 
   /** A board was given a new secret; its people get it too. */
-  tokenChanged(board: Board): void {
+  tokenChanged(board: DeviceUnderAttack): void {
     for (const person of this.people) person.meet(board);
   }
 

@@ -4,11 +4,11 @@ import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { CallOracle } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
 import type { Wishes } from "./pushed-slots.ts";
-import type { Party, Relay } from "./relay.ts";
+import type { MaliciousRelay, Party } from "./relay.ts";
 import type { SessionOracle } from "./session-oracle.ts";
 
 /** A device with an agent, and what can happen to it. */
-export interface Board extends Party {
+export interface DeviceUnderAttack extends Party {
   readonly version: Version;
   readonly agentToken: string;
   /** For one that accepts programs: what people requested of it. */
@@ -25,7 +25,7 @@ export interface Board extends Party {
 }
 
 export interface Surroundings {
-  readonly relay: Relay;
+  readonly relay: MaliciousRelay;
   readonly calls: CallOracle;
   makeTimer(alive: () => boolean): TimerPort;
   violate(what: string): void;
@@ -36,5 +36,5 @@ export interface DeviceSurroundings extends Surroundings {
   readonly build: Build;
   readonly sessions: SessionOracle;
   makeSuite(): Suite;
-  tokenChanged(device: Board): void;
+  tokenChanged(device: DeviceUnderAttack): void;
 }

@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
 import { type Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Running } from "../cli/processes.ts";
-import { type Added, BridgeHouse, newsOf, residentKb, until } from "./world.ts";
+import type { Added, Running } from "../cli/processes.ts";
+import { BridgeHouse, newsOf, residentKb, until } from "./world.ts";
 
 const MEGABYTE = 1_000_000;
 

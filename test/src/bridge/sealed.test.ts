@@ -9,8 +9,8 @@ import { serialLinks } from "@blindrelay/agent-sdk/serial/node";
 import type { Client } from "@blindrelay/client-sdk/node";
 import { type Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Running } from "../cli/processes.ts";
-import { type Added, BridgeHouse, newsOf, until } from "./world.ts";
+import type { Added, Running } from "../cli/processes.ts";
+import { BridgeHouse, newsOf, until } from "./world.ts";
 
 /** Which of the texts occur anywhere in the readable memory of a process. */
 const foundInMemory = (pid: number, texts: readonly string[]): string[] => {

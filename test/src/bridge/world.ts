@@ -5,14 +5,7 @@
 import { chmodSync, readFileSync } from "node:fs";
 import { type Client, connect } from "@blindrelay/client-sdk/node";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
-import { House, PASSWORD, type Running } from "../cli/processes.ts";
-
-export interface Added {
-  readonly agent_id: string;
-  readonly api_token: string;
-  readonly agent_token: string;
-  readonly packet_version: string;
-}
+import { type Added, House, PASSWORD, type Running } from "../cli/processes.ts";
 
 export interface News {
   readonly event: string;

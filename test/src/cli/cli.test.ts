@@ -11,14 +11,7 @@ import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { CLI, House, PASSWORD, type Running } from "./processes.ts";
-
-interface Added {
-  readonly agent_id: string;
-  readonly api_token: string;
-  readonly agent_token: string;
-  readonly packet_version: string;
-}
+import { type Added, CLI, House, PASSWORD, type Running } from "./processes.ts";
 
 const PROGRAM = `
 export default (agent) => {

@@ -24,6 +24,14 @@ export interface Ended {
   readonly stderr: string;
 }
 
+/** What `agent add --json` prints. */
+export interface Added {
+  readonly agent_id: string;
+  readonly api_token: string;
+  readonly agent_token: string;
+  readonly packet_version: string;
+}
+
 export const PASSWORD = "a long password of one's own";
 
 /**

@@ -73,15 +73,15 @@ const postgresCpuMs = (postmaster: number): number => {
 
 // ---- peers
 
-interface Peer {
+interface PeerLink {
   readonly socket: WebSocket;
   onText: (text: string) => void;
 }
 
 /** `auth`: all fields except the type. */
-const connect = async (url: string, auth: object): Promise<Peer> => {
+const connect = async (url: string, auth: object): Promise<PeerLink> => {
   const socket = new WebSocket(`${url.replace("http", "ws")}/wss`);
-  const peer: Peer = { socket, onText: () => undefined };
+  const peer: PeerLink = { socket, onText: () => undefined };
   const answered = new Promise<string>((resolve, reject) => {
     socket.addEventListener("error", () => reject(new Error(`no link to ${url}`)));
     socket.addEventListener("open", () => socket.send(JSON.stringify({ type: "auth", ...auth })));
@@ -100,18 +100,18 @@ const connect = async (url: string, auth: object): Promise<Peer> => {
 
 const login = (relays: Relays) => ({ client_type: "client", api_token: relays.accountToken });
 
-interface Credentials {
+interface AddedAgent {
   readonly agent_id: string;
   readonly api_token: string;
 }
 
-const addAgent = async (relays: Relays): Promise<Credentials> => {
+const addAgent = async (relays: Relays): Promise<AddedAgent> => {
   const answer = await fetch(`${relays.nodes[0]?.url}/api/v1/agents`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${relays.accountToken}` },
     body: JSON.stringify({ name: "pump" }),
   });
-  const { agent_id, api_token } = (await answer.json()) as Credentials;
+  const { agent_id, api_token } = (await answer.json()) as AddedAgent;
   return { agent_id, api_token };
 };
 
@@ -124,7 +124,7 @@ const pairs = async (
   agentsAt: number[],
   count: number = PAIRS,
 ) => {
-  const all: { client: Peer; agent: Peer; sid: string; seq: number }[] = [];
+  const all: { client: PeerLink; agent: PeerLink; sid: string; seq: number }[] = [];
   for (let i = 0; i < count; i += 1) {
     const [from, to] = [clientsAt[i % clientsAt.length], agentsAt[i % agentsAt.length]];
     const made = await addAgent(relays);
@@ -181,7 +181,7 @@ const pairs = async (
   return { run, close };
 };
 
-const end = ({ socket }: Peer): void => socket.close();
+const end = ({ socket }: PeerLink): void => socket.close();
 
 // ---- the figures
 
@@ -257,13 +257,13 @@ const measureSeldom = async (relays: Relays, postmaster: number) => {
 
 const measureLinks = async (relays: Relays, natsPid: number, postmaster: number) => {
   const pid = relays.nodes[0]?.child.pid as number;
-  const agents: Credentials[] = [];
+  const agents: AddedAgent[] = [];
   for (let i = 0; i < LINKS; i += 1) agents.push(await addAgent(relays));
   const watcher = await connect(urlOf(relays, 1), login(relays));
   const look = () => [cpuMs(pid), cpuMs(natsPid), postgresCpuMs(postmaster)];
   const memory = () => [rssBytes(pid), rssBytes(natsPid)];
   const [cpu, rss] = [look(), memory()];
-  const peers: Peer[] = [];
+  const peers: PeerLink[] = [];
   for (let at = 0; at < LINKS; at += 50) {
     const some = agents.slice(at, at + 50);
     const made = some.map((auth) =>

@@ -8,14 +8,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Description, type Operation, readDescription } from "./document.ts";
 import { type Request, requestsFor } from "./requests.ts";
 import type { Known } from "./shapes.ts";
-import { CREDENTIALS, rightCredentials, startWorld, type World } from "./world.ts";
+import { CREDENTIALS, rightCredentials, startTestedRelay, type TestedRelay } from "./world.ts";
 
 const REQUESTS = 2400;
 
-let world: World;
+let world: TestedRelay;
 let description: Description;
 beforeAll(async () => {
-  world = await startWorld();
+  world = await startTestedRelay();
   description = readDescription(JSON.parse((await world.get("/api/openapi.json")).body.toString()));
 });
 afterAll(() => world.close());

@@ -6,13 +6,13 @@ import { METHODS } from "node:http";
 import { type Rest, startRest } from "@blindrelay/relay-server/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Description, readDescription } from "./document.ts";
-import { rightCredentials, startWorld, type World } from "./world.ts";
+import { rightCredentials, startTestedRelay, type TestedRelay } from "./world.ts";
 
 let rest: Rest;
-let world: World;
+let world: TestedRelay;
 let description: Description;
 beforeAll(async () => {
-  [rest, world] = await Promise.all([startRest(), startWorld()]);
+  [rest, world] = await Promise.all([startRest(), startTestedRelay()]);
   description = readDescription(JSON.parse((await world.get("/api/openapi.json")).body.toString()));
 });
 afterAll(() => Promise.all([rest.close(), world.close()]));

@@ -31,7 +31,7 @@ import type { Known } from "./shapes.ts";
 
 const PASSWORD = "correct horse battery";
 
-/** Every kind in `Person.tokens`, and those that belong to nobody. */
+/** Every kind in `ApiUser.tokens`, and those that belong to nobody. */
 export const CREDENTIALS = [
   "account",
   "login",
@@ -63,23 +63,23 @@ export const rightCredentials = (operation: Operation): CredentialKind[] => {
     : right;
 };
 
-export interface Person {
+export interface ApiUser {
   readonly username: string;
   readonly tokens: Readonly<Record<CredentialKind, string | null>>;
   /** Values that the relay knows, by the name of the member or parameter. */
   readonly known: Known;
 }
 
-export interface World {
+export interface TestedRelay {
   readonly url: string;
-  person(): Promise<Person>;
-  send(request: Request, person: Person, address?: string): Promise<Answer>;
+  person(): Promise<ApiUser>;
+  send(request: Request, person: ApiUser, address?: string): Promise<Answer>;
   /** A GET without credentials. */
   get(path: string): Promise<Answer>;
   close(): Promise<void>;
 }
 
-export const startWorld = async (): Promise<World> => {
+export const startTestedRelay = async (): Promise<TestedRelay> => {
   const data = mkdtempSync(join(tmpdir(), "blindrelay-conformance-"));
   await initStore({ data, username: "admin", password: PASSWORD, totp: false });
   const server = await startServer({
@@ -127,7 +127,7 @@ export const startWorld = async (): Promise<World> => {
     return { agentId, token: await issuePersistent(db, secrets, { userId, agentId }, Date.now()) };
   };
 
-  const person = async (): Promise<Person> => {
+  const person = async (): Promise<ApiUser> => {
     const [self, other, admin] = [await user("user"), await user("user"), await user("admin")];
     const retired = await self.account();
     const account = await self.account();

@@ -9,8 +9,8 @@ import {
   type Account,
   agentAuth,
   clientAuth,
-  type Device,
   PASSWORD,
+  type RegisteredAgent,
   Relay,
 } from "../specification/relay.ts";
 
@@ -18,7 +18,7 @@ const MAX_MESSAGE_BYTES = 65_536;
 
 let relay: Relay;
 let account: Account;
-let device: Device;
+let device: RegisteredAgent;
 beforeAll(async () => {
   relay = await new Relay().start();
   account = await relay.admin();

@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RawAnswer } from "../specification/raw-http.ts";
-import { type Account, type Device, PASSWORD, Relay } from "../specification/relay.ts";
+import { type Account, PASSWORD, type RegisteredAgent, Relay } from "../specification/relay.ts";
 
 let relay: Relay;
 let admin: Account;
 let user: Account;
-let device: Device;
+let device: RegisteredAgent;
 beforeAll(async () => {
   relay = await new Relay().start();
   admin = await relay.admin();

@@ -5,11 +5,11 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RawWebSocket } from "../specification/raw-websocket.ts";
-import { type Account, type Device, Relay } from "../specification/relay.ts";
+import { type Account, type RegisteredAgent, Relay } from "../specification/relay.ts";
 
 let relay: Relay;
 let account: Account;
-let device: Device;
+let device: RegisteredAgent;
 let client: RawWebSocket;
 let agent: RawWebSocket;
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import { celsiusAt } from "@blindrelay/simulator/devices/sensor";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type Credentials, openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 
-export interface Board {
+export interface ConversationBoard {
   /** Writes a file to Storage. */
   install(name: string, content: string): Promise<void>;
   /** Runs `require("blindrelay").provision()`. */
@@ -40,7 +40,7 @@ export interface ConversationOptions {
   /** The file for each packet version. */
   readonly sdk: { readonly [version in "1" | "2"]: string };
   /** With empty Storage. */
-  makeBoard(): Board;
+  makeBoard(): ConversationBoard;
   /** The expected system.info. */
   readonly runtime: RegExp;
   /** Omits what a board of 2,630 variables has no memory for (docs/espruino.md). */
@@ -54,7 +54,7 @@ export const conversationTests = ({
   small,
 }: ConversationOptions): void => {
   let fixture: RelayFixture;
-  let board: Board;
+  let board: ConversationBoard;
   let credentials: Credentials;
 
   beforeAll(async () => {

@@ -9,10 +9,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { play } from "../adversary/moves.ts";
 import { type EngineHardware, engineHardware } from "../hostile-boards/engine-hardware.ts";
 import { espruinoFiles } from "../hostile-boards/espruino-board.ts";
-import { DEAD_NETWORK, type Surroundings } from "../hostile-boards/hardware.ts";
+import { DEAD_NETWORK, type HardwareSurroundings } from "../hostile-boards/hardware.ts";
 import { muddledHistory, randomHistory } from "../hostile-boards/histories.ts";
-import { Siege } from "../hostile-boards/siege.ts";
-import { siegeTests } from "../hostile-boards/siege-tests.ts";
+import { hostileRelayTests } from "../hostile-boards/hostile-relay-tests.ts";
+import { HostileStage } from "../hostile-boards/hostile-stage.ts";
 import { binary, whySkipped } from "./engine.ts";
 
 /** Moves after which a board restarts with empty memory. */
@@ -36,32 +36,32 @@ describe.skipIf(binary === null)(
   `agents on a real Espruino behind a malicious relay${whySkipped(binary, "ESPRUINO_BIN")}`,
   { timeout: 600_000 },
   () => {
-    let hardware: (surroundings: Surroundings) => EngineHardware;
+    let hardware: (surroundings: HardwareSurroundings) => EngineHardware;
     beforeAll(async () => {
       hardware = await engineHardware(binary as string, espruinoFiles(buildEspruino("any").stored));
     });
 
-    siegeTests({ makeHardware: () => hardware, seeds: [1], movesAtRandom: 100 });
+    hostileRelayTests({ makeHardware: () => hardware, seeds: [1], movesAtRandom: 100 });
 
     it("use no more memory after attacks through which they stay on", async () => {
       const boards: EngineHardware[] = [];
-      const siege = new Siege((surroundings) => {
+      const stage = new HostileStage((surroundings) => {
         const board = hardware(surroundings);
         boards.push(board);
         return board;
       }, 3);
-      siege.mustRecover();
+      stage.mustRecover();
       const before = boards.map((board) => board.variablesInUse());
       play(
-        siege,
+        stage,
         randomHistory(77, 300).filter(([name]) => !STARTS.includes(name)),
       );
-      play(siege, muddledHistory());
-      siege.mustRecover();
-      expect(siege.violations).toEqual([]);
+      play(stage, muddledHistory());
+      stage.mustRecover();
+      expect(stage.violations).toEqual([]);
       for (const [i, board] of boards.entries())
         expect(board.variablesInUse()).toBeLessThanOrEqual((before[i] as number) + SLACK);
-      await siege.end();
+      await stage.end();
     });
 
     it("count no start twice, wherever the write to their flash was interrupted", async () => {

@@ -1,8 +1,8 @@
 /**
- * Proves that the siege is effective: rules whose absence is visible to the people around a board,
- * or on the wire, are left out of the built file, and the attacks must detect it. Sessions inside
- * cannot be examined here; mutants.test.ts of ../adversary does so with the same core, for every
- * rule.
+ * Proves that the attacks find faults: rules whose absence is visible to the people around a
+ * board, or on the wire, are left out of the built file, and the attacks must detect it. Sessions
+ * inside cannot be examined here; mutants.test.ts of ../adversary does so with the same core, for
+ * every rule.
  */
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { MUTANTS, type Mutant } from "../adversary/mutants.ts";
 import { espruinoFiles } from "../hostile-boards/espruino-board.ts";
 import { buildEspruinoMutant } from "../hostile-boards/espruino-mutant.ts";
 import { randomHistory } from "../hostile-boards/histories.ts";
-import { Siege } from "../hostile-boards/siege.ts";
+import { HostileStage } from "../hostile-boards/hostile-stage.ts";
 import { subsetHardware } from "../hostile-boards/subset-hardware.ts";
 
 /** Several times what the hardest one needs. */
@@ -21,9 +21,9 @@ const MOVES_AT_RANDOM = 150;
 const violationsOf = (code: string, { rather = [] }: Mutant): readonly string[] => {
   const makeHardware = subsetHardware(espruinoFiles(code));
   for (let seed = 0; seed < SEEDS; seed++) {
-    const siege = new Siege(makeHardware, seed);
-    play(siege, randomHistory(seed, MOVES_AT_RANDOM, rather));
-    if (siege.violations.length > 0) return siege.violations;
+    const stage = new HostileStage(makeHardware, seed);
+    play(stage, randomHistory(seed, MOVES_AT_RANDOM, rather));
+    if (stage.violations.length > 0) return stage.violations;
   }
   return [];
 };
@@ -42,6 +42,6 @@ test.each([
   expect(violationsOf(code, mutant)).toContainEqual(expect.stringMatching(HARM));
 });
 
-test("a copy without a patch builds the same file that the siege tests", async () => {
+test("a copy without a patch builds the same file that the attacks run on", async () => {
   expect(await buildEspruinoMutant([])).toBe(buildEspruino("any").stored);
 });

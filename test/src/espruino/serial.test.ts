@@ -17,7 +17,7 @@ import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { describe, expect, it } from "vitest";
 import { House, type Running } from "../cli/processes.ts";
 import { openRelayFixture } from "../xs/relay-fixture.ts";
-import { type Board, conversationTests } from "./conversation.ts";
+import { type ConversationBoard, conversationTests } from "./conversation.ts";
 import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 import { Terminals } from "./terminals.ts";
 
@@ -33,10 +33,10 @@ interface Config {
 
 /** The board of a conversation, with the configuration of one on a serial line. */
 const onALine = (
-  board: Board,
+  board: ConversationBoard,
   options: object,
   wired: (config: Config) => Promise<void>,
-): Board => ({
+): ConversationBoard => ({
   ...board,
   async install(name, content) {
     if (name !== "blindrelay.json") return board.install(name, content);
@@ -66,7 +66,7 @@ const carry = (line: Duplex, url: string): SerialCarrier => {
   return carrier;
 };
 
-const subsetBoard = (): Board => {
+const subsetBoard = (): ConversationBoard => {
   const files = new Map<string, string>();
   const [near, far] = duplexPair();
   let life: SubsetBoard | null = null;
@@ -76,7 +76,7 @@ const subsetBoard = (): Board => {
     near.removeAllListeners("data");
     life = null;
   };
-  const board: Board = {
+  const board: ConversationBoard = {
     async install(name, content) {
       files.set(name, content);
     },
@@ -122,9 +122,9 @@ class Bridged {
 }
 
 /** `prepare`: see EngineBoard. */
-const engineBoard = (engine: EngineBoard, prepare = ""): Board => {
+const engineBoard = (engine: EngineBoard, prepare = ""): ConversationBoard => {
   const bridged = new Bridged();
-  const board: Board = {
+  const board: ConversationBoard = {
     install: (name, content) => engine.install(name, content),
     provision: () => engine.provision(),
     powerOn: () => engine.powerOn(prepare),

@@ -1,8 +1,8 @@
-/** A board in a siege, whatever engine runs its agent. */
+/** A board at a hostile relay, whatever engine runs its agent. */
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Stage } from "../adversary/stage.ts";
-import type { Board } from "../adversary/surroundings.ts";
+import type { DeviceUnderAttack } from "../adversary/surroundings.ts";
 import type { Hardware, Identity, MakeHardware } from "./hardware.ts";
 
 const RELAY_TOKEN = makeToken("agent", new Uint8Array(32));
@@ -14,7 +14,7 @@ export interface BoardOptions {
   readonly makeHardware: MakeHardware;
 }
 
-export class BesiegedBoard implements Board {
+export class AttackedBoard implements DeviceUnderAttack {
   readonly isAgent = true;
   readonly name: string;
   readonly version: Version;

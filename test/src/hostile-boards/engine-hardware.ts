@@ -8,7 +8,12 @@ import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 import { EspruinoDevice, FLASH_FILE } from "@blindrelay/agent-sdk/testing/espruino-device";
 import { wireNet } from "@blindrelay/agent-sdk/testing/wire-net";
 import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./espruino-board.ts";
-import { DEAD_NETWORK, type Hardware, type Identity, type Surroundings } from "./hardware.ts";
+import {
+  DEAD_NETWORK,
+  type Hardware,
+  type HardwareSurroundings,
+  type Identity,
+} from "./hardware.ts";
 
 const CHUNK_BYTES = 3000;
 
@@ -43,14 +48,14 @@ const torn = (before: Buffer, after: Buffer, bytes: number): Buffer => {
 
 export class EngineHardware implements Hardware {
   private readonly binary: string;
-  private readonly surroundings: Surroundings;
-  private readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-siege-"));
+  private readonly surroundings: HardwareSurroundings;
+  private readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-attacked-"));
   private readonly flash = join(this.folder, FLASH_FILE);
   private life: EspruinoDevice | null = null;
   /** Processes of lives that ended, to be waited for. */
   private readonly ends: Promise<void>[] = [];
 
-  constructor(binary: string, flash: Uint8Array | null, surroundings: Surroundings) {
+  constructor(binary: string, flash: Uint8Array | null, surroundings: HardwareSurroundings) {
     this.binary = binary;
     this.surroundings = surroundings;
     if (flash !== null) writeFileSync(this.flash, flash);
@@ -144,8 +149,8 @@ export class EngineHardware implements Hardware {
 export const engineHardware = async (
   binary: string,
   files: EspruinoFiles,
-): Promise<(surroundings: Surroundings) => EngineHardware> => {
-  const nowhere: Surroundings = {
+): Promise<(surroundings: HardwareSurroundings) => EngineHardware> => {
+  const nowhere: HardwareSurroundings = {
     timer: { now: () => 0, set: () => null, clear: () => undefined },
     executed: () => undefined,
   };

@@ -1,5 +1,5 @@
 /**
- * The contents of a besieged Espruino's Storage, and the code that it runs, whatever its engine.
+ * The contents of an attacked Espruino's Storage, and the code that it runs, whatever its engine.
  */
 import { fileURLToPath } from "node:url";
 import { buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";

@@ -1,5 +1,5 @@
 /**
- * The parts of a besieged board: an engine that runs the agent, and a flash that outlives its
+ * The parts of an attacked board: an engine that runs the agent, and a flash that outlives its
  * lives.
  */
 import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk";
@@ -13,7 +13,7 @@ export interface Identity {
   readonly version: Version;
 }
 
-export interface Surroundings {
+export interface HardwareSurroundings {
   readonly timer: TimerPort;
   /** The handler of the device program (program.ts) ran, for a call with this marker. */
   readonly executed: (marker: unknown) => void;
@@ -42,7 +42,7 @@ export interface Hardware {
   end(): Promise<void>;
 }
 
-export type MakeHardware = (surroundings: Surroundings) => Hardware;
+export type MakeHardware = (surroundings: HardwareSurroundings) => Hardware;
 
 /** A network without answers, for a life too short to use it. */
 export const DEAD_NETWORK: LinkPort = {

@@ -1,4 +1,4 @@
-/** The histories of a siege, as lists of moves. */
+/** The histories of attacks, as lists of moves. */
 import { Stream } from "@blindrelay/simulator/testing";
 import { MOVES, type MoveName, MUDDLED, type Played } from "../adversary/moves.ts";
 
@@ -19,7 +19,7 @@ export const randomHistory = (
   length: number,
   rather: readonly MoveName[] = [],
 ): Played[] => {
-  const draws = new Stream(`siege ${seed}`);
+  const draws = new Stream(`attack ${seed}`);
   const urn = names.flatMap((name) => {
     const weight = MOVES[name].weight * (rather.includes(name) ? RATHER : 1);
     return new Array<MoveName>(weight).fill(name);

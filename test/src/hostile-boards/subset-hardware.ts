@@ -9,17 +9,17 @@ import { configOf, type EspruinoFiles, SLOTS, START, tellsExecuted } from "./esp
 import {
   DEAD_NETWORK,
   type Hardware,
+  type HardwareSurroundings,
   type Identity,
   type MakeHardware,
-  type Surroundings,
 } from "./hardware.ts";
 
 class SubsetHardware implements Hardware {
-  private readonly surroundings: Surroundings;
+  private readonly surroundings: HardwareSurroundings;
   private readonly flash: EspruinoFlash;
   private life: SubsetBoard | null = null;
 
-  constructor(files: EspruinoFiles, surroundings: Surroundings) {
+  constructor(files: EspruinoFiles, surroundings: HardwareSurroundings) {
     this.surroundings = surroundings;
     this.flash = new EspruinoFlash(new Map(Object.entries(files)));
   }

@@ -4,14 +4,14 @@ import { linkWire, MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engi
 import {
   DEAD_NETWORK,
   type Hardware,
+  type HardwareSurroundings,
   type Identity,
   type MakeHardware,
-  type Surroundings,
 } from "./hardware.ts";
 
 const MAX_COMPUTE = 2e8;
 /** The name of the program among those in the script. */
-const PROGRAM = "siege";
+const PROGRAM = "attacked";
 
 /** Flash that loses power at a certain write; ESP32 erases a value before it writes the new one. */
 class CuttablePreference extends MemoryPreference {
@@ -42,13 +42,13 @@ class CuttablePreference extends MemoryPreference {
 class XsHardware implements Hardware {
   private readonly engine: string;
   private readonly script: string;
-  private readonly surroundings: Surroundings;
+  private readonly surroundings: HardwareSurroundings;
   private readonly preference = new CuttablePreference();
   private device: XsDevice | null = null;
   /** Processes of lives that ended, to be waited for. */
   private readonly ends: Promise<void>[] = [];
 
-  constructor(engine: string, script: string, surroundings: Surroundings) {
+  constructor(engine: string, script: string, surroundings: HardwareSurroundings) {
     this.engine = engine;
     this.script = script;
     this.surroundings = surroundings;
@@ -117,7 +117,7 @@ class XsHardware implements Hardware {
 }
 
 /**
- * `engine`: from findXsEngine; `script`: from deviceScript, with the program called "siege" in it.
+ * `engine`: from findXsEngine; `script`: from deviceScript, with the program "attacked" in it.
  */
 export const xsHardware =
   (engine: string, script: string): MakeHardware =>

@@ -4,7 +4,7 @@
  */
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
 import { expect, test } from "vitest";
-import { World } from "./world.ts";
+import { ManyAgents } from "./world.ts";
 
 const AGENTS = 1_500;
 const MINUTES = 15;
@@ -14,7 +14,7 @@ const WORK_MS = 1_000;
 
 test("every call of one client to 1,500 agents is answered, a call a minute each for 15 minutes", () => {
   expect(AGENTS).toBeGreaterThan(MAX_BINDINGS_PER_CONNECTION);
-  const world = new World();
+  const world = new ManyAgents();
   for (let n = 1; n <= AGENTS; n++) {
     const peer = world.agent(n, () => world.draw(WORK_MS));
     // Once per minute, but in varying order.

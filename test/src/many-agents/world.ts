@@ -32,7 +32,7 @@ const inStoresForm = (request: AuthRequest): AuthRequest => {
 /** How many calls ended in which way: `ok`, or the error's code. */
 export type Tally = Record<string, number>;
 
-export class World {
+export class ManyAgents {
   readonly timer = new ManualTimer();
   readonly endings: Tally = {};
   readonly random = seededRandom(1);

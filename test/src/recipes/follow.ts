@@ -12,13 +12,13 @@ import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
 import { visitPage } from "./browser.ts";
 import { DEVICES, type Plugged, WIFI_PASSWORD } from "./devices.ts";
 import { readSections, type Section } from "./document.ts";
-import { type Installation, Reader } from "./reader.ts";
+import { Reader, type ReaderSetup } from "./reader.ts";
 
 const RECIPE_MS = 600_000;
 const BROWSER_RECIPE = "A browser page that calls a device";
 
 /** `install`: called once, before anything is typed. */
-export const followPage = (title: string, install: () => Installation): void => {
+export const followPage = (title: string, install: () => ReaderSetup): void => {
   describe.skipIf(!HAS_SOCAT)(title, () => {
     const [before, ...recipes] = readSections() as [Section, ...Section[]];
     let reader: Reader;

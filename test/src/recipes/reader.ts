@@ -14,7 +14,7 @@ import { type Block, lineSource, readTurn } from "./document.ts";
 const WORKSPACE = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** What the reader has before the first line. */
-export interface Installation {
+export interface ReaderSetup {
   /** Creates the commands in a folder, which is then on the PATH. */
   readonly link: (bin: string) => void;
   /** Where `npm install` would put a package from. */
@@ -22,7 +22,7 @@ export interface Installation {
 }
 
 /** `npm run link`: the commands as a reader with a checkout has them. */
-export const linkCheckout = (): Installation => ({
+export const linkCheckout = (): ReaderSetup => ({
   link: (bin) => {
     execFileSync(process.execPath, [join(WORKSPACE, "scripts/link.mjs"), bin]);
   },
@@ -55,14 +55,14 @@ export class Reader {
   readonly work = join(this.folder, "work");
   /** This reader's values for the blocks that the reader may change. */
   yours: Readonly<Record<string, string>> = {};
-  private readonly installation: Installation;
+  private readonly installation: ReaderSetup;
   private readonly env: Record<string, string>;
   private readonly shell: ChildProcess;
   private readonly said: Said;
   private blockStart = 0;
   private blocks = 0;
 
-  constructor(installation: Installation) {
+  constructor(installation: ReaderSetup) {
     this.installation = installation;
     const bin = join(this.folder, "bin");
     mkdirSync(this.work);

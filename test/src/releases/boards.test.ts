@@ -15,6 +15,7 @@ import type { Agent, AgentCreated, Release } from "@blindrelay/protocol/schema/r
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
+import type { Credentials } from "../xs/relay-fixture.ts";
 
 const house = new House();
 const ends: (() => unknown)[] = [];
@@ -41,15 +42,8 @@ afterEach(async () => {
 });
 afterAll(() => house.close());
 
-interface Identity {
-  readonly url: string;
-  readonly agentId: string;
-  readonly relayToken: string;
-  readonly agentToken: string;
-}
-
 /** Starts the board with a program of this version; resolves when it is online. */
-type Boot = (identity: Identity, version: string) => Promise<void>;
+type Boot = (credentials: Credentials, version: string) => Promise<void>;
 
 const confirmedByBooting = async (runtime: string, boot: Boot): Promise<void> => {
   const made = await rest<AgentCreated>("/agents", account, { name: "Pump", agent_id: runtime });

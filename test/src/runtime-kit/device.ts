@@ -13,7 +13,7 @@ import type {
 } from "@blindrelay/agent-sdk";
 import type { Version } from "@blindrelay/protocol/crypto";
 
-export interface DeviceSurroundings {
+export interface DevicePorts {
   readonly timer: TimerPort;
   readonly link: LinkPort;
   readonly random: Random;
@@ -60,5 +60,5 @@ export interface RuntimeUnderTest {
   /** Loads the engine with the agent and these programs: name to the file that exports it. */
   load(programs: {
     readonly [name: string]: string;
-  }): Promise<(surroundings: DeviceSurroundings) => DeviceUnderTest>;
+  }): Promise<(surroundings: DevicePorts) => DeviceUnderTest>;
 }

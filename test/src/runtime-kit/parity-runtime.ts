@@ -1,9 +1,9 @@
-/** A device of the kit as a runtime of the parity table, on a real relay. */
+/** A device of the kit as a runtime of the parity tests, on a real relay. */
 import { randomBytes } from "node:crypto";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";
 import type { Installation, Runtime } from "../runtime-parity/board.ts";
-import type { MakeDevice } from "./besieged-hardware.ts";
+import type { MakeDevice } from "./attacked-hardware.ts";
 import type { DeviceUnderTest, RuntimeUnderTest } from "./device.ts";
 
 export const parityRuntime = (

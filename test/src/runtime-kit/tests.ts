@@ -4,7 +4,7 @@
  *
  * - every vector of protocol/vectors, computed inside the engine;
  * - the malicious relay: each attack, every invalid message, histories drawn from the seeds;
- * - the parity table: a real client on a real relay gets the same as from every other runtime.
+ * - the parity tests: a real client on a real relay gets the same as from every other runtime.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -12,10 +12,10 @@ import { ManualTimer, MemoryStorage, seededRandom } from "@blindrelay/agent-sdk/
 import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DEAD_NETWORK } from "../hostile-boards/hardware.ts";
-import { siegeTests } from "../hostile-boards/siege-tests.ts";
+import { hostileRelayTests } from "../hostile-boards/hostile-relay-tests.ts";
 import { parityTests } from "../runtime-parity/parity-tests.ts";
 import { PROGRAMS } from "../runtime-parity/programs.ts";
-import { besiegedHardware, type MakeDevice, SIEGE_PROGRAM } from "./besieged-hardware.ts";
+import { ATTACKED_PROGRAM, attackedHardware, type MakeDevice } from "./attacked-hardware.ts";
 import type { DeviceUnderTest, RuntimeUnderTest } from "./device.ts";
 import { parityRuntime } from "./parity-runtime.ts";
 
@@ -24,7 +24,7 @@ const MOVES_AT_RANDOM = 100;
 
 const programs = {
   ...Object.fromEntries(Object.entries(PROGRAMS).map(([name, { path }]) => [name, path])),
-  [SIEGE_PROGRAM]: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
+  [ATTACKED_PROGRAM]: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
 };
 
 const vectorFile = (field: keyof VectorFiles): string =>
@@ -65,8 +65,8 @@ export const runtimeTests = (runtime: RuntimeUnderTest): void => {
     });
 
     describe("behind a malicious relay, agents", () => {
-      siegeTests({
-        makeHardware: () => besiegedHardware(makeDevice),
+      hostileRelayTests({
+        makeHardware: () => attackedHardware(makeDevice),
         seeds: SEEDS,
         movesAtRandom: MOVES_AT_RANDOM,
       });

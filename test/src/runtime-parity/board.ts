@@ -10,7 +10,7 @@ export interface Installation {
   readonly program: ProgramName;
 }
 
-export interface Board {
+export interface ParityBoard {
   /** Installs it on a board that was never used. */
   install(installation: Installation): Promise<void>;
   /** Writes the first boot count; rejects with the advice if it was written before. */
@@ -39,5 +39,5 @@ export interface Runtime {
   readonly isEngine: boolean;
   /** It has few variables, and may run out of them. */
   readonly tight: boolean;
-  make(): Promise<Board>;
+  make(): Promise<ParityBoard>;
 }

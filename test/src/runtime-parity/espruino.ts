@@ -6,7 +6,7 @@ import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";
-import type { Board, Installation, Runtime } from "./board.ts";
+import type { Installation, ParityBoard, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
 const builds = new Map<string, string>();
@@ -36,7 +36,7 @@ const filesOf = ({ credentials, version, program }: Installation): [string, stri
 };
 const SLOTS = ["boot.0", "boot.1"];
 
-const makeSubset = async (): Promise<Board> => {
+const makeSubset = async (): Promise<ParityBoard> => {
   const files = new Map<string, string>();
   let life: SubsetBoard | null = null;
   const powerOff = async (): Promise<void> => {
@@ -65,7 +65,7 @@ const makeSubset = async (): Promise<Board> => {
   };
 };
 
-const makeEngine = async (path: string): Promise<Board> => {
+const makeEngine = async (path: string): Promise<ParityBoard> => {
   const board = new EngineBoard(path);
   return {
     async install(installation) {

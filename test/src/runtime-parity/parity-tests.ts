@@ -46,7 +46,7 @@ export const parityTests = (runtime: Runtime): void => {
     (version) => {
       let begun: Begun;
       beforeAll(async () => {
-        begun = await begin(fixture, runtime, version, "oddities");
+        begun = await begin(fixture, runtime, version, "edgeCases");
       }, HOOK_MS);
       afterAll(() => begun.board.end());
 

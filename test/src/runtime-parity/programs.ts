@@ -5,7 +5,7 @@ import echo from "@blindrelay/simulator/devices/echo";
 import sensor from "@blindrelay/simulator/devices/sensor";
 import valve from "@blindrelay/simulator/devices/valve";
 import counter from "../xs/counter.ts";
-import oddities from "./edge-cases.ts";
+import edgeCases from "./edge-cases.ts";
 
 interface DeviceProgram {
   readonly path: string;
@@ -20,7 +20,7 @@ export const PROGRAMS = {
   sensor: { path: at("../../../simulator/src/devices/sensor.ts"), program: sensor },
   valve: { path: at("../../../simulator/src/devices/valve.ts"), program: valve },
   counter: { path: at("../xs/counter.ts"), program: counter },
-  oddities: { path: at("./edge-cases.ts"), program: oddities },
+  edgeCases: { path: at("./edge-cases.ts"), program: edgeCases },
 } satisfies { readonly [name: string]: DeviceProgram };
 
 export type ProgramName = keyof typeof PROGRAMS;

@@ -10,7 +10,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { AgentSession, ClientSession, drawAgentToken, type Shared, seal } from "./packet.ts";
 import type { RawWebSocket } from "./raw-websocket.ts";
-import { type Account, type Device, Relay } from "./relay.ts";
+import { type Account, type RegisteredAgent, Relay } from "./relay.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../../tools/src/main.ts");
 
@@ -90,7 +90,7 @@ const nothingBefore = async (link: RawWebSocket, talk: ClientSession): Promise<v
 
 /** `blindrelay call` to an agent that the test plays. */
 const callRawAgent = async (params: object) => {
-  const device: Device = await relay.device(account);
+  const device: RegisteredAgent = await relay.device(account);
   const shared: Shared = { agentId: device.agentId, agentToken: drawAgentToken(), v: "1" };
   const agent = new AgentSession();
   const link = await relay.agent(device);

@@ -30,7 +30,7 @@ export interface Account {
 }
 
 /** An agent as the relay knows it. */
-export interface Device {
+export interface RegisteredAgent {
   readonly agentId: string;
   readonly relayToken: string;
 }
@@ -43,7 +43,7 @@ export const clientAuth = ({ accountToken }: Account, more: object = {}) => ({
 });
 
 /** The `auth` of the agent itself. */
-export const agentAuth = ({ agentId, relayToken }: Device, more: object = {}) => ({
+export const agentAuth = ({ agentId, relayToken }: RegisteredAgent, more: object = {}) => ({
   client_type: "agent",
   agent_id: agentId,
   api_token: relayToken,
@@ -155,7 +155,7 @@ export class Relay {
   }
 
   /** Registers an agent. */
-  async device(owner: Account): Promise<Device> {
+  async device(owner: Account): Promise<RegisteredAgent> {
     const body = { name: "pump" };
     const made = await this.api("POST", "/agents", { token: owner.accountToken, body });
     if (made.status !== 201) throw new Error(made.text);
@@ -188,7 +188,7 @@ export class Relay {
   }
 
   /** An agent's link, authenticated. */
-  async agent(device: Device, more: object = {}): Promise<RawWebSocket> {
+  async agent(device: RegisteredAgent, more: object = {}): Promise<RawWebSocket> {
     const fields = { api_token: device.relayToken, agent_id: device.agentId };
     return accepted(await this.auth({ client_type: "agent", ...fields, ...more }));
   }

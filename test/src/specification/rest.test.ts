@@ -2,13 +2,13 @@
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWebSocket } from "./raw-websocket.ts";
-import { type Account, type Device, PASSWORD, Relay } from "./relay.ts";
+import { type Account, PASSWORD, type RegisteredAgent, Relay } from "./relay.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
 
 let relay: Relay;
 let account: Account;
-let device: Device;
+let device: RegisteredAgent;
 beforeAll(async () => {
   const key = publicKey.export({ format: "jwk" }).x as string;
   relay = await new Relay().start({ settings: { releaseKeys: [key] } });
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => relay.close());
 
-const isAgentGood = async (api_token: string, { agentId }: Device): Promise<boolean> => {
+const isAgentGood = async (api_token: string, { agentId }: RegisteredAgent): Promise<boolean> => {
   const { link, answer } = await relay.auth({ client_type: "agent", agent_id: agentId, api_token });
   link.destroy();
   return answer.status === "authenticated";

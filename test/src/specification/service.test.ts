@@ -5,11 +5,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openWebSocket } from "./raw-websocket.ts";
-import { type Account, type Device, PASSWORD, Relay } from "./relay.ts";
+import { type Account, PASSWORD, type RegisteredAgent, Relay } from "./relay.ts";
 
 let relay: Relay;
 let account: Account;
-let device: Device;
+let device: RegisteredAgent;
 beforeAll(async () => {
   relay = await new Relay().start();
   account = await relay.admin();

@@ -4,13 +4,13 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Message, RawWebSocket } from "./raw-websocket.ts";
-import { type Account, clientAuth, type Device, Relay } from "./relay.ts";
+import { type Account, clientAuth, type RegisteredAgent, Relay } from "./relay.ts";
 
 const MAX_REQUESTS = 10_000;
 
 let relay: Relay;
 let account: Account;
-let device: Device;
+let device: RegisteredAgent;
 beforeAll(async () => {
   relay = await new Relay().start({ settings: { rateBurst: 2 * MAX_REQUESTS } });
   account = await relay.admin();

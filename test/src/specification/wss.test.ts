@@ -2,11 +2,11 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { RawWebSocket } from "./raw-websocket.ts";
-import { type Account, agentAuth, clientAuth, type Device, Relay } from "./relay.ts";
+import { type Account, agentAuth, clientAuth, type RegisteredAgent, Relay } from "./relay.ts";
 
 let relay: Relay;
 let account: Account;
-let device: Device;
+let device: RegisteredAgent;
 beforeAll(async () => {
   relay = await new Relay().start();
   account = await relay.admin();

@@ -21,6 +21,6 @@ export const makeScript = async (): Promise<string> =>
   deviceScript(await buildXsModules(), {
     ...Object.fromEntries(programs),
     counter: fileURLToPath(new URL("./counter.ts", import.meta.url)),
-    oddities: fileURLToPath(new URL("../runtime-parity/edge-cases.ts", import.meta.url)),
-    siege: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
+    edgeCases: fileURLToPath(new URL("../runtime-parity/edge-cases.ts", import.meta.url)),
+    attacked: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
   });

@@ -1,6 +1,6 @@
 /** The malicious relay against agents in the real XS engine. */
 import { beforeAll, describe } from "vitest";
-import { siegeTests } from "../hostile-boards/siege-tests.ts";
+import { hostileRelayTests } from "../hostile-boards/hostile-relay-tests.ts";
 import { xsHardware } from "../hostile-boards/xs-hardware.ts";
 import { engine, makeScript, whySkipped, withoutEngine } from "./engine.ts";
 
@@ -10,7 +10,7 @@ describe.skipIf(withoutEngine)(`agents in XS behind a malicious relay${whySkippe
     script = await makeScript();
   }, 600_000);
 
-  siegeTests({
+  hostileRelayTests({
     makeHardware: () => xsHardware(engine, script),
     seeds: [1, 2, 3],
     movesAtRandom: 150,

@@ -51,7 +51,7 @@ export interface Attack {
   readonly account: string;
   readonly agents: readonly OwnAgent[];
   readonly seconds: number;
-  readonly kinds: readonly Kind[];
+  readonly kinds: readonly AttackKind[];
 }
 
 /** How often each operation was done, such as `lists 200` or `guesses 401`. */
@@ -224,8 +224,8 @@ const ATTACKERS = {
   guesses: { count: GUESSERS, run: guess },
 };
 
-export type Kind = keyof typeof ATTACKERS;
-export const KINDS = Object.keys(ATTACKERS) as Kind[];
+export type AttackKind = keyof typeof ATTACKERS;
+export const KINDS = Object.keys(ATTACKERS) as AttackKind[];
 /** The number of the user's own agents that the attackers need. */
 export const AGENTS_NEEDED = SENDERS + NAMERS + FLAPPERS;
 

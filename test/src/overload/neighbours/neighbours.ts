@@ -21,9 +21,9 @@ import { PASSWORD, type RelayProcess, startRelayProcess } from "../relay-process
 import { percentile, RoundTrips } from "../round-trips.ts";
 import {
   AGENTS_NEEDED,
+  type AttackKind,
   type AttackReport,
   attackFromAside,
-  type Kind,
   type OwnAgent,
 } from "./attack.ts";
 import { Control } from "./control.ts";
@@ -54,7 +54,7 @@ interface Logins {
 }
 
 export interface NeighbourReport {
-  readonly kinds: readonly Kind[];
+  readonly kinds: readonly AttackKind[];
   readonly rounds: number;
   /** Whether the user and the control ran before everything else on their core. */
   readonly runsFirst: boolean;
@@ -83,7 +83,7 @@ export interface NeighbourReport {
 /** Each round is five seconds without, and ten with, attackers of these kinds. */
 export const neighbours = async (
   rounds: number,
-  kinds: readonly Kind[],
+  kinds: readonly AttackKind[],
 ): Promise<NeighbourReport> => {
   const relay = await startRelayProcess();
   pin("-acp", process.pid, `1-${CORES - 1}`);

@@ -3,27 +3,31 @@ import { afterEach, expect, it } from "vitest";
 import { type Played, play } from "../adversary/moves.ts";
 import type { MakeHardware } from "./hardware.ts";
 import { attackHistory, attacks, muddledHistory, randomHistory } from "./histories.ts";
-import { Siege } from "./siege.ts";
+import { HostileStage } from "./hostile-stage.ts";
 
-export interface SiegeOptions {
+export interface HostileRelayOptions {
   /** Called when the first test begins. */
   makeHardware(): MakeHardware;
   readonly seeds: readonly number[];
   readonly movesAtRandom: number;
 }
 
-export const siegeTests = ({ makeHardware, seeds, movesAtRandom }: SiegeOptions): void => {
-  let siege: Siege;
-  afterEach(() => siege?.end());
+export const hostileRelayTests = ({
+  makeHardware,
+  seeds,
+  movesAtRandom,
+}: HostileRelayOptions): void => {
+  let stage: HostileStage;
+  afterEach(() => stage?.end());
 
-  const begin = (seed: number): Siege => {
-    siege = new Siege(makeHardware(), seed);
-    return siege;
+  const begin = (seed: number): HostileStage => {
+    stage = new HostileStage(makeHardware(), seed);
+    return stage;
   };
   const stand = (history: readonly Played[]): void => {
-    play(siege, history);
-    siege.mustRecover();
-    expect(siege.violations).toEqual([]);
+    play(stage, history);
+    stage.mustRecover();
+    expect(stage.violations).toEqual([]);
   };
 
   it("answer every call while it is honest", () => {
@@ -31,7 +35,7 @@ export const siegeTests = ({ makeHardware, seeds, movesAtRandom }: SiegeOptions)
     const calls = people.flatMap((person) =>
       devices.map((device) => person.call(device, "slow", false, 30_000)),
     );
-    siege.behave(10_000);
+    stage.behave(10_000);
     expect(calls.map((call) => call.outcome?.ok)).toEqual(calls.map(() => true));
     stand([]);
   });

@@ -1,33 +1,33 @@
-/** A device of the kit as the hardware of a besieged board. */
+/** A device of the kit as the hardware of an attacked board. */
 import type { LinkPort, LogLevel } from "@blindrelay/agent-sdk";
 import { CuttableStorage, seededRandom } from "@blindrelay/agent-sdk/memory";
 import {
   DEAD_NETWORK,
   type Hardware,
+  type HardwareSurroundings,
   type Identity,
   type MakeHardware,
-  type Surroundings,
 } from "../hostile-boards/hardware.ts";
-import type { DeviceSurroundings, DeviceUnderTest } from "./device.ts";
+import type { DevicePorts, DeviceUnderTest } from "./device.ts";
 
-export type MakeDevice = (surroundings: DeviceSurroundings) => DeviceUnderTest;
+export type MakeDevice = (surroundings: DevicePorts) => DeviceUnderTest;
 
 /** The name of the program among those that were loaded. */
-export const SIEGE_PROGRAM = "siege";
+export const ATTACKED_PROGRAM = "attacked";
 const EXECUTED = "executed";
 
 /** The program's log line contains the marker of the call. */
 const markerOf = (message: string, fields: object | undefined): unknown =>
   (fields ?? JSON.parse(message.slice(EXECUTED.length))).marker;
 
-class BesiegedHardware implements Hardware {
+class AttackedHardware implements Hardware {
   private readonly makeDevice: MakeDevice;
-  private readonly surroundings: Surroundings;
+  private readonly surroundings: HardwareSurroundings;
   private readonly flash = new Map<string, string>();
   private storage = new CuttableStorage("erase", this.flash);
   private device: DeviceUnderTest | null = null;
 
-  constructor(makeDevice: MakeDevice, surroundings: Surroundings) {
+  constructor(makeDevice: MakeDevice, surroundings: HardwareSurroundings) {
     this.makeDevice = makeDevice;
     this.surroundings = surroundings;
   }
@@ -51,7 +51,10 @@ class BesiegedHardware implements Hardware {
   }
 
   start({ version: packetVersion, ...identity }: Identity): void {
-    this.device?.start({ ...identity, packetVersion, url: "ws://relay.test/wss" }, SIEGE_PROGRAM);
+    this.device?.start(
+      { ...identity, packetVersion, url: "ws://relay.test/wss" },
+      ATTACKED_PROGRAM,
+    );
   }
 
   emit(event: string, data: object): void {
@@ -90,7 +93,7 @@ class BesiegedHardware implements Hardware {
   }
 }
 
-export const besiegedHardware =
+export const attackedHardware =
   (makeDevice: MakeDevice): MakeHardware =>
   (surroundings) =>
-    new BesiegedHardware(makeDevice, surroundings);
+    new AttackedHardware(makeDevice, surroundings);

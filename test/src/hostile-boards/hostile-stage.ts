@@ -9,14 +9,14 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Person } from "../adversary/person.ts";
 import type { Captured } from "../adversary/relay.ts";
 import { Stage } from "../adversary/stage.ts";
-import { BesiegedBoard } from "./board.ts";
+import { AttackedBoard } from "./board.ts";
 import type { MakeHardware } from "./hardware.ts";
 
 /** For everything that a board does about one message. */
 const TURNS_MS = 1;
 
-export class Siege extends Stage {
-  readonly devices: readonly BesiegedBoard[];
+export class HostileStage extends Stage {
+  readonly devices: readonly AttackedBoard[];
   readonly people: readonly Person[];
   /** Texts of the boards' packets, by everything that key and nonce are made from. */
   private readonly sealed = new Map<string, string>();
@@ -24,8 +24,8 @@ export class Siege extends Stage {
   constructor(makeHardware: MakeHardware, seed: number) {
     super();
     this.relay.onCaptured = (captured) => this.checkNonce(captured);
-    const board = (name: string, version: "1" | "2", i: number): BesiegedBoard =>
-      new BesiegedBoard(this, { name, version, makeHardware, seed: seed * 8 + i });
+    const board = (name: string, version: "1" | "2", i: number): AttackedBoard =>
+      new AttackedBoard(this, { name, version, makeHardware, seed: seed * 8 + i });
     this.devices = [board("pump", "1", 0), board("lamp", "2", 1)];
     this.people = ["ada", "bob"].map(
       (name, i) =>
