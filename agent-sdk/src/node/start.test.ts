@@ -9,7 +9,7 @@ import { makeToken } from "@blindrelay/protocol";
 import { jsonBytes, readJson } from "@blindrelay/protocol/crypto";
 import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing/fake-relay";
 import { afterAll, afterEach, beforeEach, expect, it } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ConfigError, type RunningAgent, type StartOptions, startAgent } from "./index.ts";

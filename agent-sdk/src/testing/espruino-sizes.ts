@@ -16,7 +16,7 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing/fake-relay";
 import { WebSocketServer } from "ws";
 import { LOAD } from "../../build/boot.ts";
 import { buildEspruino } from "../../build/espruino.ts";

@@ -10,7 +10,7 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing/fake-relay";
 import { decodeForAgent, encodeEnvelope } from "@blindrelay/protocol/wire";
 import { AgentCore, type AgentCoreOptions } from "../core/agent-core.ts";
 import type { AgentStatus } from "../core/link.ts";

@@ -18,7 +18,7 @@ import {
   DEFAULT_CLIENT_TIMINGS,
 } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import { type FakeLink, FakeRelay } from "@blindrelay/protocol/testing/fake-relay";
 import { deviceScript } from "../../build/engine-scripts.ts";
 import { buildXsModules, moduleBytes, type XsModules } from "../../build/xs.ts";
 import { linkWire } from "../engines/link-wire.ts";

@@ -4,7 +4,7 @@
  */
 import type { AddressInfo } from "node:net";
 import { makeToken } from "@blindrelay/protocol";
-import { FakeRelay, type FakeRelayEvents } from "@blindrelay/protocol/testing";
+import { FakeRelay, type FakeRelayEvents } from "@blindrelay/protocol/testing/fake-relay";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
 import { type CallError, connect, relayUrl } from "./index.ts";

@@ -9,7 +9,11 @@ import {
   SESSION_MAX_REQUESTS,
   SESSION_TTL_S,
 } from "@blindrelay/protocol";
-import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import {
+  type CarriedPacket,
+  type FakeLink,
+  FakeRelay,
+} from "@blindrelay/protocol/testing/fake-relay";
 import { type Credentials, decodeForClient, firstPart } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
 

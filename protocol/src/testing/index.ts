@@ -14,8 +14,6 @@ import type { VectorFiles } from "./files.ts";
 import { checkPackets } from "./packets.ts";
 import { checkSessions } from "./sessions.ts";
 
-export type { CarriedPacket, FakeLinkPort, FakeRelayEvents } from "./fake-relay.ts";
-export { FakeLink, FakeRelay } from "./fake-relay.ts";
 export type { AgentTrace, ClientTrace, VectorFiles } from "./files.ts";
 
 /** The file in protocol/vectors behind each field of VectorFiles. */

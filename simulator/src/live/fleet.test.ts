@@ -5,7 +5,7 @@ import type { AgentPorts } from "@blindrelay/agent-sdk";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { FakeRelay } from "@blindrelay/protocol/testing";
+import { FakeRelay } from "@blindrelay/protocol/testing/fake-relay";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { Fleet, type FleetMember } from "./fleet.ts";

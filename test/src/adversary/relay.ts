@@ -4,7 +4,11 @@
  * inside `connect`, `send` or `close`.
  */
 import type { LinkEvents, LinkPort } from "@blindrelay/agent-sdk";
-import { type CarriedPacket, type FakeLink, FakeRelay } from "@blindrelay/protocol/testing";
+import {
+  type CarriedPacket,
+  type FakeLink,
+  FakeRelay,
+} from "@blindrelay/protocol/testing/fake-relay";
 import { encodeEnvelope, PING_TEXT } from "@blindrelay/protocol/wire";
 import { type PacketText, readPacket } from "./packet-text.ts";
 

@@ -143,7 +143,7 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     for (const file of ["README.md", "CHANGELOG.md", "LICENSE"]) expect(files).toContain(file);
     const wanted =
       /^((dist|src|vectors|moddable|examples|library|systemd|deploy)\/.*|[A-Z]+(\.md)?|package\.json)$/;
-    const unwanted = /\.test\.|double|tsbuildinfo|\.env|\.log$/;
+    const unwanted = /\.test\.|double|fake-relay|tsbuildinfo|\.env|\.log$/;
     const strange = files.filter((file) => !wanted.test(file) || unwanted.test(file));
     expect(strange).toEqual([]);
   });
