@@ -22,7 +22,7 @@ describe("an error is the program's", () => {
   ])("%s", (_what, error) => expect(isOfProgram(error)).toBe(true));
 });
 
-describe("an error is ours", () => {
+describe("an error is blindrelay's own", () => {
   it.each([
     ["where only our code is on the stack", thrown(OWN, NODE)],
     ["where a library calls us", thrown(SDK, WS, NODE)],
