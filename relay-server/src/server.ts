@@ -1,6 +1,6 @@
 /**
- * Starts and stops one relay: opens its store and bus, listens with what assemble.ts has built, runs
- * the timers, and drains. Nothing here decides anything.
+ * Starts and stops one relay: opens its store and bus, listens with the parts that assemble.ts
+ * builds, runs the timers, and drains. Nothing here decides anything.
  */
 import { once } from "node:events";
 import type { Server } from "node:http";

@@ -93,5 +93,5 @@ const hasFinished = ({ leaving }: Connection, overdueMs: number): boolean => {
   if (overdueMs < 0) return false;
   if (leaving === null) return true;
   leaving.isClosed = true;
-  return leaving.isQuiet || overdueMs >= ANSWERS_MS;
+  return leaving.isDrained || overdueMs >= ANSWERS_MS;
 };

@@ -31,7 +31,7 @@ export class Leaving {
   }
 
   /** Whether everything was answered, as far as the relay can know. */
-  get isQuiet(): boolean {
+  get isDrained(): boolean {
     return this.#awaited.size === 0;
   }
 }
