@@ -149,7 +149,7 @@ export const Config = Type.Object(
     tlsKey: Type.Optional(
       Type.String({
         minLength: 1,
-        description: "PEM file of its key; both are read again on SIGHUP",
+        description: "PEM file of its key; both are read again when they change, and on SIGHUP",
       }),
     ),
   },
