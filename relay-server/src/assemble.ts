@@ -30,7 +30,7 @@ import { writeLinks } from "./ws/link.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
 /** What a relay is assembled from. */
-export interface Ground {
+interface Ground {
   readonly config: Config;
   readonly log: Logger;
   readonly clocks: Clocks;

@@ -388,6 +388,17 @@ describe("no cycles", () => {
     ]);
   });
 
+  test("a folder that comes back to another folder of the one it left", () => {
+    const found = check({
+      "tools/src/serial/lines/a.ts": `import "../../flash/a.ts";`,
+      "tools/src/serial/pty/a.ts": "",
+      "tools/src/flash/a.ts": `import "../serial/pty/a.ts";`,
+    });
+    expect(found).toEqual([
+      "tools/src/flash/a.ts:1 a cycle: tools/src/flash -> tools/src/serial -> tools/src/flash",
+    ]);
+  });
+
   test("a program that starts another, and a test, belong to no cycle", () => {
     const found = check({
       "tools/src/serial/a.ts": `new Worker(new URL("./b.ts", import.meta.url));`,

@@ -19,18 +19,25 @@ export const fileCycles = (graph: Graph, keep: (path: string) => boolean): Cycle
 
 /**
  * Cycles of folders: two folders of one package that import each other, directly or through others.
+ * A folder right under `src` counts with all that is in it, and each folder in it by itself.
  */
-export const folderCycles = (graph: Graph, keep: (path: string) => boolean): Cycle[] =>
-  cycles(importsOf(graph, keep), folderOf);
+export const folderCycles = (graph: Graph, keep: (path: string) => boolean): Cycle[] => {
+  const edges = importsOf(graph, keep);
+  const found = [...cycles(edges, topFolderOf), ...cycles(edges, folderOf)];
+  const byNames = new Map(found.map((cycle) => [cycle.names.join(), cycle]));
+  return [...byNames.values()];
+};
 
-/**
- * `relay-server/src/http/routes/auth.ts` -> `relay-server/src/http/routes`; a file right under a
- * package or its `src` counts as its own folder.
- */
-export const folderOf = (path: string): string => {
+/** `relay-server/src/http/routes/auth.ts` -> `relay-server/src/http`. */
+const topFolderOf = (path: string): string => path.split("/").slice(0, topDepth(path)).join("/");
+
+/** A file right under a package or its `src` counts as its own folder. */
+const topDepth = (path: string): number => (path.split("/")[1] === "src" ? 3 : 2);
+
+/** `relay-server/src/http/routes/auth.ts` -> `relay-server/src/http/routes`. */
+const folderOf = (path: string): string => {
   const parts = path.split("/");
-  const top = parts[1] === "src" ? 3 : 2;
-  return parts.length <= top ? path : parts.slice(0, -1).join("/");
+  return parts.length <= topDepth(path) ? path : parts.slice(0, -1).join("/");
 };
 
 function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {

@@ -2,8 +2,7 @@
  * An agent that logs in here is claimed from the node that has its earlier link. That node yields
  * it, with its sessions, or says why the earlier link stays.
  */
-import type { Claim, Origin } from "../core/bus.ts";
-import { FREE } from "../core/bus.ts";
+import { type Claim, FREE, type Origin } from "../core/bus.ts";
 import type { Hub } from "../core/hub.ts";
 import { BINDINGS_BYTES } from "./bodies.ts";
 import type { Holding, Holdings } from "./holdings.ts";
@@ -24,7 +23,7 @@ const MAX_YIELD_WAITS = 24;
 type Bound = Origin & { readonly firsts: readonly string[] };
 
 /** A node's answer to a claim, with the sessions that lead to the agent. */
-export type ClaimAnswer = Claim & { readonly bindings?: readonly Bound[] };
+type ClaimAnswer = Claim & { readonly bindings?: readonly Bound[] };
 
 interface PendingClaim {
   readonly userId: string;

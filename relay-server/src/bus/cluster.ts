@@ -309,7 +309,7 @@ export class Cluster implements Bus {
         this.#claims.answered(token, readBody(Bodies.claimed, body));
         break;
       case "older":
-        this.#holdings.isOlder(from, readCount(third));
+        this.#holdings.superseded(from, readCount(third));
         break;
     }
   }

@@ -136,7 +136,7 @@ export class Holdings {
   }
 
   /** Another node has a newer login of an agent, and has had it for longer than this node knows. */
-  isOlder(agentId: string, loginNumber: number): void {
+  superseded(agentId: string, loginNumber: number): void {
     const holding = this.#byAgent.get(agentId);
     if (holding === undefined || holding.movedTo !== null) return;
     if (loginNumber > holding.loginNumber) this.#yieldTo(agentId, holding, "", loginNumber);

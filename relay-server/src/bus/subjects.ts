@@ -71,13 +71,13 @@ export class Subjects {
     return subject.slice(`${this.#parts.prefix}.n.${this.node}.`.length);
   }
 
-  /** To all subscribers of a subject without its prefix. */
+  /** To all subscribers. `subject`: without the prefix. */
   publish(subject: string, words: Words, body: Frame = ""): void {
     const { transport, prefix } = this.#parts;
     if (this.isUp) transport.publish(`${prefix}.${subject}`, encodeBusMessage(words, body));
   }
 
-  /** The answer, or the report that nobody listens, arrives with `token`. */
+  /** Only while `isUp`. The answer, or the report that nobody listens, arrives with `token`. */
   request(subject: string, words: Words, token: string, body: Frame = ""): void {
     const { transport, prefix, node } = this.#parts;
     const replyTo = `${prefix}.n.${node}.${token}`;
@@ -101,12 +101,12 @@ export class Subjects {
     this.publish("all", [kind, this.node], JSON.stringify(body));
   }
 
-  /** An error in a timer must not end the process. */
+  /** An exception outside the handler of a message must not end the process. */
   guard(call: () => void): void {
     try {
       call();
     } catch (error) {
-      this.#parts.log.error({ err: error }, "the cluster's periodic work failed");
+      this.#parts.log.error({ err: error }, "an internal step of the cluster failed");
     }
   }
 

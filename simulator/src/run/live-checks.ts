@@ -72,7 +72,7 @@ export async function checkExecutions({
   if (clients.underWay > 0) return;
   const report = await fleet.report();
   if (report === null) return;
-  oracles.check("exactly-once");
+  oracles.markChecked("exactly-once");
   plan.devices.forEach(({ engine }, n) => {
     const { id } = agents.devices[n] as Called;
     if (engine === undefined) executions.compare(id, report.executed[id] ?? 0);
@@ -110,7 +110,7 @@ export async function checkPresence({
     wrong = agents.ids.filter((id) => online.has(id) === missing.has(id));
     if (wrong.length > 0) await delay(ASK_AGAIN_MS);
   } while (wrong.length > 0 && performance.now() < endMs);
-  oracles.check("presence");
+  oracles.markChecked("presence");
   const [id] = wrong;
   if (id === undefined) return;
   const more = wrong.length > 1 ? ` and ${wrong.length - 1} more` : "";

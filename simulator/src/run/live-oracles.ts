@@ -26,7 +26,7 @@ export class LiveOracles {
   }
 
   /** The oracle had something to check. */
-  check(oracle: LiveOracle): void {
+  markChecked(oracle: LiveOracle): void {
     this.checked.add(oracle);
   }
 

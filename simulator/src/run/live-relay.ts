@@ -118,7 +118,7 @@ export class LiveRelay {
     if (relay === null || this.isMeantToBeAway) return;
     const usage = await readUsage(relay.metricsUrl);
     if (usage === null || this.child !== relay) return;
-    this.options.oracles.check("bounds");
+    this.options.oracles.markChecked("bounds");
     this.options.figures.heard(usage);
   }
 
