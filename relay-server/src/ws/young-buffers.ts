@@ -14,19 +14,6 @@ type Collect = (options: { type: "minor" }) => void;
 /** Created on first use: most relays never read that much at a time. */
 let collect: Collect | null = null;
 
-export class YoungBuffers {
-  #bytes = 0;
-
-  /** This many bytes were read into a new buffer or, if negative, freed. */
-  add(bytes: number): void {
-    // Bytes that are freed after a collection were counted before it.
-    this.#bytes = Math.max(0, this.#bytes + bytes);
-    if (this.#bytes < BYTES_BETWEEN) return;
-    this.#bytes = 0;
-    setImmediate(collectYoung); // once what this turn has read is written
-  }
-}
-
 const collectYoung = (): void => {
   collect ??= collector();
   collect({ type: "minor" });
@@ -39,3 +26,22 @@ const collector = (): Collect => {
   setFlagsFromString("--no-expose-gc");
   return gc;
 };
+
+export class YoungBuffers {
+  readonly #collect: () => void;
+  #bytes = 0;
+
+  /** `collect`: collects the young objects; tests count its calls. */
+  constructor(collect = collectYoung) {
+    this.#collect = collect;
+  }
+
+  /** This many bytes were read into a new buffer or, if negative, freed. */
+  add(bytes: number): void {
+    // Bytes that are freed after a collection were counted before it.
+    this.#bytes = Math.max(0, this.#bytes + bytes);
+    if (this.#bytes < BYTES_BETWEEN) return;
+    this.#bytes = 0;
+    setImmediate(this.#collect); // once what this turn has read is written
+  }
+}
