@@ -30,7 +30,7 @@ import { writeLinks } from "./ws/link.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
 /** What a relay is assembled from. */
-interface Ground {
+interface RelayInputs {
   readonly config: Config;
   readonly log: Logger;
   readonly clocks: Clocks;
@@ -43,8 +43,8 @@ interface Ground {
 
 export type Parts = Awaited<ReturnType<typeof assemble>>;
 
-export const assemble = async (ground: Ground) => {
-  const { config, log, clocks, addressOf, tls, data, bus } = ground;
+export const assemble = async (inputs: RelayInputs) => {
+  const { config, log, clocks, addressOf, tls, data, bus } = inputs;
   const { store } = data;
   const { steadyMs } = clocks;
   const outages = new OutageLog(log, steadyMs);
@@ -90,7 +90,7 @@ export const assemble = async (ground: Ground) => {
       publicUrl: config.publicUrl ?? null,
       corsOrigins: config.corsOrigin,
       version: pkg.version,
-      releaseKeys: ground.keys,
+      releaseKeys: inputs.keys,
       maxReleaseBytes: config.maxReleaseBytes,
       outages,
       figures: figures.read,
@@ -120,7 +120,7 @@ export const assemble = async (ground: Ground) => {
     outages.flush();
     await store.close();
   };
-  return { ...ground, outages, running, hub, notices, app, metrics, life, settle, end };
+  return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, end };
 };
 
 /** Logs an error of periodic work. */

@@ -101,7 +101,16 @@ export class Claims {
     loginNumber: number,
     replyTo: string | null,
   ): void {
-    this.#onceRead(agentId, () => this.#yield(agentId, holding, node, loginNumber, replyTo));
+    const { subjects, holdings, hub, nowMs } = this.#parts;
+    this.#onceRead(agentId, () => {
+      const bindings = this.#bindingsOf(agentId, holding.userId);
+      const claim = hub().claimAgent(agentId, node, loginNumber, nowMs());
+      if (claim.kind === "yielded" || claim.kind === "free") {
+        holdings.moveTo(agentId, holding, node, loginNumber);
+      }
+      const said = claim.kind === "yielded" ? { ...claim, bindings } : claim;
+      subjects.reply(replyTo, ["claimed"], JSON.stringify(said));
+    });
   }
 
   /** What the agent said on its old link before it said hello on the new one is read first. */
@@ -114,23 +123,6 @@ export class Claims {
       });
     if (hub().isOnline(agentId)) wait(MAX_YIELD_WAITS);
     else goOn();
-  }
-
-  #yield(
-    agentId: string,
-    holding: Holding,
-    node: string,
-    loginNumber: number,
-    replyTo: string | null,
-  ): void {
-    const { subjects, holdings, hub, nowMs } = this.#parts;
-    const bindings = this.#bindingsOf(agentId, holding.userId);
-    const claim = hub().claimAgent(agentId, node, loginNumber, nowMs());
-    if (claim.kind === "yielded" || claim.kind === "free") {
-      holdings.moveTo(agentId, holding, node, loginNumber);
-    }
-    const said = claim.kind === "yielded" ? { ...claim, bindings } : claim;
-    subjects.reply(replyTo, ["claimed"], JSON.stringify(said));
   }
 
   /** Which sessions lead to an agent, so that its new node can deliver its messages at once. */
