@@ -89,7 +89,7 @@ describe.each([false, true])("with Wi-Fi, push: %s", (push) => {
   });
 });
 
-it("takes 40 KB at most with pushes and a Wi-Fi", () => {
+it("stays within its bytes with pushes and a Wi-Fi", () => {
   const { stored } = buildEspruinoWifi("2", true);
   expect(espruinoWhole(stored.length)).toMatchObject({ verdict: "ok" });
 });

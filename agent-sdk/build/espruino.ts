@@ -14,6 +14,7 @@ const LAZY = [
   "src/core/bootcount.ts",
   "src/espruino/credentials.ts",
   "src/core/failures.ts",
+  "src/core/limits.ts",
   "src/core/push.ts",
   "protocol/src/link-states.ts",
   "src/espruino/chacha20poly1305.ts",
@@ -56,6 +57,7 @@ const OURS = [
   ...["fail", "finish", "move", "turn", "arm", "drop", "forget", "receive", "advance"],
   ...["queue", "blocked", "ready", "fragments", "socket", "key", "drained", "handled"],
   ...["course", "outgoing", "incoming", "queued", "window", "life", "lose", "checksum"],
+  ...["epochs", "spent", "buckets", "waiting", "resume", "ageMs", "fresh", "lost", "act"],
   ...["place", "took", "into", "blanks", "digits", "put", "written", "hash", "hmac", "told"],
 ];
 

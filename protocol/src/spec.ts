@@ -39,6 +39,13 @@ export const MAX_SID_PART_LENGTH = 64;
 export const EMPTY_P_LENGTH = 22;
 /** An agent forgets a session that has accepted no packet for this long. */
 export const SESSION_IDLE_MS = 120000;
+/** An agent forgets a session this long after it stored it, whatever arrives: 24 h and 10 min. */
+export const SESSION_MAX_AGE_MS = 87000000;
+/** How late a request may run after its `expires`: a share of its session's age, and at most. */
+export const EXPIRES_CLOCK_SHARE = 0.01;
+export const EXPIRES_CLOCK_MS = 5000;
+/** The JSON-RPC error of a request that came later: it did not run. */
+export const TOO_LATE_CODE = -32003;
 /** A client that wants to keep a session pings when it has been idle for this long. */
 export const CLIENT_KEEPALIVE_MS = 45000;
 /** A client renews its session after this age or this many packets sent. */

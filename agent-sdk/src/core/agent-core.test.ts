@@ -1,5 +1,6 @@
 import { makeToken } from "@blindrelay/protocol";
 import { deriveSignatureKey, extractPrk, signPayload } from "@blindrelay/protocol/crypto";
+import { DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, it } from "vitest";
 import { ManualTimer, seededRandom } from "../memory/index.ts";
@@ -550,7 +551,7 @@ describe("a call", () => {
   });
 
   it("is not answered if its session made room for another, and occupies no place", () => {
-    const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
+    const limits = { ...DEFAULT_AGENT_LIMITS, maxSessions: 1 };
     const world = new World({ core: { limits } }).online();
     world.core.agent.handle("slow", () => new Promise(() => {}));
     new Client(world).open().call("slow");
@@ -559,11 +560,11 @@ describe("a call", () => {
     expect(world.core.dispatcher.inFlight()).toBe(0);
   });
 
-  it("notifies an evicted session in its own form, before the other is answered", () => {
-    const limits = { maxSessions: 1, unheldPerSecond: 100, unheldBurst: 100 };
+  it("notifies an evicted session in its own form, before the other's first answer", () => {
+    const limits = { ...DEFAULT_AGENT_LIMITS, maxSessions: 1 };
     const world = new World({ core: { limits } }).online();
     const first = new Client(world, "envelope").open();
-    const before = world.link().messages.length;
+    const before = world.link().messages.length + 1; // behind the answer to the opening
     new Client(world).open();
     expect(world.link().messages[before]).toMatchObject({ type: "relay", agent_id: AGENT_ID });
     expect(world.link().messages[before]).not.toHaveProperty("request_id");

@@ -19,7 +19,7 @@ import {
   extractPrk,
   signPayload,
 } from "@blindrelay/protocol/crypto";
-import type { AgentSessionLimits } from "@blindrelay/protocol/session";
+import type { AgentSessionLimits, AgentVerdict } from "@blindrelay/protocol/session";
 import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import type { AgentsPacket, Form } from "@blindrelay/protocol/wire";
 import { BARE, encodeInForm } from "@blindrelay/protocol/wire";
@@ -60,7 +60,7 @@ export interface AgentCoreOptions extends LinkOptions {
    * the link, and the answer needs as much again.
    */
   readonly freshStack?: boolean;
-  /** How many sessions are held, and the rate of cryptography for unknown ones. */
+  /** Of sessions, and of the work that peers without the secret can cause; absent: Node's. */
   readonly limits?: AgentSessionLimits;
 }
 
@@ -94,10 +94,14 @@ export class AgentCore {
 
   private signatureKey: HmacKey | null = null;
   /**
-   * Sids and, at the same index, the form in which each was last addressed, which events use too.
+   * Sids and, at the same index, the form in which each was last addressed, which events use too;
+   * and how many events that session has missed without being told.
    */
   declare private formSids: string[];
   declare private forms: Form[];
+  declare private lost: number[];
+  /** The forms of the packets that wait in `sessions`. */
+  declare private waiting: Form[];
 
   /** Throws an Error for invalid credentials. Nothing is sent before `start`. */
   constructor(options: AgentCoreOptions) {
@@ -107,6 +111,8 @@ export class AgentCore {
     // them.
     this.formSids = [];
     this.forms = [];
+    this.lost = [];
+    this.waiting = [];
     this.options = options;
     this.ports = options.ports;
     this.maxPlaintext = Math.min(
@@ -158,9 +164,11 @@ export class AgentCore {
 
   /**
    * One timer for the link and the sessions. It may fire early if its reason has gone; then it is
-   * set again.
+   * set again. What could not be said before is said here: this is called after all that the link
+   * received.
    */
   arm(): void {
+    for (const sid of this.formSids) this.sayLost(sid);
     const timer = this.ports.timer;
     const due = this.link.nextDeadline();
     const expiry = this.sessions.nextExpiry();
@@ -173,8 +181,12 @@ export class AgentCore {
     if (at === null) return;
     this.timer = timer.set(Math.max(0, at - timer.now()), () => {
       this.timerAt = null;
-      this.forgetLapsed(timer.now());
-      this.link.timeout(timer.now());
+      const now = timer.now();
+      this.forgetLapsed(now);
+      // One at a time: a board has no room for all of them at once.
+      const verdict = this.sessions.resume(now);
+      if (verdict !== null) this.act(verdict, this.waiting.shift() as Form);
+      this.link.timeout(now);
       this.arm();
     });
   }
@@ -187,20 +199,23 @@ export class AgentCore {
       this.counters.badSignatures++;
       return;
     }
-    const form = message.form;
-    const now = this.ports.timer.now();
-    const verdict = this.sessions.receive(message.text, now);
+    const verdict = this.sessions.receive(message.text, this.ports.timer.now());
+    if (verdict.kind === "waits") this.waiting.push(message.form);
+    else this.act(verdict, message.form);
+  }
+
+  /** Does what a verdict says, in the form of its packet. */
+  private act(verdict: AgentVerdict, form: Form): void {
     if (verdict.kind === "answer") {
-      const farewell = verdict.farewell;
-      if (farewell !== null) this.sendPacket(farewell.text, this.formOf(farewell.sid));
       this.sendPacket(verdict.text, form);
-      this.forgetLapsed(now);
     } else if (verdict.kind === "message") {
       const sid = verdict.sid;
-      if (verdict.fresh) this.forgetLapsed(now);
+      const farewell = verdict.farewell;
+      if (farewell !== null) this.sendPacket(farewell.text, this.formOf(farewell.sid));
+      if (verdict.fresh) this.forgetLapsed(this.ports.timer.now());
       if (verdict.gap > 0) this.tellPart(sid, "packets were lost");
       this.rememberForm(sid, form);
-      this.dispatcher.receive(verdict.plaintext, sid, (plaintext) =>
+      this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
         this.sendSealed(sid, plaintext, form),
       );
     }
@@ -261,13 +276,32 @@ export class AgentCore {
     let sent = 0;
     for (const sid of this.sessions.held()) {
       if (this.sendSealed(sid, plaintext, this.formOf(sid))) sent++;
+      else this.countLost(sid);
     }
     return sent;
+  }
+
+  private countLost(sid: string): void {
+    const index = this.formSids.indexOf(sid);
+    if (index >= 0) this.lost[index] = (this.lost[index] as number) + 1;
+  }
+
+  /** Tells a session how many events it has missed, if that can be sent now. */
+  private sayLost(sid: string): void {
+    const index = this.formSids.indexOf(sid);
+    const events = index < 0 ? 0 : (this.lost[index] as number);
+    if (events === 0 || !this.link.canSend()) return;
+    this.lost[index] = 0;
+    const text = `{"jsonrpc":"2.0","method":"system.lost","params":{"events":${events}}}`;
+    const packet = this.sessions.seal(sid, asciiBytes(text));
+    if (packet !== null) this.sendPacket(packet, this.formOf(sid));
   }
 
   private sendSealed(sid: string, plaintext: Uint8Array, form: Form): boolean {
     // An expired session is over, even if its timer is late.
     this.forgetLapsed(this.ports.timer.now());
+    // Before what was emitted later.
+    this.sayLost(sid);
     // Before sealing: to the client, a used seq that is never sent would look like a loss.
     const packet = this.link.canSend() ? this.sessions.seal(sid, plaintext) : null;
     if (packet === null) {
@@ -295,6 +329,7 @@ export class AgentCore {
     }
     this.formSids.push(sid);
     this.forms.push(form);
+    this.lost.push(0);
   }
 
   /** The form of events to a session: as it was last addressed, but without a request_id. */
@@ -312,6 +347,7 @@ export class AgentCore {
       if (index >= 0) {
         this.formSids.splice(index, 1);
         this.forms.splice(index, 1);
+        this.lost.splice(index, 1);
       }
     }
   }

@@ -18,8 +18,8 @@ class Bench {
     }
   }
 
-  bytes(plaintext: Uint8Array, sid = "s"): void {
-    this.dispatcher.receive(plaintext, sid, (answer) =>
+  bytes(plaintext: Uint8Array, sid = "s", ageMs = 0): void {
+    this.dispatcher.receive(plaintext, sid, ageMs, (answer) =>
       this.answers.push(JSON.parse(asciiText(answer))),
     );
   }
@@ -28,8 +28,8 @@ class Bench {
     this.bytes(jsonBytes(value), sid);
   }
 
-  text(text: string): void {
-    this.bytes(new TextEncoder().encode(text));
+  text(text: string, ageMs = 0): void {
+    this.bytes(new TextEncoder().encode(text), "s", ageMs);
   }
 }
 

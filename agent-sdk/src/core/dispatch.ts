@@ -12,6 +12,8 @@
  *   JSON cannot express or one packet cannot contain      -32000 with the reason
  *   longer than the device has room for                   -32000 with the length; not read further
  *   too many calls unsettled                              -32001; the handler was not called
+ *   `expires` no integer from 0 to 2^53 - 1               -32600, a notification: nothing
+ *   `expires` over                                        -32003; the handler was not called
  *   the thrown error has an integer `code` outside of
  *   -32768 to -32000                                      that code, its message, its `data` if
  *                                                         JSON can express it and it fits
@@ -21,6 +23,8 @@
  *
  * [portable]
  */
+
+import { EXPIRES_CLOCK_MS, EXPIRES_CLOCK_SHARE, TOO_LATE_CODE } from "@blindrelay/protocol";
 import {
   asciiBytes,
   asciiText,
@@ -44,7 +48,7 @@ const CALL_HEAD = '{"jsonrpc":"2.0","id":';
 const ID_WITHIN = 64;
 /** The lowest code that JSON-RPC reserves; HANDLER_FAILED is the highest. */
 const RESERVED_FROM = -32768;
-const MAX_CODE = 9007199254740991; // 2^53 - 1
+const MAX_INTEGER = 9007199254740991; // 2^53 - 1
 
 /** Methods that the SDK answers itself or reserves for streams; `rpc.` belongs to JSON-RPC. */
 const isReserved = (method: string): boolean => {
@@ -113,12 +117,20 @@ interface ThrownError {
   readonly data?: unknown;
 }
 
-/** An integer that every runtime reads back, outside of the range that JSON-RPC reserves. */
+/** An integer that every runtime reads back. */
+const isInteger = (value: unknown): value is number =>
+  typeof value === "number" && value % 1 === 0 && Math.abs(value) <= MAX_INTEGER;
+
+/** One outside of the range that JSON-RPC reserves. */
 const isProgramCode = (code: unknown): code is number =>
-  typeof code === "number" &&
-  code % 1 === 0 &&
-  Math.abs(code) <= MAX_CODE &&
-  (code < RESERVED_FROM || code > HANDLER_FAILED);
+  isInteger(code) && (code < RESERVED_FROM || code > HANDLER_FAILED);
+
+/**
+ * Whether a call that must not run later than `expires` milliseconds after the client's first
+ * answer would do so now. The agent knows only when it stored the session, and clocks differ.
+ */
+const isLate = (expires: number, ageMs: number): boolean =>
+  ageMs - Math.min(ageMs * EXPIRES_CLOCK_SHARE, EXPIRES_CLOCK_MS) > expires;
 
 /** The member `data` of an error, with a comma before it; "" if there is none. */
 const dataMember = (data: unknown): string => {
@@ -180,8 +192,11 @@ export class Dispatcher {
     return this.names.concat([]);
   }
 
-  /** Handles one verified plaintext of the session `sid`. Never throws, whatever handlers do. */
-  receive(plaintext: Uint8Array, sid: string, answer: Answer): void {
+  /**
+   * Handles one verified plaintext of the session `sid`, stored `ageMs` ago. Never throws, whatever
+   * handlers do.
+   */
+  receive(plaintext: Uint8Array, sid: string, ageMs: number, answer: Answer): void {
     if (plaintext.length > this.maxPlaintext) {
       this.refuseUnread(plaintext, answer);
       return;
@@ -202,6 +217,8 @@ export class Dispatcher {
     const goodId = id === null || typeof id === "string" || typeof id === "number";
     const params = own(value, "params");
     const goodParams = params === undefined || (typeof params === "object" && params !== null);
+    const expires = own(value, "expires");
+    const goodExpires = expires === undefined || (isInteger(expires) && expires >= 0);
     const call: Call = {
       sid: sid,
       id: hasId ? (goodId ? (encodeJson(id) as string) : "null") : null,
@@ -209,7 +226,7 @@ export class Dispatcher {
       answer: answer,
       open: true,
     };
-    if (typeof method !== "string" || !goodParams || (hasId && !goodId)) {
+    if (typeof method !== "string" || !goodParams || (hasId && !(goodId && goodExpires))) {
       this.refuse(call, INVALID_REQUEST, "invalid request", "");
       return;
     }
@@ -217,6 +234,10 @@ export class Dispatcher {
     if (index < 0) {
       // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
       if (hasId) this.refuse(call, METHOD_NOT_FOUND, 'unknown method "' + method + '"', "");
+      return;
+    }
+    if (!goodExpires || (isInteger(expires) && isLate(expires, ageMs))) {
+      if (hasId) this.refuse(call, TOO_LATE_CODE, "too late", "");
       return;
     }
     // The SDK answers its own methods synchronously, and one of their notifications must not be

@@ -4,6 +4,7 @@
  * [portable] types only, nothing is left of this file at run time.
  */
 import type { Version } from "@blindrelay/protocol/crypto";
+import type { AgentSessionLimits } from "@blindrelay/protocol/session";
 import type { Program } from "./agent.ts";
 
 export interface AgentIdentity {
@@ -18,6 +19,8 @@ export interface AgentIdentity {
   readonly name?: string;
   /** The running program's version, as SemVer; sent to the relay at every login. */
   readonly firmwareVersion?: string;
+  /** Of sessions, and of the work that peers without the secret can cause; see docs/runtimes.md. */
+  readonly limits?: Partial<AgentSessionLimits>;
 }
 
 /** The options of a small device. */

@@ -6,6 +6,7 @@
  */
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import { SDK_VERSION } from "../version.ts";
 import type { RuntimePorts } from "./host.ts";
@@ -31,6 +32,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
     bootCount: count.count,
     deviceRandom: ports.random(16),
     serialNumber: options.serialNumber ?? null,
+    limits: limitsOf(SMALL_AGENT_LIMITS, options.limits),
     ports,
   });
   options.program(core.agent);

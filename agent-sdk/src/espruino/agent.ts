@@ -10,6 +10,7 @@
 import type { Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { LinkPort } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -27,7 +28,6 @@ declare const process: {
 declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
-const BOARD_MAX_SESSIONS = 8;
 /** Needed by the shortest message until it is answered. */
 const MESSAGE_VARIABLES = 280;
 /**
@@ -94,12 +94,10 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     hasRoom: hasRoomFor,
     freshStack: true,
     maxPlaintext: roomy ? 2048 : 384,
-    limits: {
-      maxSessions: BOARD_MAX_SESSIONS,
-      hasRoom: () => hasFree(SESSION_VARIABLES),
-      unheldPerSecond: 2,
-      unheldBurst: 8,
-    },
+    limits: limitsOf(
+      Object.assign({ hasRoom: () => hasFree(SESSION_VARIABLES) }, SMALL_AGENT_LIMITS),
+      config.limits,
+    ),
     ports: {
       link: links(config, count.count, roomy ? 4096 : 1536),
       timer: boardTimer,

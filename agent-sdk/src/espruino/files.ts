@@ -4,6 +4,7 @@
  * [portable]
  */
 import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
+import type { AgentSessionLimits } from "@blindrelay/protocol/session";
 import type { StoragePort } from "../ports.ts";
 import type { EspruinoStorage } from "./board.ts";
 
@@ -39,6 +40,8 @@ export interface BoardConfig {
     /** The second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
     readonly options?: object;
   };
+  /** In place of SMALL_AGENT_LIMITS, or of some of them. */
+  readonly limits?: Partial<AgentSessionLimits>;
 }
 
 /** The configuration; throws if it is missing or incomplete. */

@@ -5,4 +5,5 @@
  */
 export { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 export { asciiBytes, asciiText, crc32 } from "@blindrelay/protocol/crypto";
+export { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 export { AgentCore, provisionBootCount, raiseBootCount } from "../index.ts";

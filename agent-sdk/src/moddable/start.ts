@@ -11,7 +11,13 @@ import type { AgentCore as AgentCoreType } from "../core/agent-core.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import type { Log, Random } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
-import { AgentCore, provisionBootCount, raiseBootCount } from "./core.ts";
+import {
+  AgentCore,
+  limitsOf,
+  provisionBootCount,
+  raiseBootCount,
+  SMALL_AGENT_LIMITS,
+} from "./core.ts";
 import { ecmaLinks } from "./link.ts";
 import type {
   EcmaNetwork,
@@ -103,6 +109,7 @@ export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType 
     serialNumber: options.serialNumber ?? null,
     freeMemory: options.freeMemory,
     maxPlaintext: options.maxPlaintext,
+    limits: limitsOf(SMALL_AGENT_LIMITS, options.limits),
     ports: {
       link: ecmaLinks({
         ws: steadyNetwork(options.network.ws),

@@ -5,11 +5,13 @@
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
+import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
@@ -177,6 +179,12 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   } catch (error) {
     throw new ConfigError(`url: ${(error as Error).message}`);
   }
+  let limits: AgentSessionLimits;
+  try {
+    limits = limitsOf(DEFAULT_AGENT_LIMITS, options.limits);
+  } catch (error) {
+    throw new ConfigError((error as Error).message);
+  }
   const suite = options.suite ?? nodeSuite();
   const log = options.log ?? logToStderr;
   const identity = {
@@ -209,6 +217,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       deviceRandom: randomBytes(16),
       serialNumber: null,
       freeMemory: freemem,
+      limits,
       // Another transport may use a line that carries only one link.
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,

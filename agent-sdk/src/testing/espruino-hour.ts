@@ -10,6 +10,7 @@ import type { ClientEffect } from "@blindrelay/protocol/session";
 import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "@blindrelay/protocol/session";
 import { encodeAuthenticated, PING_TEXT } from "@blindrelay/protocol/wire";
 import { AgentCore } from "../core/agent-core.ts";
+import { SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { EspruinoCrypto } from "../espruino/board.ts";
 import { boardRandom } from "../espruino/ports.ts";
 import { EspruinoSuite } from "../espruino/suite.ts";
@@ -94,7 +95,7 @@ export class Hour implements Link {
       bootCount: 7,
       deviceRandom: new Uint8Array(16),
       serialNumber: null,
-      limits: { maxSessions: 4, unheldPerSecond: 2, unheldBurst: 8 },
+      limits: Object.assign({}, SMALL_AGENT_LIMITS, { maxSessions: 4 }),
       ports: {
         link: this,
         timer: this.clock,

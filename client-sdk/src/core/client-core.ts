@@ -6,7 +6,7 @@
  * Pure, using ports: no clock, socket, randomness or promise of its own. See src/client.ts for the
  * API around it.
  */
-import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
+import { MAX_BINDINGS_PER_CONNECTION, MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { toBase64url } from "@blindrelay/protocol/crypto";
 import {
   type AgentPresence,
@@ -339,7 +339,10 @@ export class ClientCore {
     if (this.link.state !== "online") return;
     const first = session.first as string;
     this.pacer.spend(this.ports.timer.now());
-    if (this.bindings.use(first) && !session.unbound) {
+    // With more sessions than bindings, one may be dropped before its answer comes: then only a
+    // request_id still leads here.
+    const fits = this.owners.size <= MAX_BINDINGS_PER_CONNECTION;
+    if (fits && this.bindings.use(first) && !session.unbound) {
       this.link.sendRequest(text);
     } else {
       this.bindings.add(first);

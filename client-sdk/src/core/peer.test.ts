@@ -156,7 +156,7 @@ describe("lost packets", () => {
     let lost = 0;
     world.relay.toAgent = () => (lost++ < 2 ? null : 5);
     const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
-    await world.run(4_000);
+    await world.run(5_000);
     expect(call.result).toEqual([1]);
     const texts = packetsOf(world).map(({ text }) => text);
     expect(texts[1]).toBe(texts[0]);

@@ -83,11 +83,9 @@ export class TestAgent implements RelayedAgent {
   receive(text: string): void {
     const now = this.options.timer.now();
     const verdict = this.sessions.receive(text, now);
-    if (verdict.kind === "answer") {
-      if (verdict.farewell !== null) this.options.relay.fromAgent(this.id, verdict.farewell.text);
-      this.options.relay.fromAgent(this.id, verdict.text);
-    }
+    if (verdict.kind === "answer") this.options.relay.fromAgent(this.id, verdict.text);
     if (verdict.kind !== "message") return;
+    if (verdict.farewell !== null) this.options.relay.fromAgent(this.id, verdict.farewell.text);
     const { id, method, params } = readJson(verdict.plaintext) as Request;
     const { sid } = verdict;
     if (method === "system.ping") {

@@ -31,6 +31,8 @@ const C1 = base64url(Buffer.from(C1_BYTES, "hex"));
 const C2_BYTES = toHex(filler("C2", 16));
 const C2 = base64url(Buffer.from(C2_BYTES, "hex"));
 const C3 = base64url(filler("C3", 16));
+const C4 = base64url(filler("C4", 16));
+const C5 = base64url(filler("C5", 16));
 
 const PING = '{"jsonrpc":"2.0","id":1,"method":"system.ping"}';
 const PONG = '{"jsonrpc":"2.0","id":1,"result":{}}';
@@ -64,7 +66,7 @@ const tale = (v: string) => {
     comment: string,
     ms = 0,
     boot = 7,
-    options: { serial?: string; sessions?: number } = {},
+    options: { serial?: string; sessions?: number; window?: number } = {},
   ): AgentStep => ({
     comment,
     ms,
@@ -73,6 +75,7 @@ const tale = (v: string) => {
       device_random: RANDOM,
       serial_number: options.serial ?? null,
       max_sessions: options.sessions ?? 64,
+      epoch_sessions: options.window ?? 16,
     },
     held: [],
   });
@@ -99,11 +102,10 @@ const tale = (v: string) => {
     steps,
   });
 
-  // The epochs of start 7: e0 at first, e1 after one stored session, e2 after two.
+  // The epochs of start 7, in order.
   const e0 = epochSecret(LAMP, 7, RANDOM, null);
   const e1 = nextEpoch(e0);
   const e2 = nextEpoch(e1);
-  const e3 = nextEpoch(e2);
   const rebooted = epochSecret(LAMP, 8, RANDOM, null);
   const sidIn = (epoch: Uint8Array, c: string) => `${c}.${agentPart(epoch, v, c)}`;
   const S1 = sidIn(e0, C1);
@@ -228,34 +230,91 @@ const tale = (v: string) => {
         ...message(sidIn(rebooted, C2), PING, 0, true),
         held: [sidIn(rebooted, C2)],
       }),
-      receives(1007, "the old call again: the epoch has moved", c2a(S1, 2, CALL), {
-        answer: answer(sidIn(nextEpoch(rebooted), C1)),
+      receives(1007, "the old call still leads nowhere", c2a(S1, 2, CALL), {
+        answer: answer(sidIn(rebooted, C1)),
         held: [sidIn(rebooted, C2)],
       }),
     ]),
-    agentTrace("one epoch, one session", [
-      start("power-up"),
-      receives(0, "two clients open", opening(C1), { answer: answer(S1) }),
-      receives(1, "in the same epoch", opening(C2), { answer: answer(sidIn(e0, C2)) }),
-      receives(2, "the first to send data is held", c2a(S1, 1, PING), {
+    agentTrace("an epoch stores a window of sessions, and so does the one before it", [
+      start("a board whose window is two", 0, 7, { window: 2 }),
+      ...[C1, C2, C3, C4, C5].map((c, i) =>
+        receives(i, "a crowd opens at once", opening(c), { answer: answer(sidIn(e0, c)) }),
+      ),
+      receives(10, "the first is held", c2a(S1, 1, PING), {
         ...message(S1, PING, 0, true),
         held: [S1],
       }),
-      receives(3, "the other is told its new A", c2a(sidIn(e0, C2), 1, PING), {
-        answer: answer(sidIn(e1, C2)),
-        held: [S1],
+      receives(11, "its opening once more names the session held", opening(C1), {
+        answer: answer(S1),
       }),
-      receives(4, "and is held under that", c2a(sidIn(e1, C2), 1, PING), {
-        ...message(sidIn(e1, C2), PING, 0, true),
-        held: [S1, sidIn(e1, C2)].sort(),
+      receives(12, "the second is held, and the epoch is full", c2a(sidIn(e0, C2), 1, PING), {
+        ...message(sidIn(e0, C2), PING, 0, true),
+        held: [S1, sidIn(e0, C2)].sort(),
       }),
-      receives(5, "its packets of the first A still lead nowhere", c2a(sidIn(e0, C2), 2, CALL), {
-        answer: answer(sidIn(e1, C2)),
-        held: [S1, sidIn(e1, C2)].sort(),
+      receives(13, "openings are answered in the next one", opening(C5), {
+        answer: answer(sidIn(e1, C5)),
+      }),
+      receives(14, "the epoch before stores as many again: one", c2a(sidIn(e0, C3), 1, PING), {
+        ...message(sidIn(e0, C3), PING, 0, true),
+      }),
+      receives(15, "and two", c2a(sidIn(e0, C4), 1, PING), {
+        ...message(sidIn(e0, C4), PING, 0, true),
+        held: [S1, sidIn(e0, C2), sidIn(e0, C3), sidIn(e0, C4)].sort(),
+      }),
+      receives(16, "then its A counts as any other", c2a(sidIn(e0, C5), 1, PING), {
+        answer: answer(sidIn(e1, C5)),
+      }),
+      receives(17, "the last is held under its new A", c2a(sidIn(e1, C5), 1, PING), {
+        ...message(sidIn(e1, C5), PING, 0, true),
+      }),
+      receives(18, "its packets of the first A still lead nowhere", c2a(sidIn(e0, C5), 2, CALL), {
+        answer: answer(sidIn(e1, C5)),
+        held: [S1, sidIn(e0, C2), sidIn(e0, C3), sidIn(e0, C4), sidIn(e1, C5)].sort(),
+      }),
+    ]),
+    agentTrace("the epoch before is over when the current one is full", [
+      start("a board whose window is one", 0, 7, { window: 1 }),
+      receives(0, "one opens", opening(C1), { answer: answer(S1) }),
+      receives(1, "another is held: epoch 1", c2a(sidIn(e0, C2), 1, PING), {
+        ...message(sidIn(e0, C2), PING, 0, true),
+      }),
+      receives(2, "and another, of epoch 1: epoch 2", c2a(sidIn(e1, C3), 1, PING), {
+        ...message(sidIn(e1, C3), PING, 0, true),
+      }),
+      receives(3, "the answer to the first is from before the last epoch", c2a(S1, 1, PING), {
+        answer: answer(sidIn(e2, C1)),
+        held: [sidIn(e0, C2), sidIn(e1, C3)].sort(),
+      }),
+    ]),
+    agentTrace("what an epoch stored is spent", [
+      start("power-up"),
+      receives(0, "two are held", c2a(S1, 1, PING), message(S1, PING, 0, true)),
+      receives(1, "in one epoch", c2a(sidIn(e0, C2), 1, PING), message(sidIn(e0, C2), PING, 0, true)),
+      receives(2, "a third opens", opening(C3), { answer: answer(sidIn(e0, C3)) }),
+      receives(3, "the first leaves", c2a(S1, 2, CLOSE), {
+        ...message(S1, CLOSE, 0, false),
+        held: [sidIn(e0, C2)],
+      }),
+      receives(4, "its opening again moves the epoch", opening(C1), { answer: answer(sidIn(e1, C1)) }),
+      receives(5, "and is answered alike from then on", opening(C1), { answer: answer(sidIn(e1, C1)) }),
+      receives(6, "its first packet is spent in the epoch before", c2a(S1, 1, PING), {
+        answer: answer(sidIn(e1, C1)),
+        held: [sidIn(e0, C2)],
+      }),
+      receives(7, "the third is stored in the epoch before", c2a(sidIn(e0, C3), 1, PING), {
+        ...message(sidIn(e0, C3), PING, 0, true),
+        held: [sidIn(e0, C2), sidIn(e0, C3)].sort(),
+      }),
+      receives(8, "it leaves", c2a(sidIn(e0, C3), 2, CLOSE), {
+        ...message(sidIn(e0, C3), CLOSE, 0, false),
+      }),
+      receives(9, "and is spent there, too", c2a(sidIn(e0, C3), 1, PING), {
+        answer: answer(sidIn(e1, C3)),
+        held: [sidIn(e0, C2)],
       }),
     ]),
     agentTrace("a second session for a held C is never stored", [
-      start("power-up"),
+      start("a board whose window is one", 0, 7, { window: 1 }),
       receives(0, "C is held", c2a(S1, 1, PING), { ...message(S1, PING, 0, true), held: [S1] }),
       receives(1, "its A in the present epoch", c2a(sidIn(e1, C1), 1, PING), {
         answer: answer(S1),
@@ -266,7 +325,7 @@ const tale = (v: string) => {
         held: [S1],
       }),
       receives(3, "the session goes on", c2a(S1, 2, CALL), message(S1, CALL, 0, false)),
-      receives(4, "another C is made with the epoch after one session", opening(C2), {
+      receives(4, "another C is answered in the next epoch", opening(C2), {
         answer: answer(sidIn(e1, C2)),
       }),
     ]),
@@ -296,37 +355,28 @@ const tale = (v: string) => {
     agentTrace("the session idle for longest makes room", [
       start("a board that holds two", 0, 7, { sessions: 2 }),
       receives(0, "the first", c2a(S1, 1, PING), { ...message(S1, PING, 0, true), held: [S1] }),
-      receives(1, "the second", c2a(sidIn(e1, C2), 1, PING), {
-        ...message(sidIn(e1, C2), PING, 0, true),
+      receives(1, "the second", c2a(sidIn(e0, C2), 1, PING), {
+        ...message(sidIn(e0, C2), PING, 0, true),
       }),
       receives(2, "the first is used", c2a(S1, 2, CALL), message(S1, CALL, 0, false)),
-      receives(3, "openings that do not verify make no room", forged(opening(C3), "tag"), {
+      receives(3, "openings make no room, so replays of them throw nobody out", opening(C3), {
+        answer: answer(sidIn(e0, C3)),
+        held: [S1, sidIn(e0, C2)].sort(),
+      }),
+      receives(4, "nor do first packets that do not verify", forged(c2a(sidIn(e0, C3), 1, PING), "tag"), {
         refused: "forged",
-        held: [S1, sidIn(e1, C2)].sort(),
+        held: [S1, sidIn(e0, C2)].sort(),
       }),
-      receives(4, "nor does that of a session held", opening(C2), {
-        answer: answer(sidIn(e1, C2)),
-        held: [S1, sidIn(e1, C2)].sort(),
-      }),
-      receives(5, "a third opens: the second is told that it is over", opening(C3), {
-        farewell: a2c(sidIn(e1, C2), 1, CLOSE),
-        answer: answer(sidIn(e2, C3)),
-        held: [S1],
-      }),
-      receives(6, "the opening once more: there is room already", opening(C3), {
-        answer: answer(sidIn(e2, C3)),
-        held: [S1],
-      }),
-      receives(7, "the third is held", c2a(sidIn(e2, C3), 1, PING), {
-        ...message(sidIn(e2, C3), PING, 0, true),
-        held: [S1, sidIn(e2, C3)].sort(),
+      receives(5, "the third is held: the second is told that it is over", c2a(sidIn(e0, C3), 1, PING), {
+        farewell: a2c(sidIn(e0, C2), 1, CLOSE),
+        ...message(sidIn(e0, C3), PING, 0, true),
+        held: [S1, sidIn(e0, C3)].sort(),
       }),
       seals(8, S1, PONG, a2c(S1, 1, PONG)),
       seals(9, S1, EVENT, a2c(S1, 2, EVENT)),
-      receives(10, "the second replayed: answered as its opening would be", c2a(sidIn(e1, C2), 1, PING), {
-        farewell: a2c(S1, 3, CLOSE),
-        answer: answer(sidIn(e3, C2)),
-        held: [sidIn(e2, C3)],
+      receives(10, "the second replayed: answered as its opening would be", c2a(sidIn(e0, C2), 1, PING), {
+        answer: answer(sidIn(e1, C2)),
+        held: [S1, sidIn(e0, C3)].sort(),
       }),
     ]),
     agentTrace("a client leaves", [
@@ -349,11 +399,11 @@ const tale = (v: string) => {
     agentTrace("packets belong to their session", [
       start("power-up"),
       receives(0, "one", c2a(S1, 1, PING), message(S1, PING, 0, true)),
-      receives(1, "two", c2a(sidIn(e1, C2), 1, PING), message(sidIn(e1, C2), PING, 0, true)),
-      receives(2, "a call of one, called two's", relabelled(c2a(S1, 2, CALL), { sid: sidIn(e1, C2) }), {
+      receives(1, "two", c2a(sidIn(e0, C2), 1, PING), message(sidIn(e0, C2), PING, 0, true)),
+      receives(2, "a call of one, called two's", relabelled(c2a(S1, 2, CALL), { sid: sidIn(e0, C2) }), {
         refused: "forged",
       }),
-      receives(3, "of one, with two's A", relabelled(c2a(S1, 2, CALL), { sid: `${C1}.${agentPart(e1, v, C2)}` }), {
+      receives(3, "of one, with two's A", relabelled(c2a(S1, 2, CALL), { sid: `${C1}.${agentPart(e0, v, C2)}` }), {
         refused: "forged",
       }),
       receives(4, "of another agent with the same secret", packet(OTHER_AGENT, v, "c2a", S1, 2, CALL), {

@@ -80,6 +80,6 @@ export const deriveAgentPart = (
     suite.hmac(suite.hmacKey(epochSecret), asciiBytes(`${SID_LABEL + v}|${c}`)).subarray(0, 16),
   );
 
-/** "One epoch, one session": the secret that replaces the current one when a session is stored. */
+/** "One epoch, a window of sessions": the secret that replaces one whose window is full. */
 export const nextEpochSecret = (suite: Suite, epochSecret: Uint8Array): Uint8Array =>
   suite.hmac(suite.hmacKey(epochSecret), asciiBytes(NEXT_EPOCH_LABEL));

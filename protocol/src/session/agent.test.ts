@@ -9,9 +9,9 @@ import { parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
-import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS } from "../spec.ts";
+import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SESSION_MAX_AGE_MS } from "../spec.ts";
 import { nodeSuite } from "../suites/node.ts";
-import type { AgentSessionLimits } from "./agent.ts";
+import type { AgentSessionLimits, AgentVerdict } from "./agent.ts";
 import { AgentSessions, DEFAULT_AGENT_LIMITS } from "./agent.ts";
 import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "./client.ts";
 
@@ -67,30 +67,46 @@ describe("the agent's sessions", () => {
     expect(spent(opening)).toEqual(["answer", 1]); // the held session answers it
   });
 
-  it("free the answered session before they look for room for another opening", () => {
-    const seen: unknown[] = [];
-    const agent: AgentSessions = newAgent({
-      hasRoom: () => {
-        seen.push(agent.answered);
-        return true;
-      },
+  it("free the session answered before when they answer another opening", () => {
+    const agent = newAgent();
+    const answered = [1, 2].map((number) => {
+      sidFor(agent, partOf(number));
+      return agent.answered?.first;
     });
-    hold(agent, 9);
-    seen.length = 0;
-    agent.receive(sealAsClient(partOf(1), 0), 0);
-    const first = agent.answered;
-    agent.receive(sealAsClient(partOf(1), 0), 0);
-    agent.receive(sealAsClient(partOf(2), 0), 0);
-    expect(seen).toEqual([null, first, null]);
+    expect(answered).toEqual([partOf(1), partOf(2)]);
   });
 
-  it("store one session per epoch, not also the last one answered in it", () => {
-    const agent = newAgent();
-    const first = sidFor(agent, partOf(1));
-    const last = sidFor(agent, partOf(2));
-    agent.receive(sealAsClient(first, 1, "ping"), 0);
-    expect(agent.receive(sealAsClient(last, 1, "ping"), 0).kind).toBe("answer");
-    expect(agent.held()).toEqual([first]);
+  it("store a crowd that was answered before any of it, up to twice the window", () => {
+    const agent = newAgent({ epochSessions: 3 });
+    const sids = [1, 2, 3, 4, 5, 6, 7].map((number) => sidFor(agent, partOf(number)));
+    const kinds = sids.map((sid) => agent.receive(sealAsClient(sid, 1, "ping"), 0).kind);
+    expect(kinds).toEqual([...Array(6).fill("message"), "answer"]);
+    expect(agent.held()).toEqual(sids.slice(0, 6));
+  });
+
+  it("keep at most three digests for each session of a window, and two epochs", () => {
+    const agent = newAgent({ epochSessions: 4 });
+    let most = 0;
+    for (let number = 1; number <= 40; number++) {
+      const sid = sidFor(agent, partOf(number));
+      agent.receive(sealAsClient(sid, 1, "ping"), 0);
+      if (number % 3 === 0) agent.close(sid);
+      if (number % 5 === 0) sidFor(agent, partOf(number)); // spent, if it was closed
+      expect(agent.epochs.length).toBeLessThanOrEqual(2);
+      most = Math.max(most, agent.epochs.map(({ spent }) => spent).join("").length / 6);
+    }
+    expect(most).toBeLessThanOrEqual(12);
+  });
+
+  it("erase an epoch's secret when it is over", () => {
+    const agent = newAgent({ epochSessions: 1 });
+    const secrets = [agent.epochs[0]?.secret];
+    for (const number of [1, 2]) {
+      hold(agent, number);
+      secrets.push(agent.epochs[0]?.secret);
+    }
+    const isErased = secrets.map((secret) => secret?.every((byte) => byte === 0));
+    expect(isErased).toEqual([true, false, false]);
   });
 
   it("end permanently: nothing is held, known or answered any more", () => {
@@ -98,7 +114,7 @@ describe("the agent's sessions", () => {
     const sid = hold(agent, 1);
     agent.end();
     expect(agent.held()).toEqual([]);
-    expect([...agent.epochSecret]).toEqual(Array(32).fill(0));
+    expect(agent.epochs.map(({ secret }) => [...secret])).toEqual([Array(32).fill(0)]);
     expect(agent.answered).toBeNull();
     expect(agent.seal(sid, asciiBytes("x"))).toBeNull();
     for (const late of [sealAsClient(sid, 2, "x"), sealAsClient(partOf(2), 0)])
@@ -125,28 +141,120 @@ describe("the agent's sessions", () => {
     });
   });
 
-  it("limit the rate of cryptography for sids they do not hold, and serve held ones first", () => {
+  const told = (verdict: AgentVerdict): string =>
+    verdict.kind === "refused" ? verdict.reason : verdict.kind;
+
+  it("limit the rate of openings, and serve first packets and held sids all the same", () => {
     const agent = newAgent({ unheldPerSecond: 10, unheldBurst: 4 });
-    const sid = hold(agent, 1); // an opening and a first packet: two of four
-    const kinds = [2, 3, 4, 5].map((n) => agent.receive(sealAsClient(partOf(n), 0), 0));
-    expect(kinds.map((one) => (one.kind === "refused" ? one.reason : one.kind))).toEqual([
-      "answer",
-      "answer",
-      "rate",
-      "rate",
+    const open = (number: number, now: number) =>
+      told(agent.receive(sealAsClient(partOf(number), 0), now));
+    const sid = sidFor(agent, partOf(1)); // one of four
+    expect([2, 3, 4, 5, 6].map((number) => open(number, 0))).toEqual([
+      ...["answer", "answer", "answer", "rate", "rate"],
     ]);
-    expect(agent.receive(sealAsClient(sid, 2, "held"), 0).kind).toBe("message");
-    expect(agent.receive(sealAsClient(partOf(6), 0), 99)).toMatchObject({ reason: "rate" });
-    expect(agent.receive(sealAsClient(partOf(6), 0), 100).kind).toBe("answer");
-    expect(agent.receive(sealAsClient(partOf(7), 0), 101)).toMatchObject({ reason: "rate" });
-    const later = [8, 9, 10, 11, 12].map((n) => agent.receive(sealAsClient(partOf(n), 0), 60000));
-    expect(later.map((one) => one.kind)).toEqual([
-      "answer",
-      "answer",
-      "answer",
-      "answer",
-      "refused",
+    expect(told(agent.receive(sealAsClient(sid, 1, "ping"), 0))).toBe("message");
+    expect(told(agent.receive(sealAsClient(sid, 2, "held"), 0))).toBe("message");
+    expect([open(6, 99), open(6, 100), open(7, 101)]).toEqual(["rate", "answer", "rate"]);
+    const later = [8, 9, 10, 11, 12].map((number) => open(number, 60_000));
+    expect(later).toEqual(["answer", "answer", "answer", "answer", "rate"]);
+  });
+
+  it("take a token back for a first packet that is stored, not for one that is forged", () => {
+    const agent = newAgent({ unheldPerSecond: 1, unheldBurst: 4 });
+    for (let number = 1; number <= 20; number++) hold(agent, number, number * 1000);
+    const sid = sidFor(agent, partOf(99), 30_000);
+    const forged = sealAsClient(sid, 1, "ping").replace('"seq":1', '"seq":2');
+    const kinds = Array.from({ length: 5 }, () => told(agent.receive(forged, 30_000)));
+    expect(kinds).toEqual(["forged", "forged", "forged", "forged", "rate"]);
+    expect(told(agent.receive(sealAsClient(partOf(98), 0), 30_000))).toBe("answer");
+  });
+
+  it("bound the derivations of A at four times that, before anything else", () => {
+    const agent = newAgent({ unheldPerSecond: 10, unheldBurst: 2 });
+    const hmacs = vi.spyOn(suite, "hmac");
+    const derivations = (now: number): number => {
+      let count = 0;
+      for (let i = 0; i < 20; i++) {
+        hmacs.mockClear();
+        agent.receive(sealAsClient(`${partOf(1)}.${"x".repeat(22)}`, 1, "x"), now);
+        // Sealing it took some, too; a look-up is one more for each epoch.
+        if (hmacs.mock.calls.length > sealing) count++;
+      }
+      return count;
+    };
+    hmacs.mockClear();
+    sealAsClient(`${partOf(1)}.${"x".repeat(22)}`, 1, "x");
+    const sealing = hmacs.mock.calls.length;
+    expect([derivations(0), derivations(50), derivations(1050)]).toEqual([8, 2, 8]);
+    hmacs.mockRestore();
+  });
+
+  it("let packets of held sids wait while too many are forged, in order, bounded", () => {
+    const agent = newAgent({ unheldPerSecond: 10, unheldBurst: 2, maxSessions: 3 });
+    const sid = hold(agent, 1);
+    const good = (seq: number) => told(agent.receive(sealAsClient(sid, seq, `${seq}`), 0));
+    const forge = () =>
+      told(agent.receive(sealAsClient(sid, 9, "x").replace('"seq":9', '"seq":8'), 0));
+    expect([forge(), good(2), forge()]).toEqual(["forged", "message", "forged"]);
+    expect([forge(), good(3), good(4), good(5)]).toEqual(["waits", "waits", "waits", "rate"]);
+    expect(good(2)).toBe("replay"); // takes no cryptography
+    const at = agent.nextExpiry() as number;
+    expect(at).toBeGreaterThan(99);
+    expect(at).toBeLessThanOrEqual(100);
+    expect([agent.resume(at - 1), agent.resume(at)].map((one) => one && told(one))).toEqual([
+      ...[null, "forged"],
     ]);
+    expect(agent.resume(at)).toBeNull();
+    const next = agent.nextExpiry() as number;
+    // A good one takes no token.
+    const seen = [agent.resume(next), agent.resume(next), agent.resume(next)];
+    expect(seen.map((one) => one?.kind === "message" && asciiText(one.plaintext))).toEqual([
+      ...["3", "4", false],
+    ]);
+    expect(told(agent.receive(sealAsClient(sid, 5, "5"), next))).toBe("message");
+  });
+
+  it("open no more forged packets of a held sid than the bucket allows, whatever comes when", () => {
+    const arrival = fc.record({ after: fc.integer({ min: 0, max: 400 }), forged: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(arrival, { maxLength: 80 }), (arrivals) => {
+        const agent = newAgent({ unheldPerSecond: 4, unheldBurst: 3, maxSessions: 5 });
+        const sid = hold(agent, 1);
+        const forgedAt: number[] = [];
+        let [now, seq] = [0, 1];
+        const heard: number[] = [];
+        const take = (verdict: AgentVerdict | null, at: number): void => {
+          if (verdict?.kind === "refused" && verdict.reason === "forged") forgedAt.push(at);
+          if (verdict?.kind === "message") heard.push(Number(asciiText(verdict.plaintext)));
+        };
+        const pass = (until: number): void => {
+          for (
+            let due = agent.nextExpiry();
+            due !== null && due <= until;
+            due = agent.nextExpiry()
+          ) {
+            take(agent.resume(due), due);
+          }
+        };
+        for (const { after, forged } of arrivals) {
+          now += after;
+          pass(now);
+          seq++;
+          const text = sealAsClient(sid, seq, `${seq}`);
+          const sent = forged ? text.replace(`"seq":${seq}`, `"seq":${seq + 1}`) : text;
+          take(agent.receive(sent, now), now);
+          expect(agent.waiting.length).toBeLessThanOrEqual(5);
+        }
+        pass(now + 5000);
+        expect(agent.waiting).toEqual([]);
+        expect(heard).toEqual([...heard].sort((a, b) => a - b));
+        for (const [i, at] of forgedAt.entries()) {
+          const from = forgedAt.filter((other, j) => j <= i && other > at - 1000).length;
+          expect(from).toBeLessThanOrEqual(3 + 4);
+        }
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it("never exceed their limit, whatever the order of openings", () => {
@@ -165,25 +273,29 @@ describe("the agent's sessions", () => {
     );
   });
 
-  it("make room before an opening is answered, and notify the one idle for longest", () => {
+  it("make room when they store another one, and notify the one idle for longest", () => {
     const agent = newAgent({ maxSessions: 2 });
     const first = hold(agent, 1, 0);
     const second = hold(agent, 2, 1000);
-    const verdict = agent.receive(sealAsClient(partOf(3), 0, ""), 2000);
-    expect(verdict).toMatchObject({ kind: "answer", farewell: { sid: first } });
-    expect(agent.held()).toEqual([second]);
+    const third = sidFor(agent, partOf(3), 2000);
+    expect(agent.held()).toEqual([first, second]);
+    const verdict = agent.receive(sealAsClient(third, 1, "ping"), 2000);
+    expect(verdict).toMatchObject({ kind: "message", farewell: { sid: first } });
+    expect(agent.held()).toEqual([second, third]);
   });
 
-  it("make room if memory is short, one for each opening, but always keep one place", () => {
+  it("make room if memory is short, one for each that is stored, but always keep one place", () => {
     let short = false;
     const agent = newAgent({ hasRoom: () => !short });
     const first = hold(agent, 1, 0);
-    const second = hold(agent, 2, 1000);
+    hold(agent, 2, 1000);
     short = true;
-    const verdict = agent.receive(sealAsClient(partOf(3), 0, ""), 2000);
-    expect(verdict).toMatchObject({ kind: "answer", farewell: { sid: first } });
-    agent.close(second);
-    expect(agent.receive(sealAsClient(partOf(3), 0, ""), 2000)).toMatchObject({ farewell: null });
+    const third = sidFor(agent, partOf(3), 2000);
+    const verdict = agent.receive(sealAsClient(third, 1, "ping"), 2000);
+    expect(verdict).toMatchObject({ kind: "message", farewell: { sid: first } });
+    for (const sid of agent.held()) agent.close(sid);
+    const last = sidFor(agent, partOf(4), 2000);
+    expect(agent.receive(sealAsClient(last, 1, "ping"), 2000)).toMatchObject({ farewell: null });
   });
 
   it("are forgotten when closed, once", () => {
@@ -225,6 +337,26 @@ describe("the agent's sessions", () => {
     expect(sidFor(agent, partOf(1), SESSION_IDLE_MS)).not.toBe(sid);
   });
 
+  it("are forgotten 24 hours and 10 minutes after they were stored, whatever arrives", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1, 500);
+    let [now, seq] = [500, 1];
+    const ages: number[] = [];
+    while (now < 500 + SESSION_MAX_AGE_MS) {
+      seq++;
+      const verdict = agent.receive(sealAsClient(sid, seq, "x"), now);
+      if (verdict.kind === "message") ages.push(verdict.ageMs);
+      expect(agent.nextExpiry()).toBe(Math.min(now + SESSION_IDLE_MS, 500 + SESSION_MAX_AGE_MS));
+      now += 119_000;
+    }
+    expect([ages[0], ages[1], ages.at(-1)]).toEqual([0, 119_000, 731 * 119_000]);
+    expect(agent.expire(499 + SESSION_MAX_AGE_MS)).toEqual([]);
+    expect(agent.receive(sealAsClient(sid, seq + 1, "late"), 500 + SESSION_MAX_AGE_MS).kind).toBe(
+      "answer",
+    );
+    expect(agent.expire(500 + SESSION_MAX_AGE_MS)).toEqual([sid]);
+  });
+
   it("seal up to the last seq and no further", () => {
     const agent = newAgent();
     const sid = hold(agent, 1);
@@ -259,7 +391,7 @@ describe("the agent's sessions", () => {
       { ...base, serialNumber: "1" },
       { ...base, agentToken: `${IDENTITY.agentToken}.` },
       { ...base, agentId: "lamp-2" },
-    ].map((options) => toBase64url(new AgentSessions(options).epochSecret));
+    ].map((options) => toBase64url(new AgentSessions(options).epochs[0]?.secret as Uint8Array));
     expect(new Set(secrets).size).toBe(secrets.length);
   });
 });
@@ -288,11 +420,12 @@ describe("a client and an agent over an unreliable link", () => {
     { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const) }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("sleep" as const) }) },
   );
+  const window = fc.integer({ min: 1, max: 3 });
   let worlds = 0;
 
   it("delivers every plaintext at most once, in order, and recovers as soon as the link is reliable", () => {
     fc.assert(
-      fc.property(fc.array(action, { maxLength: 80 }), (actions) => {
+      fc.property(fc.array(action, { maxLength: 80 }), window, (actions, epochSessions) => {
         worlds++;
         const agentId = `lamp-${worlds}`; // separate keys, so that the worlds are independent
         let boot = 1;
@@ -306,7 +439,7 @@ describe("a client and an agent over an unreliable link", () => {
             bootCount: boot,
             deviceRandom: new Uint8Array(16),
             serialNumber: null,
-            limits: DEFAULT_AGENT_LIMITS,
+            limits: { ...DEFAULT_AGENT_LIMITS, epochSessions },
           });
         let agent = start();
         const client = new ClientSession({

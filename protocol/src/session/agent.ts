@@ -1,12 +1,12 @@
 /**
  * The agent's side of every session (section 2): it answers openings without keeping state, stores
- * a session on the first verified packet of a `C.A` that it would derive itself in this epoch, and
- * never seals under a nonce twice.
+ * a session on the first verified packet of a `C.A` that it would derive itself, and never seals
+ * under a nonce twice.
  *
- * This is safe after a reboot because `A` is derived from an epoch secret that no earlier start and
- * no stored session shares (boot count; "one epoch, one session"). So a recorded packet can only
- * lead to an answer with an `A` that was never used for data, and the recorder lacks the secret to
- * continue.
+ * This is safe after a reboot because `A` is derived from an epoch secret that no earlier start
+ * shares (boot count), and within a start because an epoch remembers what it stored: no stored
+ * session's `A` is ever derived again. So a recorded packet can only lead to an answer with an `A`
+ * that was never used for data, and the recorder lacks the secret to continue.
  *
  * Pure: text and a time in, a verdict out. Synchronous, so packets are handled one after another
  * from the first check to the moved mark, as the contract requires.
@@ -25,20 +25,33 @@ import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
 import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";
-import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SID_PART_LENGTH } from "../spec.ts";
+import {
+  MAX_PLAINTEXT_BYTES,
+  MAX_SEQ,
+  SESSION_IDLE_MS,
+  SESSION_MAX_AGE_MS,
+  SID_PART_LENGTH,
+} from "../spec.ts";
+import { Buckets, FIRSTS, FORGERIES, LOOKUPS, OPENINGS } from "./buckets.ts";
 import { CLOSE_NOTICE } from "./closing.ts";
 
 /** Local limits; boards use smaller ones. */
 export interface AgentSessionLimits {
   /**
-   * Sessions held at once; the one idle for longest is dropped before another opening is answered.
+   * Sessions held at once; the one idle for longest is dropped when another is stored. Also: how
+   * many packets wait while too many are forged.
    */
   readonly maxSessions: number;
   /** Whether memory allows another session; absent: always. */
   readonly hasRoom?: () => boolean;
-  /** Packets with unknown sids for which cryptography is used, per second and in a burst. */
+  /** Rate and burst of each kind of work that a peer without the secret can cause. */
   readonly unheldPerSecond: number;
   readonly unheldBurst: number;
+  /**
+   * Sessions that one epoch stores. A crowd of twice as many is served in one round trip; three
+   * times as many digests are kept.
+   */
+  readonly epochSessions: number;
 }
 
 /** Enough for a busy agent on Node; a flood of openings costs it about 2 % of a core. */
@@ -46,6 +59,7 @@ export const DEFAULT_AGENT_LIMITS: AgentSessionLimits = {
   maxSessions: 64,
   unheldPerSecond: 200,
   unheldBurst: 400,
+  epochSessions: 128,
 };
 
 export interface AgentSessionsOptions {
@@ -69,13 +83,12 @@ export interface AgentSessionsOptions {
 export type RefusalReason = "malformed" | "version" | "replay" | "rate" | "forged";
 
 export type AgentVerdict =
-  /**
-   * Send `text` back in the form (bare or enveloped) of the received packet; before it, send
-   * `farewell` to the session that was dropped to make room (null: none was).
-   */
-  | { readonly kind: "answer"; readonly text: string; readonly farewell: Farewell | null }
+  /** Send `text` back in the form (bare or enveloped) of the received packet. */
+  | { readonly kind: "answer"; readonly text: string }
   /**
    * A verified plaintext. `gap`: packets of this session lost before it. `fresh`: the first one.
+   * `ageMs`: since the session was stored. Before anything else, send `farewell` to the session
+   * that was dropped to make room (null: none was).
    */
   | {
       readonly kind: "message";
@@ -83,7 +96,11 @@ export type AgentVerdict =
       readonly plaintext: Uint8Array;
       readonly gap: number;
       readonly fresh: boolean;
+      readonly ageMs: number;
+      readonly farewell: Farewell | null;
     }
+  /** Too many were forged: `resume` will tell what becomes of it. */
+  | { readonly kind: "waits" }
   | { readonly kind: "refused"; readonly reason: RefusalReason };
 
 /** A sealed `system.close`, the last packet of a session that the agent no longer holds. */
@@ -101,7 +118,25 @@ interface HeldSession {
   /** Last seq sealed for the client. */
   sent: number;
   acceptedAt: number;
+  storedAt: number;
 }
+
+/** What an `A` is derived from, and what became of it. */
+interface Epoch {
+  readonly secret: Uint8Array;
+  /** Sessions that it may still store. */
+  room: number;
+  /** Digests of each `A` that it stored, one after another: a board has no room for a list. */
+  spent: string;
+}
+
+/**
+ * Characters of a digest, 36 bits of an HMAC. A false hit costs a client a round trip, and nothing
+ * else.
+ */
+const DIGEST_LENGTH = 6;
+
+const digestOf = (part: string): string => part.substring(0, DIGEST_LENGTH);
 
 export class AgentSessions {
   // `declare`, because Espruino cannot parse a field without a value; this erases to nothing.
@@ -109,15 +144,17 @@ export class AgentSessions {
   declare version: Version;
   declare limits: AgentSessionLimits;
   declare prk: HmacKey;
-  declare epochSecret: Uint8Array;
+  /** The current epoch, and the one before it while that may store sessions. */
+  declare epochs: Epoch[];
   declare sessions: HeldSession[];
   /**
    * The last one answered in this epoch and not stored: its first packet usually follows at once.
    */
   declare answered: HeldSession | null;
   declare lapsed: string[];
-  declare unheldTokens: number;
-  declare unheldAt: number;
+  declare buckets: Buckets;
+  /** Packets of held sids that wait for a token, in order. */
+  declare waiting: string[];
   declare counters: {
     accepted: number;
     answered: number;
@@ -135,18 +172,19 @@ export class AgentSessions {
     this.version = options.version;
     this.limits = options.limits;
     this.prk = extractPrk(options.suite, options.agentId, options.agentToken);
-    this.epochSecret = deriveEpochSecret(
+    const secret = deriveEpochSecret(
       options.suite,
       this.prk,
       options.bootCount,
       options.deviceRandom,
       options.serialNumber,
     );
+    this.epochs = [{ secret: secret, room: options.limits.epochSessions, spent: "" }];
     this.sessions = [];
     this.answered = null;
     this.lapsed = [];
-    this.unheldTokens = options.limits.unheldBurst;
-    this.unheldAt = 0;
+    this.buckets = new Buckets(options.limits.unheldPerSecond, options.limits.unheldBurst);
+    this.waiting = [];
     this.counters = {
       accepted: 0,
       answered: 0,
@@ -169,9 +207,28 @@ export class AgentSessions {
     if (second !== null && (second.length !== SID_PART_LENGTH || packet.seq === 0)) {
       return this.refuse("malformed");
     }
-    this.forgetIdle(now);
+    this.forgetOver(now);
     const held = this.find(packet.sid);
-    return held === null ? this.receiveUnheld(packet, now) : this.receiveHeld(packet, held, now);
+    if (held === null) return this.receiveUnheld(packet, now);
+    if (packet.seq <= held.received) return this.refuse("replay");
+    if (this.waiting.length > 0 || this.buckets.readyAt(FORGERIES) > now) {
+      if (this.waiting.length >= this.limits.maxSessions) return this.refuse("rate");
+      this.waiting.push(text);
+      return { kind: "waits" };
+    }
+    return this.receiveHeld(packet, held, null, now);
+  }
+
+  /** The verdict on the packet that has waited longest; null while it has to wait. */
+  resume(now: number): AgentVerdict | null {
+    if (this.waiting.length === 0 || this.buckets.readyAt(FORGERIES) > now) return null;
+    // Those behind it wait for its verdict.
+    const behind = this.waiting;
+    const text = behind.shift() as string;
+    this.waiting = [];
+    const verdict = this.receive(text, now);
+    this.waiting = behind;
+    return verdict;
   }
 
   /**
@@ -194,36 +251,33 @@ export class AgentSessions {
   }
 
   /**
-   * Forgets sessions that were idle too long. Returns all sids forgotten since the last call,
-   * including those forgotten by receive.
+   * Forgets sessions that were idle too long or are too old. Returns all sids forgotten since the
+   * last call, including those forgotten by receive.
    */
   expire(now: number): string[] {
-    this.forgetIdle(now);
+    this.forgetOver(now);
     const lapsed = this.lapsed;
     this.lapsed = [];
     return lapsed;
   }
 
-  /** When expire has work to do; null while no session is held. */
+  /** When expire or resume has work to do; null while no session is held. */
   nextExpiry(): number | null {
-    let next: number | null = null;
-    for (const session of this.sessions) {
-      const due = session.acceptedAt + SESSION_IDLE_MS;
-      if (next === null || due < next) next = due;
-    }
-    return next;
+    let next = this.waiting.length > 0 ? this.buckets.readyAt(FORGERIES) : Infinity;
+    for (const session of this.sessions) next = Math.min(next, this.endOf(session));
+    return next === Infinity ? null : next;
   }
 
   /**
-   * Final: forgets every session and the epoch, so that no memory image contains them, and refuses
+   * Final: forgets every session and the epochs, so that no memory image contains them, and refuses
    * all packets (as `rate`) without any cryptography.
    */
   end(): void {
     this.sessions = [];
+    this.waiting = [];
     this.answered = null;
-    this.epochSecret.fill(0);
-    this.limits = { maxSessions: 0, unheldPerSecond: 0, unheldBurst: 0 };
-    this.unheldTokens = 0;
+    for (const epoch of this.epochs) epoch.secret.fill(0);
+    this.buckets = new Buckets(1, 0);
   }
 
   has(sid: string): boolean {
@@ -242,39 +296,90 @@ export class AgentSessions {
     return openPacket(this.suite, keys, packet) !== null;
   }
 
-  receiveHeld(packet: Packet, held: HeldSession, now: number): AgentVerdict {
+  /** `epoch`: the one that stores the session with this packet; null: it is held. */
+  receiveHeld(packet: Packet, held: HeldSession, epoch: Epoch | null, now: number): AgentVerdict {
     // Check, open, mark: a forged packet changes nothing.
-    if (packet.seq <= held.received) return this.refuse("replay");
     const plaintext = openPacket(this.suite, held.keys.c2a, packet);
-    if (plaintext === null) return this.refuse("forged");
-    const gap = packet.seq - held.received - 1;
-    const fresh = held.received === 0;
-    if (fresh) {
-      // One epoch, one session: what was answered in this epoch can never be stored again.
-      this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);
-      this.answered = null;
-      // There is a place: room was made when this epoch's `A` was answered, and nothing was stored
-      // since.
-      this.sessions.push(held);
+    if (plaintext === null) {
+      if (epoch === null) this.buckets.take(FORGERIES, now);
+      return this.refuse("forged");
     }
+    const gap = packet.seq - held.received - 1;
+    const farewell = epoch === null ? null : this.store(held, epoch, now);
     held.received = packet.seq;
     held.acceptedAt = now;
     this.counters.accepted++;
     this.counters.gaps += gap;
-    // The session's own copy of the sid, so that a board stores it only once.
-    return { kind: "message", sid: held.sid, plaintext: plaintext, gap: gap, fresh: fresh };
+    return {
+      kind: "message",
+      // The session's own copy of the sid, so that a board stores it only once.
+      sid: held.sid,
+      plaintext: plaintext,
+      gap: gap,
+      fresh: epoch !== null,
+      ageMs: now - held.storedAt,
+      farewell: farewell,
+    };
   }
 
   /** An opening, or a packet of a session not held. */
   receiveUnheld(packet: Packet, now: number): AgentVerdict {
-    if (!this.admit(now)) return this.refuse("rate");
-    const first = packet.first;
+    let epoch: Epoch | null = null;
     // A second session for a held C is never stored.
-    const storable = packet.second !== null && this.findFirst(first) === null;
-    if (storable && equalTexts(packet.sid, this.nextSid(first))) {
-      return this.receiveHeld(packet, this.unstored(first, packet.sid), now);
+    if (packet.second !== null && this.findFirst(packet.first) === null) {
+      if (!this.buckets.take(LOOKUPS, now)) return this.refuse("rate");
+      epoch = this.epochOf(packet);
     }
-    return this.verifies(packet) ? this.answer(first) : this.refuse("forged");
+    if (!this.buckets.take(epoch === null ? OPENINGS : FIRSTS, now)) return this.refuse("rate");
+    if (epoch !== null) {
+      return this.receiveHeld(packet, this.unstored(packet.first, packet.sid), epoch, now);
+    }
+    return this.verifies(packet) ? this.answer(packet.first) : this.refuse("forged");
+  }
+
+  /** The epoch that may store the packet's session: its `A` is from there, and not spent. */
+  epochOf(packet: Packet): Epoch | null {
+    const part = packet.second as string;
+    for (const epoch of this.epochs) {
+      if (
+        epoch.spent.indexOf(digestOf(part)) < 0 &&
+        equalTexts(part, this.part(epoch, packet.first))
+      )
+        return epoch;
+    }
+    return null;
+  }
+
+  /** Marks the session's C as spent, and holds the session. */
+  store(session: HeldSession, epoch: Epoch, now: number): Farewell | null {
+    this.buckets.giveBack(FIRSTS);
+    epoch.spent += digestOf(session.sid.substring(SID_PART_LENGTH + 1));
+    epoch.room--;
+    if (session === this.answered) this.answered = null;
+    if (epoch.room === 0) {
+      if (epoch === this.epochs[0]) this.moveEpoch();
+      else this.eraseBefore();
+    }
+    const farewell = this.makePlace();
+    session.storedAt = now;
+    this.sessions.push(session);
+    return farewell;
+  }
+
+  /** Begins the next epoch; the one before the current one is over. */
+  moveEpoch(): void {
+    const current = this.epochs[0] as Epoch;
+    const room = this.limits.epochSessions;
+    this.eraseBefore();
+    current.room = room;
+    const secret = nextEpochSecret(this.suite, current.secret);
+    this.epochs = [{ secret: secret, room: room, spent: "" }, current];
+    this.answered = null;
+  }
+
+  /** From here on no `A` of the epoch before the current one is known. */
+  eraseBefore(): void {
+    if (this.epochs.length > 1) (this.epochs.pop() as Epoch).secret.fill(0);
   }
 
   /**
@@ -283,48 +388,45 @@ export class AgentSessions {
    */
   answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
-    // Before looking for room: a board cannot hold two sessions that are answered and not stored.
-    if (held === null && this.answered !== null && this.answered.first !== first)
-      this.answered = null;
-    const farewell = held === null ? this.makePlace() : null;
-    const session = held === null ? this.unstored(first, this.nextSid(first)) : held;
-    if (held === null) this.answered = session;
+    const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
     return {
       kind: "answer",
       text: sealPacket(this.suite, session.keys.a2c, this.version, session.sid, 0, NO_BYTES),
-      farewell: farewell,
     };
   }
 
-  /** The `C.A` of this epoch for a C. */
-  nextSid(first: string): string {
-    const answered = this.answered;
-    return answered !== null && answered.first === first
-      ? answered.sid
-      : `${first}.${deriveAgentPart(this.suite, this.epochSecret, this.version, first)}`;
+  /** The session that a C not held may have in this epoch. */
+  offer(first: string): HeldSession {
+    if (this.answered !== null && this.answered.first === first) return this.answered;
+    // First, because a board cannot hold two sessions that are answered and not stored.
+    this.answered = null;
+    let part = this.part(this.epochs[0] as Epoch, first);
+    // No stored session's `A` is ever derived again.
+    if ((this.epochs[0] as Epoch).spent.indexOf(digestOf(part)) >= 0) {
+      this.moveEpoch();
+      part = this.part(this.epochs[0] as Epoch, first);
+    }
+    const session = this.unstored(first, `${first}.${part}`);
+    this.answered = session;
+    return session;
+  }
+
+  /** `A` for a C in an epoch. */
+  part(epoch: Epoch, first: string): string {
+    return deriveAgentPart(this.suite, epoch.secret, this.version, first);
   }
 
   unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
     const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
-    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0 };
+    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 
   refuse(reason: RefusalReason): AgentVerdict {
     this.counters[reason]++;
     return { kind: "refused", reason: reason };
-  }
-
-  /** A token bucket, so that packets with unknown sids cannot cause unbounded cryptography. */
-  admit(now: number): boolean {
-    const gained = ((now - this.unheldAt) * this.limits.unheldPerSecond) / 1000;
-    this.unheldTokens = Math.min(this.limits.unheldBurst, this.unheldTokens + Math.max(0, gained));
-    this.unheldAt = now;
-    if (this.unheldTokens < 1) return false;
-    this.unheldTokens--;
-    return true;
   }
 
   /** Drops the session idle for longest if there is no room for another one. */
@@ -345,9 +447,14 @@ export class AgentSessions {
     return text === null ? null : { sid: sid, text: text };
   }
 
-  forgetIdle(now: number): void {
+  /** Whatever arrives, a session ends when it is idle or old. */
+  endOf(session: HeldSession): number {
+    return Math.min(session.acceptedAt + SESSION_IDLE_MS, session.storedAt + SESSION_MAX_AGE_MS);
+  }
+
+  forgetOver(now: number): void {
     for (let i = this.sessions.length - 1; i >= 0; i--) {
-      if (now - (this.sessions[i] as HeldSession).acceptedAt >= SESSION_IDLE_MS) this.forget(i);
+      if (this.endOf(this.sessions[i] as HeldSession) <= now) this.forget(i);
     }
   }
 

@@ -15,7 +15,7 @@ import {
 } from "../spec.ts";
 import { nodeSuite } from "../suites/node.ts";
 import type { ClientEffect } from "./client.ts";
-import { ClientSession } from "./client.ts";
+import { ClientSession, DEFAULT_CLIENT_TIMINGS } from "./client.ts";
 
 const suite = nodeSuite();
 const IDENTITY = { agentId: "lamp-1", agentToken: "a secret of the tests, and long enough" };
@@ -23,7 +23,9 @@ const PONG = '{"jsonrpc":"2.0","id":1,"result":{}}';
 const A1 = "1".repeat(22);
 const A2 = "2".repeat(22);
 
-const newClient = (delayBytes = 0x80): ClientSession => {
+const TIMINGS = { resendMs: 1000, maxResendMs: 4000, confirmMs: 5000 };
+
+const newClient = (delayBytes = 0, timings = TIMINGS): ClientSession => {
   let draws = 0;
   return new ClientSession({
     suite,
@@ -34,7 +36,7 @@ const newClient = (delayBytes = 0x80): ClientSession => {
     },
     ...IDENTITY,
     version: "1",
-    timings: { resendMs: 1000, maxResendMs: 4000, confirmMs: 5000 },
+    timings,
   });
 };
 const sealAsAgent = (sid: string, seq: number, plaintext: string): string => {
@@ -58,7 +60,7 @@ const opened = (now = 0): { client: ClientSession; sid: string } => {
 
 describe("an opening", () => {
   it("is sent again byte for byte after 1, 2, 4, 4 seconds, without end", () => {
-    const client = newClient();
+    const client = newClient(0);
     const text = sent(client.open(0));
     expect(client.outstanding()).toBe(text);
     const times: number[] = [];
@@ -71,6 +73,36 @@ describe("an opening", () => {
     }
     expect(times).toEqual([1000, 3000, 7000, 11000, 15000]);
     expect(client.state).toBe("opening");
+  });
+
+  it.each([
+    [0x80, 0x8080 / 0x10000],
+    [0xff, 0xffff / 0x10000],
+  ])("is repeated later by a half, times a random fraction (bytes of %i)", (byte, fraction) => {
+    const client = newClient(byte);
+    client.open(0);
+    const times = [0, 1, 2].map(() => {
+      const at = client.wakeAt() as number;
+      client.timeout(at);
+      return at;
+    });
+    expect(times).toEqual([1000, 3000, 7000].map((ms) => ms * (1 + fraction / 2)));
+  });
+
+  it("is repeated up to 15 s apart, with that half up to 22.5 s, by default", () => {
+    for (const [byte, ms] of [
+      [0, 15_000],
+      [0xff, 22_500],
+    ] as const) {
+      const client = newClient(byte, DEFAULT_CLIENT_TIMINGS);
+      client.open(0);
+      let now = 0;
+      for (let i = 0; i < 8; i++) {
+        now = client.wakeAt() as number;
+        client.timeout(now);
+      }
+      expect(Math.round((client.wakeAt() as number) - now)).toBe(ms);
+    }
   });
 
   it("uses a C of 22 characters that no other opening has", () => {

@@ -46,7 +46,10 @@ const TABLE: {
 
 /** Local timing, in milliseconds. */
 export interface ClientTimings {
-  /** First wait before the same bytes are sent again; doubles each time. */
+  /**
+   * First wait before the same bytes are sent again; doubles each time. Each wait is up to half as
+   * long again, at random, so that a crowd does not repeat in step.
+   */
   readonly resendMs: number;
   readonly maxResendMs: number;
   /** How long the first ping may stay unanswered before this `C` is abandoned. */
@@ -56,7 +59,7 @@ export interface ClientTimings {
 /** A second is longer than any usual round trip; after five, users tend to try again. */
 export const DEFAULT_CLIENT_TIMINGS: ClientTimings = {
   resendMs: 1000,
-  maxResendMs: 8000,
+  maxResendMs: 15000,
   confirmMs: 5000,
 };
 
@@ -173,8 +176,7 @@ export class ClientSession {
     }
     if (this.state === "confirming" && now >= this.deadline) return this.abandon("silence", now);
     if (this.unanswered !== null && now >= this.resendAt) {
-      this.resendMs = Math.min(this.resendMs * 2, this.timings.maxResendMs);
-      this.resendAt = now + this.resendMs;
+      this.resendIn(Math.min(this.resendMs * 2, this.timings.maxResendMs), now);
       return [{ kind: "send", text: this.unanswered }];
     }
     return [];
@@ -256,17 +258,25 @@ export class ClientSession {
   abandon(reason: "otherAnswer" | "silence", now: number): ClientEffect[] {
     this.move(reason);
     this.forget();
-    const bytes = this.random(2);
-    const fraction = ((bytes[0] as number) * 256 + (bytes[1] as number)) / 65536;
-    this.deadline = now + fraction * REOPEN_DELAY_MS;
+    this.deadline = now + this.fraction() * REOPEN_DELAY_MS;
     return [{ kind: "abandoned", reason: reason }];
   }
 
   awaitAnswer(text: string, now: number): ClientEffect[] {
     this.unanswered = text;
-    this.resendMs = this.timings.resendMs;
-    this.resendAt = now + this.resendMs;
+    this.resendIn(this.timings.resendMs, now);
     return [{ kind: "send", text: text }];
+  }
+
+  resendIn(ms: number, now: number): void {
+    this.resendMs = ms;
+    this.resendAt = now + ms + (this.fraction() * ms) / 2;
+  }
+
+  /** From 0 to 1, at random. */
+  fraction(): number {
+    const bytes = this.random(2);
+    return ((bytes[0] as number) * 256 + (bytes[1] as number)) / 65536;
   }
 
   sealNext(plaintext: Uint8Array): string {

@@ -140,12 +140,14 @@ export interface AgentStep extends Case {
     readonly serial_number: string | null;
     /** The most sessions that it holds. */
     readonly max_sessions: number;
+    /** How many sessions an epoch stores: W. */
+    readonly epoch_sessions: number;
   };
   /** A packet's text that arrives. */
   readonly receive?: string;
   /** Exactly this packet is sent back. */
   readonly answer?: string;
-  /** Before the answer, exactly this packet goes to the client of the session that made room. */
+  /** Before anything else, exactly this packet goes to the client of the session that made room. */
   readonly farewell?: string;
   /** This plaintext is delivered; `system.close` ends its session. */
   readonly message?: {

@@ -15,22 +15,21 @@ import type { AgentStep, AgentTrace, ClientStep, ClientTrace, SessionsFile } fro
 import { expectSame, hex } from "./report.ts";
 
 const describeVerdict = (verdict: AgentVerdict): string => {
-  if (verdict.kind === "answer") {
-    const farewell = verdict.farewell === null ? "" : `farewell ${verdict.farewell.text};`;
-    return `${farewell}answer ${verdict.text}`;
-  }
+  if (verdict.kind === "answer") return `answer ${verdict.text}`;
   if (verdict.kind === "refused") return `refused ${verdict.reason}`;
+  if (verdict.kind === "waits") return "waits";
+  const farewell = verdict.farewell === null ? "" : `farewell ${verdict.farewell.text};`;
   const fresh = verdict.fresh ? "fresh" : "held";
-  return `message ${verdict.sid} gap ${verdict.gap} ${fresh} ${asciiText(verdict.plaintext)}`;
+  return `${farewell}message ${verdict.sid} gap ${verdict.gap} ${fresh} ${asciiText(verdict.plaintext)}`;
 };
 
 const expectedVerdict = (step: AgentStep): string => {
   const farewell = step.farewell === undefined ? "" : `farewell ${step.farewell};`;
-  if (step.answer !== undefined) return `${farewell}answer ${step.answer}`;
+  if (step.answer !== undefined) return `answer ${step.answer}`;
   const message = step.message;
   if (message === undefined) return `refused ${step.refused}`;
   const fresh = message.fresh ? "fresh" : "held";
-  return `message ${message.sid} gap ${message.gap} ${fresh} ${message.plaintext}`;
+  return `${farewell}message ${message.sid} gap ${message.gap} ${fresh} ${message.plaintext}`;
 };
 
 const startAgent = (suite: Suite, trace: AgentTrace, step: AgentStep): AgentSessions => {
@@ -48,6 +47,7 @@ const startAgent = (suite: Suite, trace: AgentTrace, step: AgentStep): AgentSess
       maxSessions: start.max_sessions,
       unheldPerSecond: DEFAULT_AGENT_LIMITS.unheldPerSecond,
       unheldBurst: DEFAULT_AGENT_LIMITS.unheldBurst,
+      epochSessions: start.epoch_sessions,
     },
   });
 };

@@ -14,7 +14,13 @@ import { observeAgent } from "./taps.ts";
 
 /** Few, so that sessions are also dropped for lack of room. */
 export const MAX_SESSIONS = 2;
-const LIMITS = { maxSessions: MAX_SESSIONS, unheldPerSecond: 200, unheldBurst: 400 };
+const LIMITS = {
+  maxSessions: MAX_SESSIONS,
+  unheldPerSecond: 200,
+  unheldBurst: 400,
+  /** So that epochs end, and the one before is used. */
+  epochSessions: 2,
+};
 /** A handler that takes this long answers into whatever is left of its session. */
 export const SLOW_MS = 700;
 
