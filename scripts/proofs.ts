@@ -35,8 +35,18 @@ const VARIABLES = [
   "ESPRUINO_BIN_2630",
   "MODDABLE",
   "MODDABLE_HOST",
+  "PROVERIF_BIN",
 ];
-const PROGRAMS = ["cc", "chromium", "nats-server", "openssl", "promtool", "ser2net", "socat"];
+const PROGRAMS = [
+  "cc",
+  "chromium",
+  "nats-server",
+  "openssl",
+  "promtool",
+  "rumur",
+  "ser2net",
+  "socat",
+];
 const PORTS = [4222, 5432];
 
 interface Proof {
@@ -96,6 +106,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
+  orders: {
+    tests: ["test/src/orders/**"],
+    inputs: [...SDKS, "simulator/src", "test/src/adversary"],
+  },
   overload: { tests: ["test/src/overload/**"] },
   pages: {
     tests: ["relay-server/src/http/describe/pages.test.ts"],

@@ -1,0 +1,16 @@
+/** What a history can break. */
+export type Promised =
+  /** A key and nonce seal one plaintext. */
+  | "nonce"
+  /** An agent accepts a packet once. */
+  | "twice"
+  /** So does a client. */
+  | "takenTwice"
+  /** No call runs after its `expires`. */
+  | "late"
+  /** No stored `A` is derived again. */
+  | "derivedAgain"
+  /** An epoch stores no more than W while it is the current one, so what it remembers is bounded. */
+  | "tooMany"
+  /** Under a fair relay every client is served. */
+  | "served";
