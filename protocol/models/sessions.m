@@ -22,12 +22,12 @@ const
   MOVE_SPENT: true;       -- a spent C that is not held moves the epoch before it is answered
   MARK: true;             -- only a greater seq is accepted
   EXPIRES: true;          -- a call that is too late does not run
-  HELD: true;             -- a C that is held is answered with the A of its session, and not stored again
+  HELD: true;             -- a held C is answered with the A of its session, and not stored again
   ABANDON: true;          -- a client gives up its C at another A
 
 type
   P: 1..CLIENTS;
-  C: 1..(2 * CLIENTS);    -- a client has one C against the hostile relay, and one more at a fair one
+  C: 1..(2 * CLIENTS);    -- one for each client, and one more at the fair relay
   B: 1..STARTS;
   E: 0..(EPOCHS - 1);
   S: 1..DATA;
@@ -237,7 +237,7 @@ begin
   return false;
 end;
 
--- Everything is delivered in order, and openings twice where `copies` says so: is each client served?
+-- Everything is delivered in order, and with `copies` openings twice: is each client served?
 function allServed(copies: boolean): boolean;
 var
   served: array[P] of boolean;

@@ -5,8 +5,9 @@
 import { hash } from "node:crypto";
 import type { Build } from "./build.ts";
 import { brokenWhenFair } from "./fair-relay.ts";
+import type { Bounds, Move } from "./moves.ts";
 import type { Promised } from "./promises.ts";
-import { type Bounds, type Move, Stage, World } from "./world.ts";
+import { Stage, World } from "./world.ts";
 
 export interface Explored {
   /** Null: nothing was violated. */

@@ -1,7 +1,8 @@
 /**
- * From here on the relay is fair: what would become of the clients? It delivers everything in order,
- * and at worst everything twice, the second time while the session is being opened. Every client
- * makes a call, and its session ends only by the rules of section 2; nobody gives up by hand.
+ * From here on the relay is fair: what would become of the clients? It delivers everything in
+ * order, and at worst everything twice, the second time while the session is being opened. Every
+ * client makes a call, and its session ends only by the rules of section 2; nobody gives up by
+ * hand.
  */
 import type { ClientEffect } from "@blindrelay/protocol/session";
 import type { Promised } from "./promises.ts";
@@ -9,9 +10,9 @@ import type { World } from "./world.ts";
 
 /** One way. */
 const HOP_MS = 50;
-/** When the second copy is sent: it arrives after the first ping and before the first call's end. */
+/** How much later a second copy arrives: after the first ping, before the first call's end. */
 const COPY_MS = 170;
-/** Several times what the slowest needs: silence after a first ping takes 5 s, and then a repeat. */
+/** Several times what the slowest needs: silence after a first ping, and then a repeat. */
 const PATIENCE_MS = 30_000;
 
 /** What is broken, if anything; the world stays as it is. */

@@ -9,11 +9,11 @@ import { REPOSITORY } from "../adversary/build.ts";
 import { buildMutant } from "../adversary/mutant-build.ts";
 import { type Build, loadBuild } from "./build.ts";
 import { type Explored, explore } from "./explore.ts";
+import type { Bounds } from "./moves.ts";
 import type { Step } from "./murphi.ts";
 import type { Promised } from "./promises.ts";
 import { replay, replayModel } from "./replay.ts";
 import { DEPTH, RULES } from "./rules.ts";
-import type { Bounds } from "./world.ts";
 
 export interface Job {
   readonly id: string;

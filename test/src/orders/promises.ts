@@ -10,7 +10,7 @@ export type Promised =
   | "late"
   /** No stored `A` is derived again. */
   | "derivedAgain"
-  /** An epoch stores no more than W while it is the current one, so what it remembers is bounded. */
+  /** An epoch stores W while it is current, then W more: what it remembers is bounded. */
   | "tooMany"
   /** Under a fair relay every client is served. */
   | "served";

@@ -1,9 +1,10 @@
 /** Plays a trace from the start, on new objects. */
 import type { Build } from "./build.ts";
 import { brokenWhenFair } from "./fair-relay.ts";
+import type { Bounds, Move } from "./moves.ts";
 import type { Step } from "./murphi.ts";
 import type { Promised } from "./promises.ts";
-import { type Bounds, type Move, Stage, World } from "./world.ts";
+import { Stage, World } from "./world.ts";
 
 const ofMoves = (world: World, moves: Iterable<Move>): Promised | null => {
   for (const move of moves) {

@@ -3,8 +3,8 @@
  * notice. A rule is left out of the model by its constant, and of the code by patches.
  */
 import type { Patch } from "../adversary/mutants.ts";
+import type { Bounds } from "./moves.ts";
 import type { Promised } from "./promises.ts";
-import type { Bounds } from "./world.ts";
 
 export interface Rule {
   /** The constant of the model; null where the model does not have it. */

@@ -1,41 +1,15 @@
 /**
- * One agent, a few clients and a relay that keeps every packet and may deliver each at any time, any
- * number of times, or never: the real sessions over ideal cryptography, as a state that can be
+ * One agent, a few clients and a relay that keeps every packet and may deliver each at any time,
+ * any number of times, or never: the real sessions over ideal cryptography, as a state that can be
  * copied, compared and moved in every way. What breaks a promise of section 2 is `violation`.
  */
 import type { AgentSessions, ClientEffect, ClientSession } from "@blindrelay/protocol/session";
 import type { Build } from "./build.ts";
 import { copyOf, textOfState } from "./copy.ts";
 import { IdealSuite } from "./ideal-suite.ts";
+import type { Bounds, Move } from "./moves.ts";
 import type { Promised } from "./promises.ts";
-
-/** How much may happen in one history. */
-export interface Bounds {
-  readonly clients: number;
-  /** Calls that each client makes. */
-  readonly calls: number;
-  readonly restarts: number;
-  /** Times at which WAIT_MS pass. */
-  readonly waits: number;
-  /** W, the sessions that an epoch stores. */
-  readonly window: number;
-  /** Sessions held at once. */
-  readonly places: number;
-  /** Whether the digests of spent `A`s are all alike, which may cost time and nothing else. */
-  readonly collide: boolean;
-}
-
-/**
- * What may happen next, with a client's number first. The packets of a client are told apart by
- * `seq` (0: its opening), those of an agent by boot, epoch and `seq` (0: the answer).
- */
-export type Move =
-  | readonly ["open" | "call", client: number]
-  | readonly ["toAgent", client: number, seq: number]
-  | readonly ["toClient", client: number, boot: number, epoch: number, seq: number]
-  | readonly ["forget", client: number, boot: number, epoch: number]
-  | readonly ["restart"]
-  | readonly ["wait"];
+import { Wire } from "./wire.ts";
 
 /** Longer than a call may take, shorter than a session is kept. */
 const WAIT_MS = 20_000;
@@ -44,27 +18,13 @@ const CALL_MS = 10_000;
 const CLOCK_SHARE = 0.01;
 const CLOCK_MS = 5_000;
 const MAX_PLAINTEXT = 1_000;
+const C_BYTES = 16;
 
 const IDENTITY = { agentId: "a", agentToken: "t".repeat(40), version: "1" } as const;
 
-interface Sent {
-  readonly client: number;
-  readonly text: string;
-}
-
-interface FromAgent extends Sent {
-  readonly boot: number;
-  readonly epoch: number;
-  readonly seq: number;
-}
-
-interface FromClient extends Sent {
-  readonly seq: number;
-}
-
 export interface Person {
   session: ClientSession;
-  /** Random values drawn. */
+  /** How many `C`s it drew. */
   draws: number;
   calls: number;
   /** When the answer to the first ping came. */
@@ -100,8 +60,7 @@ export class World {
   restarts = 0;
   agent: AgentSessions;
   readonly people: Person[] = [];
-  readonly toAgent: FromClient[] = [];
-  readonly toClient: FromAgent[] = [];
+  readonly wire: Wire;
   /** What the agent accepted, and the sids that it stored. */
   readonly accepted: string[] = [];
   readonly stored: string[] = [];
@@ -110,11 +69,12 @@ export class World {
   private readonly seals: Map<string, string>;
   /** The secrets of this boot's epochs, in order. */
   private readonly secrets: string[] = [];
-  /** The age of the session whose packet is executed. */
-  private ageMs = 0;
+  /** The session whose packet is executed, and its age. */
+  private executing = { sid: "", ageMs: 0 };
 
   constructor(stage: Stage, from?: World) {
     this.stage = stage;
+    this.wire = new Wire(from?.wire);
     if (from === undefined) {
       this.seals = new Map();
       this.agent = this.startAgent();
@@ -129,8 +89,6 @@ export class World {
     for (const person of from.people) {
       this.people.push(this.ownRandom({ ...person, session: copyOf(person.session) }));
     }
-    this.toAgent.push(...from.toAgent);
-    this.toClient.push(...from.toClient);
     this.accepted.push(...from.accepted);
     this.stored.push(...from.stored);
     this.taken.push(...from.taken);
@@ -150,10 +108,9 @@ export class World {
       person.openedAt,
       textOfState(person.session),
     ]);
-    const sent = [...this.toAgent, ...this.toClient].map(({ text }) => text);
     return JSON.stringify([
       ...[this.waits, this.boot, this.restarts, textOfState(this.agent), people],
-      ...[sent, this.accepted, this.taken].map((texts) => texts.toSorted()),
+      ...[this.wire.texts(), this.accepted, this.taken].map((texts) => texts.toSorted()),
     ]);
   }
 
@@ -166,16 +123,16 @@ export class World {
     this.people.forEach(({ session, calls }, client) => {
       if (session.state === "open" && calls < bounds.calls) moves.push(["call", client]);
     });
-    for (const { client, seq } of this.toAgent) moves.push(["toAgent", client, seq]);
-    for (const { client, boot, epoch, seq } of this.toClient) {
+    for (const { client, seq } of this.wire.toAgent) moves.push(["toAgent", client, seq]);
+    for (const { client, boot, epoch, seq } of this.wire.toClient) {
       // Others drop it unread.
       if (this.people[client]?.session.first() !== null) {
         moves.push(["toClient", client, boot, epoch, seq]);
       }
     }
     for (const sid of this.agent.held()) {
-      const { client, boot, epoch } = this.nameOf(sid);
-      moves.push(["forget", client, boot, epoch]);
+      const from = this.wire.originOf(sid);
+      if (from !== null) moves.push(["forget", from.client, from.boot, from.epoch]);
     }
     if (this.restarts < bounds.restarts) moves.push(["restart"]);
     if (this.waits < bounds.waits) moves.push(["wait"]);
@@ -188,25 +145,12 @@ export class World {
     if (kind === "open") this.act(move[1], this.person(move[1]).session.open(this.now));
     else if (kind === "call") this.call(move[1]);
     else if (kind === "toAgent") {
-      const packet = this.toAgent.find((sent) => sent.client === move[1] && sent.seq === move[2]);
-      if (packet === undefined) throw new Error(`no such packet: ${move.join(" ")}`);
-      this.deliverToAgent(packet.text);
+      this.deliverToAgent(this.wire.packetToAgent(move[1], move[2]));
     } else if (kind === "toClient") {
       const [, client, boot, epoch, seq] = move;
-      const packet = this.toClient.find(
-        (sent) =>
-          sent.client === client && sent.boot === boot && sent.epoch === epoch && sent.seq === seq,
-      );
-      if (packet === undefined) throw new Error(`no such packet: ${move.join(" ")}`);
-      this.deliverToClient(client, packet.text);
+      this.deliverToClient(client, this.wire.packetToClient(client, boot, epoch, seq));
     } else if (kind === "forget") {
-      const [, client, boot, epoch] = move;
-      const sid = this.agent.held().find((held) => {
-        const name = this.nameOf(held);
-        return name.client === client && name.boot === boot && name.epoch === epoch;
-      });
-      if (sid === undefined) throw new Error(`no such session: ${move.join(" ")}`);
-      this.agent.close(sid);
+      this.forget(move[1], move[2], move[3]);
     } else if (kind === "restart") {
       this.restarts++;
       this.boot++;
@@ -215,7 +159,7 @@ export class World {
     } else {
       this.waits++;
       this.now += WAIT_MS;
-      // The silence ends what was not confirmed. Whoever abandoned its C waits on, for the fair relay.
+      // The silence ends what was not confirmed. Whoever abandoned its C waits on.
       this.people.forEach(({ session }, client) => {
         if (session.state === "confirming") this.act(client, session.timeout(this.now));
       });
@@ -245,7 +189,7 @@ export class World {
     );
     if (text === null) return null;
     person.calls++;
-    this.addToAgent(client, text);
+    this.wire.fromClient(client, text);
     return text;
   }
 
@@ -255,7 +199,7 @@ export class World {
     const verdict = this.agent.receive(text, this.now);
     this.noteEpoch();
     if (verdict.kind === "answer") {
-      const sid = this.addToClient(verdict.text);
+      const sid = this.fromAgent(verdict.text);
       // The answer names an A to continue with, so it must be of the session that is held, or new.
       if (this.stored.includes(sid) && !this.agent.has(sid)) this.fail("derivedAgain");
       return verdict.text;
@@ -267,12 +211,12 @@ export class World {
       this.stored.push(verdict.sid);
       this.checkEpoch(verdict.sid);
     }
-    if (verdict.farewell !== null) this.addToClient(verdict.farewell.text);
+    if (verdict.farewell !== null) this.fromAgent(verdict.farewell.text);
     let answer: string | null = null;
-    this.ageMs = verdict.ageMs;
+    this.executing = verdict;
     this.stage.dispatcher.receive(verdict.plaintext, verdict.sid, verdict.ageMs, (plaintext) => {
       answer = this.agent.seal(verdict.sid, plaintext);
-      if (answer !== null) this.addToClient(answer);
+      if (answer !== null) this.fromAgent(answer);
     });
     return answer;
   }
@@ -292,7 +236,7 @@ export class World {
   /** Notes what a client did. */
   act(client: number, effects: readonly ClientEffect[]): void {
     for (const effect of effects) {
-      if (effect.kind === "send") this.addToAgent(client, effect.text);
+      if (effect.kind === "send") this.wire.fromClient(client, effect.text);
       if (effect.kind === "opened") this.person(client).openedAt = this.now;
     }
   }
@@ -314,11 +258,12 @@ export class World {
     this.seals.set(place, content);
   }
 
-  /** Called by a handler; the result differs each time that a session is executed. */
+  /** Called by a handler; the result differs each time that this session is executed. */
   ran(by: number | null): unknown {
-    const allowed = Math.min(this.ageMs * CLOCK_SHARE, CLOCK_MS);
+    const { sid, ageMs } = this.executing;
+    const allowed = Math.min(ageMs * CLOCK_SHARE, CLOCK_MS);
     if (by !== null && this.now > by + allowed) this.fail("late");
-    return this.accepted.length;
+    return this.accepted.filter((text) => text.includes(sid)).length;
   }
 
   fail(violation: Promised): void {
@@ -349,46 +294,42 @@ export class World {
     if (!this.secrets.includes(secret)) this.secrets.push(secret);
   }
 
-  /** Before it stores one more than W, an epoch must have been followed by the next one. */
+  /** W sessions while it is current, then W more. */
   private checkEpoch(sid: string): void {
-    const { boot, epoch } = this.nameOf(sid);
-    const ofEpoch = this.stored.filter((other) => {
-      const name = this.nameOf(other);
-      return name.boot === boot && name.epoch === epoch;
+    const { window } = this.stage.bounds;
+    const from = this.wire.originOf(sid);
+    const isSame = (other: string): boolean => {
+      const origin = this.wire.originOf(other);
+      return origin?.boot === from?.boot && origin?.epoch === from?.epoch;
+    };
+    const isCurrent = from?.boot === this.boot && from.epoch === this.secrets.length - 1;
+    const most = isCurrent ? window : 2 * window;
+    if (this.stored.filter(isSame).length > most) this.fail("tooMany");
+  }
+
+  private forget(client: number, boot: number, epoch: number): void {
+    const sid = this.agent.held().find((held) => {
+      const from = this.wire.originOf(held);
+      return from?.client === client && from.boot === boot && from.epoch === epoch;
     });
-    const isCurrent = epoch === this.secrets.length - 1;
-    if (isCurrent && ofEpoch.length > this.stage.bounds.window) this.fail("tooMany");
+    if (sid === undefined) throw new Error(`client ${client} has no session of ${boot}, ${epoch}`);
+    this.agent.close(sid);
   }
 
   private ownRandom(person: Person): Person {
     const client = this.people.length;
-    person.session.random = (length) =>
-      // A fraction needs no other value each time, but a C does.
-      new Uint8Array(length).fill(length === 16 ? 16 * (client + 1) + person.draws++ : 0);
+    person.session.random = (length) => {
+      const bytes = new Uint8Array(length);
+      // A C differs each time; a fraction need not.
+      if (length === C_BYTES) bytes.set([client + 1, ++person.draws]);
+      return bytes;
+    };
     return person;
   }
 
-  private addToAgent(client: number, text: string): void {
-    const { seq } = JSON.parse(text) as { seq: number };
-    if (!this.toAgent.some((sent) => sent.text === text)) this.toAgent.push({ client, seq, text });
-  }
-
   /** Returns the packet's sid. */
-  private addToClient(text: string): string {
-    const { sid, seq } = JSON.parse(text) as { sid: string; seq: number };
-    if (!this.toClient.some((sent) => sent.text === text)) {
-      this.toClient.push({ ...this.nameOf(sid), seq, text });
-    }
-    return sid;
-  }
-
-  /** Whose a sid is, and from which boot and epoch: those of its answer, which came first. */
-  private nameOf(sid: string): { client: number; boot: number; epoch: number } {
-    const known = this.toClient.find(({ text }) => text.includes(sid));
-    if (known !== undefined) return known;
-    const c = sid.split(".")[0];
-    const client = this.toAgent.find(({ text }) => text.includes(`"${c}"`))?.client ?? -1;
-    return { client, boot: this.boot, epoch: this.secrets.length - 1 };
+  private fromAgent(text: string): string {
+    return this.wire.fromAgent(text, { boot: this.boot, epoch: this.secrets.length - 1 });
   }
 }
 
