@@ -29,7 +29,7 @@ const insider = (build: Build, suite: Suite, agentId = "pump") => {
 
 const DEVICE_RANDOM = new Uint8Array(16);
 
-const agent = (build: Build, suite: Suite) =>
+const agent = (build: Build, suite: Suite, limits: object = {}) =>
   new build.session.AgentSessions({
     suite,
     agentId: "pump",
@@ -38,7 +38,7 @@ const agent = (build: Build, suite: Suite) =>
     bootCount: 2,
     deviceRandom: DEVICE_RANDOM,
     serialNumber: null,
-    limits: build.session.DEFAULT_AGENT_LIMITS,
+    limits: { ...build.session.DEFAULT_AGENT_LIMITS, ...limits },
   });
 
 /** The sid that an agent assigns to this opening. */
@@ -52,7 +52,7 @@ export const CHECKS = {
   heldFirstIsNeverStoredTwice: (build: Build): void => {
     const suite = build.suites.nodeSuite();
     const seal = insider(build, suite);
-    const sessions = agent(build, suite);
+    const sessions = agent(build, suite, { epochSessions: 1 });
     const sid = sidFor(sessions, seal(C, 0, EMPTY));
     assert.equal(sessions.receive(seal(sid, 1, text(1)), 0).kind, "message");
     // Only the agent knows this, and knowing it would not help an attacker.
@@ -65,6 +65,40 @@ export const CHECKS = {
     assert(verdict.kind === "answer");
     assert.equal(readPacket(verdict.text)?.sid, sid);
     assert.deepEqual(sessions.held(), [sid]);
+  },
+
+  previousEpochEnds: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite, { epochSessions: 1 });
+    const sids = ["C", "D", "E"].map((letter) =>
+      sidFor(sessions, seal(letter.repeat(22), 0, EMPTY)),
+    );
+    const kinds = sids.map((sid) => sessions.receive(seal(sid, 1, text(1)), 0).kind);
+    assert.deepEqual(kinds, ["message", "message", "answer"]);
+  },
+
+  olderEpochIsOver: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite, { epochSessions: 1 });
+    const late = sidFor(sessions, seal(C, 0, EMPTY));
+    for (const letter of ["D", "E"]) {
+      const sid = sidFor(sessions, seal(letter.repeat(22), 0, EMPTY));
+      assert.equal(sessions.receive(seal(sid, 1, text(1)), 0).kind, "message");
+    }
+    assert.equal(sessions.receive(seal(late, 1, text(1)), 0).kind, "answer");
+  },
+
+  forgedFirstMakesNoRoom: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite, { maxSessions: 1 });
+    const held = sidFor(sessions, seal(C, 0, EMPTY));
+    sessions.receive(seal(held, 1, text(1)), 0);
+    const other = sidFor(sessions, seal("D".repeat(22), 0, EMPTY));
+    sessions.receive(seal(other, 2, text(1)).replace('"seq":2', '"seq":1'), 0);
+    assert.deepEqual(sessions.held(), [held]);
   },
 
   firstGapIsReported: (build: Build): void => {
@@ -120,6 +154,90 @@ export const CHECKS = {
     assert(answers <= build.session.DEFAULT_AGENT_LIMITS.unheldBurst);
     // Clients with a session are still served.
     assert.equal(sessions.receive(seal(sid, 2, text(1)), 0).kind, "message");
+  },
+
+  firstsAreBounded: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite, { unheldPerSecond: 1, unheldBurst: 4 });
+    const sid = sidFor(sessions, seal(C, 0, EMPTY));
+    const forged = seal(sid, 2, text(1)).replace('"seq":2', '"seq":1');
+    for (let i = 0; i < 100; i++) sessions.receive(forged, 0);
+    assert.equal(sessions.counters.forged, 4);
+    // Openings are still answered.
+    assert.equal(sessions.receive(seal("D".repeat(22), 0, EMPTY), 0).kind, "answer");
+  },
+
+  lookupsAreBounded: (build: Build): void => {
+    let hmacs = 0;
+    const plain = build.suites.nodeSuite();
+    const suite: Suite = {
+      ...plain,
+      hmac: (key, data) => {
+        hmacs++;
+        return plain.hmac(key, data);
+      },
+    };
+    const sessions = agent(build, suite, { unheldPerSecond: 1, unheldBurst: 4 });
+    const packet = insider(build, plain)(`${C}.${"A".repeat(22)}`, 1, text(1));
+    for (let i = 0; i < 100; i++) sessions.receive(packet, 0);
+    // 16 look-ups; 4 answers, each with two derivations of keys and one of `A`.
+    assert(hmacs <= 16 + 4 * 12);
+  },
+
+  forgeriesAreBounded: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite, { unheldPerSecond: 1, unheldBurst: 4 });
+    const sid = sidFor(sessions, seal(C, 0, EMPTY));
+    assert.equal(sessions.receive(seal(sid, 1, text(1)), 0).kind, "message");
+    const forged = seal(sid, 3, text(1)).replace('"seq":3', '"seq":2');
+    for (let i = 0; i < 1_000; i++) sessions.receive(forged, 0);
+    for (let i = 0; i < 1_000; i++) sessions.resume(0);
+    assert.equal(sessions.counters.forged, 4);
+    assert(sessions.waiting.length <= build.session.DEFAULT_AGENT_LIMITS.maxSessions);
+  },
+
+  oldSessionIsForgotten: (build: Build): void => {
+    const suite = build.suites.nodeSuite();
+    const seal = insider(build, suite);
+    const sessions = agent(build, suite);
+    const sid = sidFor(sessions, seal(C, 0, EMPTY));
+    let seq = 0;
+    for (let now = 0; now < 25 * 3_600_000; now += 100_000) {
+      seq++;
+      sessions.receive(seal(sid, seq, text(1)), now);
+    }
+    assert.deepEqual(sessions.held(), []);
+  },
+
+  lateCallDoesNotRun: (build: Build): void => {
+    const world = new World(build);
+    const [device, person] = [world.devices[0], world.people[0]];
+    assert(device?.core && person !== undefined);
+    let ran = 0;
+    const { dispatcher } = device.core;
+    dispatcher.handle("door.open", () => {
+      ran++;
+    });
+    const call = { jsonrpc: "2.0", id: 1, method: "door.open", expires: 1_000_000 };
+    for (const ageMs of [1_000_000, 1_005_001, 80_000_000]) {
+      dispatcher.receive(build.crypto.jsonBytes(call), "s", ageMs, () => {});
+    }
+    assert.equal(ran, 1);
+  },
+
+  lostEventIsSaid: (build: Build): void => {
+    const world = new World(build);
+    const [device, person] = [world.devices[0], world.people[0]];
+    assert(device !== undefined && person !== undefined);
+    person.call(device, "now", false, 30_000);
+    world.behave(2_000);
+    world.relay.cut(device);
+    device.emit();
+    const seen = world.relay.tape.length;
+    world.behave(5_000);
+    assert(world.relay.tape.slice(seen).some(({ from }) => from === device));
   },
 
   seqEnds: (build: Build): void => {

@@ -14,12 +14,13 @@ import { observeAgent } from "./taps.ts";
 
 /** Few, so that sessions are also dropped for lack of room. */
 export const MAX_SESSIONS = 2;
+/** So few that epochs end, and the one before is used. */
+const EPOCH_SESSIONS = 2;
 const LIMITS = {
   maxSessions: MAX_SESSIONS,
   unheldPerSecond: 200,
   unheldBurst: 400,
-  /** So that epochs end, and the one before is used. */
-  epochSessions: 2,
+  epochSessions: EPOCH_SESSIONS,
 };
 /** A handler that takes this long answers into whatever is left of its session. */
 export const SLOW_MS = 700;
@@ -89,7 +90,7 @@ export class Device {
       this.boot();
       return;
     }
-    observeAgent(suite, this.world.sessions.agent(this.name, MAX_SESSIONS));
+    observeAgent(suite, this.world.sessions.agent(this.name, MAX_SESSIONS, EPOCH_SESSIONS));
     const ports = this.ports(suite);
     const core = new this.build.agent.AgentCore({
       url: "wss://relay.test/wss",

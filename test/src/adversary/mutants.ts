@@ -35,6 +35,7 @@ const PACKET = "protocol/src/crypto/packet.ts";
 const BASE64 = "protocol/src/encoding/base64url.ts";
 const BOOT = "agent-sdk/src/core/bootcount.ts";
 const CORE = "agent-sdk/src/core/agent-core.ts";
+const DISPATCH = "agent-sdk/src/core/dispatch.ts";
 const PUSH = "agent-sdk/src/core/push.ts";
 const PEER = "client-sdk/src/core/peer.ts";
 const CALLS = "client-sdk/src/core/session.ts";
@@ -97,11 +98,63 @@ const BOOT_COUNT: readonly Mutant[] = [
 
 const EPOCHS: readonly Mutant[] = [
   {
-    without: "a stored session ends its epoch",
-    patches: [
-      patch(AGENT, "    this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);\n", ""),
-    ],
+    without: "a full epoch ends",
+    patches: [patch(AGENT, "    if (epoch.room === 0) {\n", "    if (epoch.room === -1e6) {\n")],
+    rather: ["call", "leave", "replayOpening"],
+  },
+  {
+    without: "an epoch remembers what it stored",
+    patches: [patch(AGENT, "        epoch.spent.indexOf(digestOf(part)) < 0 &&\n", "")],
     rather: ["idle", "replaySession"],
+  },
+  {
+    without: "the epoch before remembers what it stored",
+    patches: [
+      patch(
+        AGENT,
+        "        epoch.spent.indexOf(digestOf(part)) < 0 &&\n",
+        "        (epoch !== this.epochs[0] || epoch.spent.indexOf(digestOf(part)) < 0) &&\n",
+      ),
+    ],
+    rather: ["idle", "call", "replaySession"],
+  },
+  {
+    without: "the epoch before the previous one is over",
+    patches: [
+      patch(
+        AGENT,
+        "    if (this.epochs.length > 1) (this.epochs.pop() as Epoch).secret.fill(0);\n",
+        "",
+      ),
+      patch(
+        AGENT,
+        'this.epochs = [{ secret: secret, room: room, spent: "" }, current];',
+        'this.epochs = [{ secret: secret, room: room, spent: "" } as Epoch].concat(this.epochs);',
+      ),
+    ],
+    instead: {
+      check: "olderEpochIsOver",
+      because: "it takes an answer that is in flight while two epochs end",
+    },
+  },
+  {
+    without: "the previous epoch stores no more than its window",
+    patches: [patch(AGENT, "      else this.eraseBefore();\n", "")],
+    instead: {
+      check: "previousEpochEnds",
+      because: "it takes more clients at once than there are people",
+    },
+  },
+  {
+    without: "the opening of a spent C moves the epoch before it is answered",
+    patches: [
+      patch(
+        AGENT,
+        "if ((this.epochs[0] as Epoch).spent.indexOf(digestOf(part)) >= 0) {",
+        "if (part === first) {",
+      ),
+    ],
+    rather: ["idle", "leave", "replayOpening"],
   },
   {
     without: "a session is stored only after its tag verified",
@@ -109,7 +162,7 @@ const EPOCHS: readonly Mutant[] = [
       patch(
         AGENT,
         "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
-        "    const opened = openPacket(this.suite, held.keys.c2a, packet);\n    const plaintext = opened === null && held.received === 0 ? NO_BYTES : opened;\n",
+        "    const opened = openPacket(this.suite, held.keys.c2a, packet);\n    const plaintext = opened === null && epoch !== null ? NO_BYTES : opened;\n",
       ),
     ],
     rather: ["flip", "changeSeq"],
@@ -119,13 +172,13 @@ const EPOCHS: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        "packet.second !== null && this.findFirst(first) === null",
+        "packet.second !== null && this.findFirst(packet.first) === null",
         "packet.second !== null",
       ),
     ],
     instead: {
       check: "heldFirstIsNeverStoredTwice",
-      because: "honest clients never learn an A of the present epoch for a C that is held",
+      because: "honest clients never learn another A for a C that is held",
     },
   },
   {
@@ -137,9 +190,7 @@ const EPOCHS: readonly Mutant[] = [
   },
   {
     without: "another A than the agent's own is not accepted",
-    patches: [
-      patch(AGENT, "if (storable && equalTexts(packet.sid, this.nextSid(first)))", "if (storable)"),
-    ],
+    patches: [patch(AGENT, "equalTexts(part, this.part(epoch, packet.first))", "part.length > 0")],
     rather: ["restart", "replaySession"],
   },
   {
@@ -166,11 +217,34 @@ const EPOCHS: readonly Mutant[] = [
   },
   {
     without: "a session that accepted nothing for 120 s is forgotten",
-    patches: [
-      patch(AGENT, ">= SESSION_IDLE_MS) this.forget(i)", "< 0) this.forget(i)"),
-      patch(AGENT, "session.acceptedAt + SESSION_IDLE_MS", "Number.MAX_SAFE_INTEGER"),
-    ],
+    patches: [patch(AGENT, "session.acceptedAt + SESSION_IDLE_MS", "Number.MAX_SAFE_INTEGER")],
     rather: ["idle", "reorder", "call"],
+  },
+  {
+    without: "a session is forgotten 24 h and 10 min after it was stored",
+    patches: [patch(AGENT, "session.storedAt + SESSION_MAX_AGE_MS", "Number.MAX_SAFE_INTEGER")],
+    instead: { check: "oldSessionIsForgotten", because: "it takes a day of packets" },
+  },
+  {
+    without: "a call that came after its `expires` does not run",
+    patches: [patch(DISPATCH, "EXPIRES_CLOCK_MS) > expires;", "EXPIRES_CLOCK_MS) > Infinity;")],
+    instead: { check: "lateCallDoesNotRun", because: "a session's age is not the search's to see" },
+  },
+  {
+    without: "a call runs at most 5 s after its `expires`",
+    patches: [
+      patch(
+        DISPATCH,
+        "Math.min(ageMs * EXPIRES_CLOCK_SHARE, EXPIRES_CLOCK_MS)",
+        "ageMs * EXPIRES_CLOCK_SHARE",
+      ),
+    ],
+    instead: { check: "lateCallDoesNotRun", because: "it takes a session of several minutes" },
+  },
+  {
+    without: "an event that could not be sent is said",
+    patches: [patch(CORE, "      else this.countLost(sid);\n", "")],
+    instead: { check: "lostEventIsSaid", because: "what an agent does not say, nobody can miss" },
   },
 ];
 
@@ -221,12 +295,12 @@ const MARKS: readonly Mutant[] = [
   },
   {
     without: "an agent reports gaps",
-    patches: [patch(AGENT, "gap: gap, fresh: fresh }", "gap: fresh ? gap : 0, fresh: fresh }")],
+    patches: [patch(AGENT, "      gap: gap,\n", "      gap: epoch === null ? 0 : gap,\n")],
     rather: ["drop", "call"],
   },
   {
     without: "a gap before the first packet of a session is one",
-    patches: [patch(AGENT, "gap: gap, fresh: fresh }", "gap: fresh ? 0 : gap, fresh: fresh }")],
+    patches: [patch(AGENT, "      gap: gap,\n", "      gap: epoch === null ? gap : 0,\n")],
     instead: {
       check: "firstGapIsReported",
       because: "our clients send nothing but one ping before the agent has stored their session",
@@ -280,10 +354,45 @@ const MARKS: readonly Mutant[] = [
 const BOUNDS: readonly Mutant[] = [
   {
     without: "sids nobody holds cost cryptography at a bounded rate",
-    patches: [patch(AGENT, "    if (this.unheldTokens < 1) return false;\n", "")],
+    patches: [
+      patch(
+        AGENT,
+        "epoch === null ? OPENINGS : FIRSTS, now)",
+        "FIRSTS, epoch === null ? Infinity : now)",
+      ),
+    ],
     instead: {
       check: "unheldIsBounded",
       because: "it takes hundreds of openings within a second, and breaks nothing but patience",
+    },
+  },
+  {
+    without: "first packets are opened at a bounded rate",
+    patches: [
+      patch(
+        AGENT,
+        "!this.buckets.take(epoch === null ? OPENINGS : FIRSTS, now)",
+        "epoch === null && !this.buckets.take(OPENINGS, now)",
+      ),
+    ],
+    instead: { check: "firstsAreBounded", because: "it takes hundreds of packets within a second" },
+  },
+  {
+    without: "an A is looked up at a bounded rate",
+    patches: [
+      patch(AGENT, 'if (!this.buckets.take(LOOKUPS, now)) return this.refuse("rate");', ""),
+    ],
+    instead: {
+      check: "lookupsAreBounded",
+      because: "it takes hundreds of packets within a second",
+    },
+  },
+  {
+    without: "forged packets of a held sid are opened at a bounded rate",
+    patches: [patch(AGENT, "if (epoch === null) this.buckets.take(FORGERIES, now);", "")],
+    instead: {
+      check: "forgeriesAreBounded",
+      because: "it takes hundreds of packets within a second",
     },
   },
   {
@@ -384,15 +493,29 @@ const LEAVING: readonly Mutant[] = [
     rather: ["leave", "call", "drop"],
   },
   {
-    without: "only an opening whose tag verified makes room",
+    without: "only a first packet whose tag verified makes room",
     patches: [
       patch(
         AGENT,
-        "return this.verifies(packet) ?",
-        "if (packet.second === null) this.makePlace();\n    return this.verifies(packet) ?",
+        "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
+        "    if (epoch !== null) this.makePlace();\n    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
       ),
     ],
-    rather: ["leave", "call", "drop", "flip"],
+    instead: {
+      check: "forgedFirstMakesNoRoom",
+      because: "it takes a bit flipped in a first packet while the table is full",
+    },
+  },
+  {
+    without: "an opening that is answered makes no room",
+    patches: [
+      patch(
+        AGENT,
+        "    const session = held === null ? this.offer(first) : held;\n",
+        "    if (held === null) this.makePlace();\n    const session = held === null ? this.offer(first) : held;\n",
+      ),
+    ],
+    rather: ["leave", "call", "replayOpening"],
   },
   {
     without: "a client knows its session for closed",

@@ -6,11 +6,13 @@
  *   at the agent                                     must be
  *   anything no client sealed for this agent         refused
  *   an opening                                       answered: the held session's A, else this
- *                                                    epoch's
+ *                                                    epoch's, after its move if C is spent in it
  *   data of a held session, seq above the mark       accepted, with its gap
  *   data of a held session, seq at or below it       refused
- *   data of C.A, A of this life and epoch,
- *     no session of C held                           accepted, stored, and the epoch over
+ *   data of C.A, A of this life and of this epoch
+ *     or the one before, never stored, no session
+ *     of C held                                      accepted, stored; the last that an epoch can
+ *                                                    store ends it
  *   other data that a client sealed                  answered as its opening would be
  *
  *   at the client
@@ -33,7 +35,7 @@ interface Sealed {
   readonly by: string;
 }
 
-/** An agent's answer: in which life, and after how many of its stored sessions. */
+/** An agent's answer: in which life, and in which of its epochs. */
 interface Minted {
   readonly life: number;
   readonly epoch: number;
@@ -41,9 +43,25 @@ interface Minted {
 
 interface Life {
   readonly number: number;
+  readonly window: number;
   epoch: number;
+  /** Sessions that the current epoch, and the one before it, may still store. */
+  room: number;
+  roomBefore: number;
   secret: string;
 }
+
+const moveEpoch = (life: Life): void => {
+  life.epoch++;
+  life.room = life.window;
+  life.roomBefore = life.window;
+};
+
+const storeIn = (life: Life, epoch: number): void => {
+  if (epoch !== life.epoch) life.roomBefore--;
+  else if (life.room > 1) life.room--;
+  else moveEpoch(life);
+};
 
 const isClose = (plaintext: Uint8Array): boolean => asciiText(plaintext) === CLOSE_NOTICE;
 
@@ -78,8 +96,9 @@ export class SessionOracle {
   }
 
   /** An observer for one life of an agent. */
-  agent(agentId: string, maxSessions: number): AgentObserver {
-    const life: Life = { number: (this.lives.get(agentId)?.number ?? 0) + 1, epoch: 0, secret: "" };
+  agent(agentId: string, maxSessions: number, window: number): AgentObserver {
+    const number = (this.lives.get(agentId)?.number ?? 0) + 1;
+    const life: Life = { number, window, epoch: 0, room: window, roomBefore: 0, secret: "" };
     this.lives.set(agentId, life);
     return {
       received: (secret, before, after, text, now, verdict) => {
@@ -142,6 +161,7 @@ export class SessionOracle {
     now: number,
     verdict: AgentVerdict,
   ): void {
+    if (verdict.kind === "waits") return; // it is received once more
     const packet = readPacket(text);
     const sealed = packet === null ? null : this.wasSealed(this.byClients, packet);
     const forIt =
@@ -161,8 +181,11 @@ export class SessionOracle {
     const heldSid = live.find((sid) => sid.split(".")[0] === packet.first) ?? null;
     const mint = this.minted.get(packet.sid);
     const held = heldSid === packet.sid;
-    const fresh =
-      heldSid === null && mint?.life === life.number && mint.epoch === life.epoch && packet.seq > 0;
+    const isOpenEpoch =
+      mint?.life === life.number &&
+      (mint.epoch === life.epoch || (mint.epoch === life.epoch - 1 && life.roomBefore > 0));
+    const spent = this.agentMarks.has(packet.sid);
+    const fresh = heldSid === null && isOpenEpoch && !spent && packet.seq > 0;
     const mark = held ? (this.agentMarks.get(packet.sid)?.seq ?? 0) : 0;
     const where = `${agentId}, life ${life.number}, ${placeOf(packet)}`;
 
@@ -170,7 +193,7 @@ export class SessionOracle {
       this.counters.refused++;
     } else if (held ? packet.seq > mark : fresh) {
       this.mustAccept(where, packet, sealed, mark, now, verdict);
-      if (fresh) life.epoch++;
+      if (fresh) storeIn(life, mint.epoch);
     } else if (held) {
       if (verdict.kind !== "refused") this.violate(`${where}: seq ${packet.seq} not above ${mark}`);
       this.counters.refused++;
@@ -214,6 +237,7 @@ export class SessionOracle {
     text: string,
   ): void {
     const answer = readPacket(text);
+    if (heldSid === null && this.storedIn(life, packet.first)) moveEpoch(life);
     this.register(this.byAgents, agentId, text, null);
     this.answerSecretOf.set(packet.first, life.secret);
     this.counters.answered++;
@@ -229,6 +253,16 @@ export class SessionOracle {
         this.violate(`${where}: ${answer.sid} of life ${atLife}, epoch ${epoch} answered again`);
       }
     }
+  }
+
+  /** Whether a session of this C was stored in the current epoch. */
+  private storedIn(life: Life, first: string): boolean {
+    for (const sid of this.agentMarks.keys()) {
+      const mint = this.minted.get(sid);
+      if (mint?.life === life.number && mint.epoch === life.epoch && sid.startsWith(`${first}.`))
+        return true;
+    }
+    return false;
   }
 
   /** Only an accepted first packet adds a session, one for each C, and all within their time. */
@@ -262,8 +296,8 @@ export class SessionOracle {
   }
 
   /**
-   * A session that its client closed is forgotten. One may be dropped for lack of room only by a
-   * verified opening, and its client is notified.
+   * A session that its client closed is forgotten. One may be dropped for lack of room only by the
+   * first packet of another, and its client is notified.
    */
   private checkClosed(
     agentId: string,
@@ -276,7 +310,8 @@ export class SessionOracle {
       if (this.heardClosed.has(sid)) this.violate(`${agentId} holds ${sid}, which was closed`);
       const idleMs = now - (this.agentMarks.get(sid)?.at ?? 0);
       if (after.includes(sid) || idleMs >= SESSION_IDLE_MS) continue;
-      if (verdict.kind !== "answer") this.violate(`${agentId} dropped ${sid} for no reason`);
+      const stores = verdict.kind === "message" && verdict.fresh;
+      if (!stores) this.violate(`${agentId} dropped ${sid} for no reason`);
       if (!this.closedByAgents.has(sid)) this.violate(`${agentId} dropped ${sid} without notice`);
     }
     if (verdict.kind === "message" && isClose(verdict.plaintext)) this.heardClosed.add(verdict.sid);
