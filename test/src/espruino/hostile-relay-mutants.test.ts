@@ -34,7 +34,7 @@ test.each([
   "the boot count is raised at every start",
   "a missing boot count is never 0",
   "where a slot of the boot count is damaged, a count is skipped",
-  "a stored session ends its epoch",
+  "an epoch remembers what it stored",
   "an agent looks at its mark",
 ])("noticed when left out of the built file: %s", async (without) => {
   const mutant = MUTANTS.find((one) => one.without === without) as Mutant;

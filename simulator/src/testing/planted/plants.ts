@@ -24,12 +24,12 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: "protocol/src/session/agent.ts",
     edits: [
       {
-        from: "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n    if (plaintext === null) return this.refuse",
-        to: "    const mark = held.received;\n    held.received = packet.seq;\n    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n    if (plaintext === null) return this.refuse",
+        from: "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
+        to: "    const mark = held.received;\n    held.received = packet.seq;\n    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
       },
       {
-        from: "    const gap = packet.seq - held.received - 1;\n    const fresh = held.received === 0;\n",
-        to: "    const gap = packet.seq - mark - 1;\n    const fresh = mark === 0;\n",
+        from: "    const gap = packet.seq - held.received - 1;\n",
+        to: "    const gap = packet.seq - mark - 1;\n",
       },
     ],
     scenario: "hostile-relay",
@@ -37,11 +37,9 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     oracle: "delivery",
     devices: 5,
   },
-  "epoch kept when a session is stored": {
+  "an epoch forgets what it stored": {
     file: "protocol/src/session/agent.ts",
-    edits: [
-      { from: "      this.epochSecret = nextEpochSecret(this.suite, this.epochSecret);\n", to: "" },
-    ],
+    edits: [{ from: "        epoch.spent.indexOf(digestOf(part)) < 0 &&\n", to: "" }],
     scenario: "hostile-relay",
     seed: 1,
     oracle: "once",
