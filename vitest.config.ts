@@ -15,7 +15,7 @@ const FILES = {
     "relay-server/src/{bus,control,http,store,ws}/**",
     "relay-server/src/{duration-histogram,metrics,server}.test.ts",
     "simulator/src/{live,msw}/**",
-    "test/src/{contract,specification}/**",
+    "test/src/{contract,restore,specification}/**",
     "tools/src/{bridge,config,flash,repl,serial}/**",
     "tools/src/{network-fix,rest}.test.ts",
   ],

@@ -109,8 +109,61 @@ describe("login", () => {
   });
 
   it.each([
-    ["LOCKED_OUT", 37, 37],
-    ["LOCKED_OUT", 0, 600],
+    ["LOCKED_OUT", 37],
+    ["SESSION_EXPIRED", 37],
+    ["WRONG_TOKEN_KIND", 37],
+    ["RATE_LIMITED", 37],
+    ["RATE_LIMITED", 120],
+  ])(
+    "drops a session token that is refused with %s, and uses the relay token after retry_after %s",
+    (code, retryAfter) => {
+      const world = new World().online();
+      world.link().end.close(1006, "cable");
+      world.untilConnected();
+      world.fail(code, retryAfter);
+      expect(world.link().messages).toHaveLength(1);
+      const waited = world.untilConnected() / 1000;
+      expect(waited).toBeGreaterThanOrEqual(retryAfter);
+      expect(waited).toBeLessThanOrEqual(retryAfter + (code === "RATE_LIMITED" ? 0 : 120));
+      expect(world.link().messages).toEqual([expect.objectContaining({ api_token: RELAY_TOKEN })]);
+      expect(world.link().messages[0]).not.toHaveProperty("session_token");
+      world.accept();
+      expect(world.core.link.state).toBe("online");
+    },
+  );
+
+  it.each(["UNAVAILABLE", "TAKEOVER_LOOP"])(
+    "keeps a session token that %s does not refuse",
+    (code) => {
+      const world = new World().online();
+      world.link().end.close(1006, "cable");
+      world.untilConnected();
+      world.fail(code);
+      world.untilConnected();
+      expect(world.link().messages).toEqual([expect.objectContaining({ session_token: "sess_1" })]);
+    },
+  );
+
+  it.each([
+    [37, 37],
+    [0, 600],
+  ])("returns over 120 s after a lockout with retry_after %s", (retryAfter, leastS) => {
+    const waits = Array.from({ length: 100 }, (_, seed) => {
+      const world = new World({ seed });
+      world.core.start();
+      world.settle();
+      world.fail("LOCKED_OUT", retryAfter);
+      return world.untilConnected() / 1000 - leastS;
+    }).sort((a, b) => a - b);
+    expect(waits[0]).toBeGreaterThanOrEqual(0);
+    expect(waits[9]).toBeLessThan(30);
+    expect(waits[90]).toBeGreaterThan(90);
+    expect(waits[99]).toBeLessThanOrEqual(120);
+  });
+
+  it.each([
+    ["RATE_LIMITED", 37, 37],
+    ["RATE_LIMITED", 0, 120],
     ["TAKEOVER_LOOP", 60, 60],
     ["TAKEOVER_LOOP", 1e308, 3600],
   ])("after %s with retry_after %s waits %s s", (code, retryAfter, seconds) => {

@@ -12,6 +12,7 @@ import {
   BACKOFF_MAX_MS,
   MAX_ASKED_WAIT_MS,
   SLOW_MAX_MS,
+  SPREAD_MS,
   STABLE_MS,
 } from "./defaults.ts";
 import type { Failure } from "./failures.ts";
@@ -54,9 +55,10 @@ export class Backoff {
       // Never shorter: both the contract and the relay specify a minimum.
       return wait + Math.floor((wait / 4) * this.fraction());
     }
-    if (failure.course === "asked") {
-      // The relay has already staggered these waits over its peers, so they get no jitter here.
-      return asked > 0 ? asked : failure.waitMs;
+    if (failure.course === "asked" || failure.course === "spread") {
+      const wait = asked > 0 ? asked : failure.waitMs;
+      // The relay has staggered the other waits over its peers already.
+      return failure.course === "asked" ? wait : wait + Math.floor(SPREAD_MS * this.fraction());
     }
     const wait = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);
     this.attempts++;

@@ -28,6 +28,9 @@ export const SLOW_MAX_MS = 3600000;
 /** First wait after being replaced: long enough that two devices do not fight at network speed. */
 export const REPLACED_FIRST_MS = 60000;
 
+/** After a lockout, the devices behind one address return over this time, not all at once. */
+export const SPREAD_MS = 120000;
+
 /** The longest wait that a relay may request (`retry_after`, `reconnect_in`). */
 export const MAX_ASKED_WAIT_MS = 3600000;
 

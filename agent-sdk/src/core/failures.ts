@@ -10,15 +10,18 @@ import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
 /**
  * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`
  * doubling to an hour, if a person is needed; `asked`: after the delay that the relay requested,
- * else `waitMs`; `never`: not with this configuration.
+ * else `waitMs`; `spread`: the same, and up to two minutes more at random; `never`: not with this
+ * configuration.
  */
-export type Course = "backoff" | "slow" | "asked" | "never";
+export type Course = "backoff" | "slow" | "asked" | "spread" | "never";
 
 export interface Failure {
   readonly course: Course;
   /** Milliseconds; see Course. */
   readonly waitMs: number;
-  /** Whether the session token must not be used again. */
+  /**
+   * Whether the session token must not be used again: it was refused, or may have been the reason.
+   */
   readonly dropsSession: boolean;
   /** For the log and the status: what happened, and what to do. */
   readonly advice: string;
@@ -56,12 +59,19 @@ const FAILURES: { readonly [code: string]: Failure } = {
     advice: "this is not an agent's relay token: configure the one that begins with agt_",
   },
   BAD_MESSAGE: REFUSED,
+  // The relay asks for the same delay from everybody at this address.
   LOCKED_OUT: {
-    course: "asked",
+    course: "spread",
     waitMs: LOCKOUT_S * 1000,
-    dropsSession: false,
+    dropsSession: true,
     advice:
       "too many failed logins from this network address: look for a device with a wrong token",
+  },
+  RATE_LIMITED: {
+    course: "asked",
+    waitMs: REFUSED_WAIT_MS,
+    dropsSession: true,
+    advice: "many devices at this network address log in at once; trying again later",
   },
   TAKEOVER_LOOP: {
     course: "asked",
@@ -107,6 +117,9 @@ const FAILURES: { readonly [code: string]: Failure } = {
     advice: "the relay's store is not available: see the relay's log",
   },
 };
+
+/** The relay lets nobody at this address log in for now. */
+export const LOCKED_OUT = FAILURES.LOCKED_OUT as Failure;
 
 /** The relay announced its restart and then closed. */
 export const RESTARTING = FAILURES.RESTARTING as Failure;

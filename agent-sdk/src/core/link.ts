@@ -16,7 +16,7 @@ import type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "../port
 import { Backoff } from "./backoff.ts";
 import { CONNECT_TIMEOUT_MS, LINK_SILENCE_MS, SESSION_TOKEN_MARGIN_MS } from "./defaults.ts";
 import type { Failure } from "./failures.ts";
-import { authFailure, LOST, linkFailure, RESTARTING } from "./failures.ts";
+import { authFailure, LOCKED_OUT, LOST, linkFailure, RESTARTING } from "./failures.ts";
 
 /** In the range for private use: the relay only logs it. */
 const CLOSE_GIVEN_UP = 4000;
@@ -273,16 +273,20 @@ export class RelayLink {
       this.counters.unreadable++;
       return;
     }
-    const failure = authFailure(message.code);
+    let failure = authFailure(message.code);
+    const asked = message.retryAfter === null ? 0 : message.retryAfter * 1000;
     if (failure.dropsSession) this.sessionToken = null;
     if (this.triedSession && failure.dropsSession) {
-      // The connection stays open for another attempt (section 3).
-      this.triedSession = false;
-      this.login(null);
-      return;
+      if (asked <= 0) {
+        // The connection stays open for another attempt (section 3).
+        this.triedSession = false;
+        this.login(null);
+        return;
+      }
+      // It says nothing about the relay token.
+      if (failure.course !== "asked") failure = LOCKED_OUT;
     }
     this.options.ports.log("warn", "login failed", { code: message.code, error: message.error });
-    const asked = message.retryAfter === null ? null : message.retryAfter * 1000;
     this.lose(failure, message.code, asked);
   }
 

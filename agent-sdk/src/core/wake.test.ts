@@ -52,6 +52,38 @@ describe("the session token of a wake", () => {
     },
   );
 
+  it.each(["LOCKED_OUT", "RATE_LIMITED"])(
+    "is removed if the relay says %s, so that the next wake uses the relay token",
+    (code) => {
+      const storage = new CountedStorage();
+      storage.write("session", SESSION);
+      const wakes = [new World({ bootCount: 2 }), new World({ bootCount: 3 })] as const;
+      for (const world of wakes) {
+        keepSession(world.core, storage);
+        world.core.start();
+        world.settle();
+        world.fail(code, 60);
+        world.core.stop();
+      }
+      expect(wakes[0].link().messages).toEqual([
+        expect.objectContaining({ session_token: SESSION }),
+      ]);
+      expect(wakes[1].link().messages[0].api_token).toMatch(/^agt_/);
+      expect(storage.writes).toBe(2);
+    },
+  );
+
+  it("is kept if the relay's store is away", () => {
+    const storage = new CountedStorage();
+    storage.write("session", SESSION);
+    const world = new World();
+    keepSession(world.core, storage);
+    world.core.start();
+    world.settle();
+    world.fail("UNAVAILABLE");
+    expect([storage.read("session"), storage.writes]).toEqual([SESSION, 1]);
+  });
+
   it("is neither stored nor used if it is invalid", () => {
     const storage = new CountedStorage();
     storage.write("session", "sess_torn");

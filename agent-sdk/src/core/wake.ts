@@ -9,6 +9,8 @@ import type { StoragePort } from "../ports.ts";
 import type { AgentCore } from "./agent-core.ts";
 
 const SESSION_FILE = "session";
+/** Stored in place of a refused token. */
+const NO_SESSION = "none";
 
 /** The form of a session token; nothing longer is stored, whatever a relay sends. */
 const isSessionToken = (text: string): boolean =>
@@ -23,7 +25,8 @@ export interface WakeTiming {
 
 /**
  * Lets the agent log in with the session token of the previous wake, and stores each new one: one
- * write a day, as long as the relay keeps its promise. Call it before `start`.
+ * write a day, as long as the relay keeps its promise. A refused one is removed before the agent
+ * sleeps, or every wake would offer it again. Call it before `start`.
  */
 export const keepSession = (core: AgentCore, storage: StoragePort): void => {
   const link = core.link;
@@ -31,6 +34,10 @@ export const keepSession = (core: AgentCore, storage: StoragePort): void => {
   if (held !== null && isSessionToken(held)) link.resumeSession(held);
   link.onState((status) => {
     const token = link.heldSession();
+    if (status.state === "waiting" && token === null && held !== null && isSessionToken(held)) {
+      held = null;
+      storage.write(SESSION_FILE, NO_SESSION);
+    }
     if (status.state !== "online" || token === null || token === held) return;
     held = token;
     if (isSessionToken(token)) storage.write(SESSION_FILE, token);

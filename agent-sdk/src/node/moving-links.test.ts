@@ -150,6 +150,16 @@ test("after a refused session token, the relay token is used on the same connect
   expect(core).toEqual(["closed 1012"]);
 });
 
+test("after a refusal that asks for a wait, nothing more is sent on that connection", () => {
+  const { node, pass, core } = world();
+  node(0).end.send(RESTARTING);
+  pass(2100);
+  node(1).end.send(encodeAuthFailed("later", "LOCKED_OUT", 600));
+  pass(60_000);
+  expect(authsOf(node(1))).toEqual([["auth", "sess_1"]]);
+  expect(core).toEqual([]);
+});
+
 test("messages held for the second link are sent on the first one if there is no second", () => {
   const { node, link, pass } = world();
   node(0).end.send(RESTARTING);

@@ -16,9 +16,14 @@
  * because a session refuses packets that were overtaken.
  */
 import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, OUTBOX_BYTES } from "@blindrelay/protocol";
-import { decodeForAgent, encodeAgentAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
+import {
+  type AuthFailed,
+  decodeForAgent,
+  encodeAgentAuth,
+  PONG_TEXT,
+} from "@blindrelay/protocol/wire";
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS, MAX_ASKED_WAIT_MS } from "../core/defaults.ts";
-import { authFailure, type Failure } from "../core/failures.ts";
+import { authFailure } from "../core/failures.ts";
 import type { LinkOptions } from "../core/link.ts";
 import type { Link, LinkEvents, LinkPort } from "../ports.ts";
 
@@ -179,7 +184,7 @@ class MovingLink implements Link {
     const message = decodeForAgent(text);
     if (message.kind === "ping") next.send(PONG_TEXT);
     else if (message.kind === "authenticated") this.arrive(next, message.sessionToken);
-    else if (message.kind === "authFailed") this.refused(next, authFailure(message.code));
+    else if (message.kind === "authFailed") this.refused(next, message);
   }
 
   private arrive(next: Link, sessionToken: string | null): void {
@@ -207,11 +212,12 @@ class MovingLink implements Link {
     for (const text of this.incoming.splice(0)) this.received(text);
   }
 
-  private refused(next: Link, failure: Failure): void {
-    if (this.triedSession && failure.dropsSession) {
+  private refused(next: Link, { code, retryAfter }: AuthFailed): void {
+    const failure = authFailure(code);
+    if (failure.dropsSession) this.sessionToken = null;
+    if (this.triedSession && failure.dropsSession && (retryAfter ?? 0) <= 0) {
       // The connection stays open for an attempt with the other token (section 3).
       this.triedSession = false;
-      this.sessionToken = null;
       this.login(next);
     } else if (failure.course === "backoff") {
       this.failed();

@@ -110,6 +110,66 @@ describe("credentials", () => {
     }
   });
 
+  it.each([
+    ["LOCKED_OUT", 120],
+    ["SESSION_EXPIRED", 120],
+    ["RATE_LIMITED", 90],
+  ])(
+    "are the account token after %s with retry_after 90, once at least %s s have passed",
+    async (code, leastS) => {
+      const world = new World();
+      await world.connected();
+      world.relay.refuseAuth = () => ({ code, error: "Invalid token", retryAfter: 90 });
+      world.relay.cutAll();
+      await world.run(10_000);
+      world.relay.refuseAuth = () => null;
+      await world.run((leastS - 10) * 1000);
+      expect(authsOf(world)).toHaveLength(2);
+      await world.run(leastS * 250 + 10_000);
+      expect(authsOf(world).map((auth) => Object.keys(auth)[1])).toEqual([
+        "api_token",
+        "session_token",
+        "api_token",
+      ]);
+      expect(world.relay.connectionCount).toBe(1);
+    },
+  );
+
+  it.each(["UNAVAILABLE", "QUOTA_EXCEEDED"])(
+    "remain the session token after %s, which does not refuse it",
+    async (code) => {
+      const world = new World();
+      await world.connected();
+      world.relay.refuseAuth = () => ({ code, error: "not now", retryAfter: 5 });
+      world.relay.cutAll();
+      await world.run(3_000);
+      world.relay.refuseAuth = () => null;
+      await world.run(60_000);
+      const tokens = authsOf(world).map((auth) => Object.keys(auth)[1]);
+      expect(new Set(tokens.slice(1))).toEqual(new Set(["session_token"]));
+      expect(world.relay.connectionCount).toBe(1);
+    },
+  );
+
+  it("are tried again when the session of a fresh login has ended before it began", async () => {
+    const world = new World();
+    const client = await world.connected();
+    const reports: LinkReport[] = [];
+    client.on("link", (report) => reports.push(report));
+    const over = { code: "SESSION_EXPIRED", error: "Session token expired", retryAfter: 0 };
+    world.relay.refuseAuth = () => over;
+    world.relay.cutAll();
+    await world.run(300_000);
+    const tokens = authsOf(world).map((auth) => Object.keys(auth)[1]);
+    expect(tokens.slice(0, 4)).toEqual(["api_token", "session_token", "api_token", "api_token"]);
+    // Less and less often.
+    expect(tokens.length).toBeLessThan(15);
+    world.relay.refuseAuth = () => null;
+    await world.run(61_000);
+    expect(world.relay.connectionCount).toBe(1);
+    expect(new Set(reports.map(({ state }) => state))).toEqual(new Set(["offline", "online"]));
+  });
+
   it("wait at most about an hour, whatever the relay requests", async () => {
     const world = new World();
     await world.connected();

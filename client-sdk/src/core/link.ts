@@ -44,10 +44,17 @@ import {
   TOKEN_RESERVE_REQUESTS,
 } from "./defaults.ts";
 
-/** Codes after which the account token should be tried if a session token was refused. */
-const SESSION_TOKEN_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED", "INVALID_TOKEN", "REVOKED"];
 /** Refusals that say nothing about the credentials. */
 const NOT_OUR_FAULT = ["UNAVAILABLE", "INTERNAL", "RESTARTING"];
+/** Refusals of the connection, to be tried again when the relay says so. */
+const LATER = ["QUOTA_EXCEEDED", "RATE_LIMITED"];
+/** Refusals after which a session token is still good: it was not judged, or found valid. */
+const KEEPS_SESSION = [...NOT_OUR_FAULT, "QUOTA_EXCEEDED"];
+/**
+ * About the session token, also the one that the relay makes during a login with the account token:
+ * that has ended already if its clock jumped meanwhile.
+ */
+const SESSION_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED"];
 
 export interface RelayLinkOptions {
   readonly url: string;
@@ -266,22 +273,18 @@ export class RelayLink {
   private authFailed(failure: AuthFailed): void {
     const code = failure.code ?? "";
     const retryAfterS = failure.retryAfter ?? 0;
-    if (this.triedSession) {
-      if (SESSION_TOKEN_OVER.includes(code) || (code === "" && retryAfterS === 0)) {
-        this.sessionToken = null;
-        if (this.accountToken !== null) {
-          this.sendAuth();
-          return;
-        }
-      }
+    if (this.triedSession && this.dropSession(code) && retryAfterS <= 0) {
+      this.sendAuth();
+      return;
     }
     const message = `the relay refused the credentials: ${failure.error}`;
-    if (NOT_OUR_FAULT.includes(code)) {
+    const isLoginOver = !this.triedSession && SESSION_OVER.includes(code);
+    if (NOT_OUR_FAULT.includes(code) || isLoginOver) {
       this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
       return;
     }
-    if (code === "QUOTA_EXCEEDED") {
-      this.nextDelayMs = askedMs(retryAfterS);
+    if (LATER.includes(code)) {
+      this.nextDelayMs = retryAfterS > 0 ? askedMs(retryAfterS) : null;
       this.lose(new CallError("REFUSED", message, { relayCode: code, retryable: true }), "refused");
       return;
     }
@@ -293,6 +296,16 @@ export class RelayLink {
       return;
     }
     this.refuse(new CallError("REFUSED", message, { relayCode: code }));
+  }
+
+  /**
+   * Drops a session token that was refused, if there is another one to log in with. Returns whether
+   * it did.
+   */
+  private dropSession(code: string): boolean {
+    if (this.accountToken === null || KEEPS_SESSION.includes(code)) return false;
+    this.sessionToken = null;
+    return true;
   }
 
   /** Handles errors about the link itself, after which the relay closes; true if it was one. */

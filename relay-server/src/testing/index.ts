@@ -9,6 +9,7 @@ export { openData } from "../control/data-dir.ts";
 export { issueLogin, issuePersistent, issueSession, repeatPersistent } from "../control/issue.ts";
 export { hashPassword } from "../control/passwords.ts";
 export { drawToken, hashToken } from "../control/secrets.ts";
+export { storeLookups } from "../control/token-check.ts";
 export { type Rest, startRest } from "../http/testing/test-rest.ts";
 export { addAgent } from "../store/agents.ts";
 export { addSession, endLogin } from "../store/sessions.ts";
