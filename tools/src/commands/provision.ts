@@ -1,6 +1,5 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
-import type { Agent, AgentCreated, AgentExport } from "@blindrelay/protocol/schema/rest";
 import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
 import type { Key } from "../config/profile.ts";
@@ -52,8 +51,8 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
   const rest = accountRest(settings);
   if (flags.agent !== undefined) {
     const path = agentPath(flags.agent);
-    const { name } = await rest.ask<Agent>("GET", path);
-    const exported = await rest.ask<AgentExport>("GET", `${path}/export`);
+    const { name } = await rest.ask("Agent", "GET", path);
+    const exported = await rest.ask("AgentExport", "GET", `${path}/export`);
     const before = settings.profile?.keyring[flags.agent] ?? null;
     keepKey(settings, flags.agent, key);
     return {
@@ -63,7 +62,7 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
       undo: async () => keepKey(settings, exported.agent_id, before),
     };
   }
-  const made = await rest.ask<AgentCreated>("POST", "/agents", {
+  const made = await rest.ask("AgentCreated", "POST", "/agents", {
     name: flags.name ?? flags.id ?? "board",
     ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
   });
@@ -74,7 +73,7 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
     name: made.name,
     undo: async () => {
       keepKey(settings, made.agent_id, null);
-      await rest.ask("DELETE", agentPath(made.agent_id));
+      await rest.tell("DELETE", agentPath(made.agent_id));
     },
   };
 };
