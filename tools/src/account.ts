@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
-import type { Agent } from "@blindrelay/protocol/schema/rest";
+import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
 import { checkToken } from "./check-token.ts";
 import type { Key, Keyring, Profile } from "./config/profile.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
@@ -32,6 +32,27 @@ export const demandToken = (token: string, kind: "account" | "agent", url: strin
 };
 
 export const agentPath = (agentId: string): string => `/agents/${checkAgentId(agentId)}`;
+
+/**
+ * Creates an agent. `id`: proposed, or null. Throws a Failure (unreachable) for an answer that names
+ * another agent: its secret in the keyring would be replaced.
+ */
+export const createAgent = async (
+  settings: Settings,
+  name: string,
+  id: string | null,
+): Promise<AgentCreated> => {
+  const proposed = id === null ? {} : { agent_id: checkAgentId(id) };
+  const rest = accountRest(settings);
+  const made = await rest.ask("AgentCreated", "POST", "/agents", { name, ...proposed });
+  const isTaken = settings.profile?.keyring[made.agent_id] !== undefined;
+  if (id === null ? isTaken : made.agent_id !== id) {
+    const what = `made ${made.agent_id}, which was not asked for`;
+    throw new Failure("unreachable", `${settings.httpUrl()} ${what}; the keyring is unchanged`);
+  }
+  demandToken(made.api_token, "agent", settings.httpUrl());
+  return made;
+};
 
 /** A fresh end-to-end secret. It is made here and the relay never sees it. */
 export const makeKey = (version: Version): Key => ({

@@ -8,6 +8,7 @@ import { type Command, Option } from "commander";
 import {
   accountRest,
   agentPath,
+  createAgent,
   demandToken,
   dropPendingKey,
   keepKey,
@@ -15,7 +16,6 @@ import {
   listAgents,
   makeKey,
 } from "../account.ts";
-import { checkAgentId } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import {
@@ -75,18 +75,13 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
           "there is no profile to keep the end-to-end secret in: run blindrelay login, or use --env to print it",
         );
       }
-      const rest = accountRest(settings);
-      const made = await rest.ask("AgentCreated", "POST", "/agents", {
-        name,
-        ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
-      });
-      demandToken(made.api_token, "agent", settings.httpUrl());
+      const made = await createAgent(settings, name, flags.id ?? null);
       const key = makeKey(flags.packetVersion);
       try {
         keepKey(settings, made.agent_id, key);
       } catch (error) {
         // Without its secret it could never be called.
-        await rest.tell("DELETE", agentPath(made.agent_id));
+        await accountRest(settings).tell("DELETE", agentPath(made.agent_id));
         throw error;
       }
       const { api_token, ...open } = made;
