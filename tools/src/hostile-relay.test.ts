@@ -82,6 +82,10 @@ const damaged = (honest: object): fc.Arbitrary<string> =>
       return JSON.stringify(value === null ? others : { ...others, [name]: value });
     });
 
+/** An honest answer, but about an agent whose secret is in the keyring. */
+const anotherAgent = (honest: object): fc.Arbitrary<string> =>
+  fc.constant(JSON.stringify({ ...honest, agent_id: "pump-7" }));
+
 const STATUS = fc.constantFrom(
   200,
   200,
@@ -119,30 +123,34 @@ it.each(COMMANDS)("%j ends well, whatever answers", async (words, honest) => {
   vi.spyOn(process.stderr, "write").mockImplementation(write);
   try {
     await fc.assert(
-      fc.asyncProperty(STATUS, fc.oneof(damaged(honest), SHAPELESS), async (status, body) => {
-        writeProfile(path, PROFILE);
-        printed.length = 0;
-        server.use(
-          http.all("https://relay.example/api/v1/*", () =>
-            status === 204
-              ? new HttpResponse(null, { status })
-              : new HttpResponse(body, {
-                  status,
-                  headers: { "content-type": "application/json", location: "https://a.example/" },
-                }),
-          ),
-        );
-        const code = await makeCli({ BLINDRELAY_CONFIG_DIR: folder }, words)
-          .then((cli) => cli.parseAsync(["node", "blindrelay", ...words]))
-          .then(() => 0, exitCodeOf);
-        const said = printed.join("");
-        expect([0, 2, 4, 5, 6]).toContain(code);
-        expect(said).not.toMatch(/undefined|NaN|\[object|a bug in blindrelay/);
-        // Whatever the relay claims, the only copy of the device's secret is still there.
-        const isMeant = words[1] === "rm" || (words.includes("--secret") && code === 0);
-        if (!isMeant) expect(read()).toContain(PROFILE.keyring["pump-7"]?.agent_token);
-        if (code !== 0) expect(read()).toContain(PROFILE.account_token);
-      }),
+      fc.asyncProperty(
+        STATUS,
+        fc.oneof(damaged(honest), anotherAgent(honest), SHAPELESS),
+        async (status, body) => {
+          writeProfile(path, PROFILE);
+          printed.length = 0;
+          server.use(
+            http.all("https://relay.example/api/v1/*", () =>
+              status === 204
+                ? new HttpResponse(null, { status })
+                : new HttpResponse(body, {
+                    status,
+                    headers: { "content-type": "application/json", location: "https://a.example/" },
+                  }),
+            ),
+          );
+          const code = await makeCli({ BLINDRELAY_CONFIG_DIR: folder }, words)
+            .then((cli) => cli.parseAsync(["node", "blindrelay", ...words]))
+            .then(() => 0, exitCodeOf);
+          const said = printed.join("");
+          expect([0, 2, 4, 5, 6]).toContain(code);
+          expect(said).not.toMatch(/undefined|NaN|\[object|a bug in blindrelay/);
+          // Whatever the relay claims, the only copy of the device's secret is still there.
+          const isMeant = words[1] === "rm" || (words.includes("--secret") && code === 0);
+          if (!isMeant) expect(read()).toContain(PROFILE.keyring["pump-7"]?.agent_token);
+          if (code !== 0) expect(read()).toContain(PROFILE.account_token);
+        },
+      ),
       { numRuns: 60 },
     );
   } finally {
