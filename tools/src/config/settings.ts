@@ -154,7 +154,7 @@ export class Settings {
 
   /** The same, or null if there is none. */
   secretAtHand(agentId: string): Secret | null {
-    const kept = this.explicit === null ? null : this.keptSecretOf(agentId);
+    const kept = this.isExplicit ? this.keptSecretOf(agentId) : null;
     if (kept !== null) return kept;
     const given = this.given("BLINDRELAY_AGENT_TOKEN");
     if (given !== null) return { agentToken: given, version: this.version() };
@@ -165,7 +165,7 @@ export class Settings {
   keptSecretOf(agentId: string): Secret | null {
     const key = this.profile?.keyring[agentId];
     if (key === undefined) return null;
-    const version = this.explicit === null ? this.version(key.packet_version) : key.packet_version;
+    const version = this.isExplicit ? key.packet_version : this.version(key.packet_version);
     return { agentToken: key.agent_token, version: checkVersion(version, "the keyring") };
   }
 

@@ -29,16 +29,16 @@ export interface BoardProgram {
 }
 
 /**
- * Reads and checks a device program. Throws a Failure (usage) that lists everything boards do not
+ * Reads and checks a device program. `isWide`: for a board with Unicode strings. Throws a Failure (usage) that lists everything boards do not
  * run.
  */
-export const readProgram = async (path: string): Promise<BoardProgram> => {
+export const readProgram = async (path: string, isWide = false): Promise<BoardProgram> => {
   const source = readSource(path);
   const { checkProgram, exactDecimals, toModule } = await loadDialect();
-  const { refused, asked } = checkProgram(source);
+  const { refused, asked } = checkProgram(source, isWide);
   if (refused.length > 0) {
     const list = refused.map((refusal) => describeRefusal(path, refusal)).join("\n  ");
     throw new Failure("usage", `Espruino does not run this as written:\n  ${list}`);
   }
-  return { path, code: exactDecimals(toModule(source)), wanted: asked };
+  return { path, code: exactDecimals(toModule(source, isWide)), wanted: asked };
 };
