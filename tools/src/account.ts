@@ -34,8 +34,8 @@ export const demandToken = (token: string, kind: "account" | "agent", url: strin
 export const agentPath = (agentId: string): string => `/agents/${checkAgentId(agentId)}`;
 
 /**
- * Creates an agent. `id`: proposed, or null. Throws a Failure (unreachable) for an answer that names
- * another agent: its secret in the keyring would be replaced.
+ * Creates an agent. `id`: proposed, or null. Throws a Failure (unreachable) for an answer that
+ * names another agent: its secret in the keyring would be replaced.
  */
 export const createAgent = async (
   settings: Settings,

@@ -3,8 +3,8 @@
  * holds UTF-8, one byte per character. In JSON text each of these bytes is an escape from \u0080 to
  * \u00FF, which is what the engine's own JSON.parse and JSON.stringify read and write; so a text
  * that came from elsewhere is rewritten into that form before it is parsed, and what the engine
- * wrote is rewritten into characters before it leaves. Both work on valid JSON and leave other text for
- * the parser to refuse.
+ * wrote is rewritten into characters before it leaves. Both work on valid JSON and leave other text
+ * for the parser to refuse.
  *
  * [portable]
  */

@@ -1,6 +1,6 @@
 /**
- * A file that holds what cannot be had again, such as a keyring. It is replaced, never written over,
- * and its last good contents are kept beside it: NAME.1 is the newest.
+ * A file that holds what cannot be had again, such as a keyring. It is replaced, never written
+ * over, and its last good contents are kept beside it: NAME.1 is the newest.
  */
 import {
   chmodSync,
@@ -71,7 +71,8 @@ export const keepCopy = (path: string): void => {
 
 /**
  * Writes the file so that a crash leaves the old one or the new one; must be called under its lock.
- * `isGood`: the present content is worth a copy. Throws a Failure (usage); then nothing was changed.
+ * `isGood`: the present content is worth a copy. Throws a Failure (usage); then nothing was
+ * changed.
  */
 export const writeKeptFile = (path: string, text: string, isGood: boolean): void => {
   const target = targetOf(path);

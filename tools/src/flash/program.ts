@@ -29,8 +29,8 @@ export interface BoardProgram {
 }
 
 /**
- * Reads and checks a device program. `isWide`: for a board with Unicode strings. Throws a Failure (usage) that lists everything boards do not
- * run.
+ * Reads and checks a device program. `isWide`: for a board with Unicode strings. Throws a Failure
+ * (usage) that lists everything boards do not run.
  */
 export const readProgram = async (path: string, isWide = false): Promise<BoardProgram> => {
   const source = readSource(path);
