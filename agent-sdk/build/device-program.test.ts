@@ -36,8 +36,8 @@ it("drops comments without moving any line or column", () => {
   expect(code).toContain("`a  \n b`");
 });
 
-it("accepts text that 8-bit strings hold", () => {
-  expect(toModule('export default () => "21 °C";')).toContain("21 \\xb0C");
+it("writes text as UTF-8 in the bytes of a string", () => {
+  expect(toModule('export default () => "21 °C";')).toContain("21 \\xc2\\xb0C");
 });
 
 const PROGRAM = "export default (agent) => {\n  HERE\n};";
@@ -87,14 +87,29 @@ it("reports refusals in source order, and none for a valid program", () => {
   });
 });
 
-it("escapes text beyond Latin-1, and has the board checked for UTF-8", () => {
+it("turns text into UTF-8, a byte to a character, and leaves escapes of bytes as they are", () => {
+  const utf8 = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+  const source = `export default (agent) => {
+    agent.x = ["Küche … 🌱", '\\u20ac\\ud83c\\udf31', "\\u{1F331}\\u0022\\u00fc", \`—\${1}é\`, "\\xff\\x01", "\\\\u20ac"];
+    agent.y = { "š": 1, 'a\\n': 2 };
+  };`;
+  expect(checkProgram(source)).toEqual({ refused: [], asked: [] });
+  expect(toModule(source)).toMatch(/^[\0-\x7f]*$/);
+  const agent = { x: [], y: {} };
+  (loaded(toModule(source)) as (given: typeof agent) => void)(agent);
+  const texts = ["Küche … 🌱", "€🌱", '🌱"ü', "—1é"].map(utf8);
+  expect(agent.x).toEqual([...texts, "\xff\x01", "\\u20ac"]);
+  expect(agent.y).toEqual({ [utf8("š")]: 1, "a\n": 2 });
+});
+
+it("escapes characters for a board with Unicode strings", () => {
   const source = `/* … */
 /* two
 lines … */ export default (agent) => { agent.x = "Küche … 🌱" + '€' + \`—\`; };`;
-  expect(checkProgram(source)).toEqual({ refused: [], asked: ["E.asUTF8"] });
-  expect(toModule(source)).toMatch(/^[\0-\x7f]*$/);
+  expect(checkProgram(source, true)).toEqual({ refused: [], asked: [] });
+  expect(toModule(source, true)).toMatch(/^[\0-\x7f]*$/);
   const agent = { x: "" };
-  (loaded(toModule(source)) as (given: typeof agent) => void)(agent);
+  (loaded(toModule(source, true)) as (given: typeof agent) => void)(agent);
   expect(agent.x).toBe("Küche … 🌱€—");
 });
 
@@ -104,7 +119,7 @@ it.each([
   ["agent.x = `$" + "{agent.y} €`;", "template"],
 ])("refuses what no escape can express: %s", (line, rule) => {
   const source = `/* over\ntwo lines */ export default (agent) => { ${line} };`;
-  const { refused } = checkProgram(source);
+  const { refused } = checkProgram(source, true);
   expect(refused).toContainEqual(
     expect.objectContaining({ line: 2, rule: expect.stringContaining(rule) }),
   );

@@ -3,7 +3,14 @@
  * run: every place that Espruino would not run as written, and the program in the form that
  * Espruino's `require` needs, with unchanged line numbers. `blindrelay check` and `flash` use it.
  */
-import { type Comment, type Literal, type Program, parse, type TemplateLiteral } from "acorn";
+import {
+  type Comment,
+  type Literal,
+  type Program,
+  type Property,
+  parse,
+  type TemplateLiteral,
+} from "acorn";
 import { full } from "acorn-walk";
 import type { ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
@@ -57,8 +64,6 @@ interface Edit {
 interface InspectedModule {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
-  /** Matches strings with characters beyond Latin-1. */
-  readonly hasWideText: boolean;
 }
 
 interface Text {
@@ -75,6 +80,10 @@ const textsOf = (program: Program): Text[] => {
     const { start, end } = node;
     if (node.type === "Literal") {
       if (typeof (node as Literal).value === "string") texts.push({ start, end, plain: true });
+    } else if (node.type === "Property" || node.type.endsWith("Definition")) {
+      // The walk leaves names out that are no expressions.
+      const { key } = node as Property;
+      if (key?.type === "Literal") texts.push({ start: key.start, end: key.end, plain: true });
     } else if (node.type === "TemplateLiteral") {
       texts.push({ start, end, plain: (node as TemplateLiteral).expressions.length === 0 });
     }
@@ -91,7 +100,7 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
 const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
 
 /** The edits that turn the module into `module.exports=…`, and what no edit can convert. */
-const readModule = (code: string): InspectedModule => {
+const readModule = (code: string, isWide = false): InspectedModule => {
   const refused: Refusal[] = [];
   const refuse = (at: number, rule: string, fix: string | null, text = ""): void => {
     refused.push({ ...placeOf(code, at), rule, text: firstLine(text), fix });
@@ -103,7 +112,7 @@ const readModule = (code: string): InspectedModule => {
   } catch (error) {
     const { pos = 0, message } = error as { pos?: number; message: string };
     refuse(pos, `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`, null, code.slice(pos));
-    return { edits: [], refused, hasWideText: false };
+    return { edits: [], refused };
   }
   const edits: Edit[] = comments.map(({ start, end }) => ({
     start,
@@ -133,18 +142,16 @@ const readModule = (code: string): InspectedModule => {
       !edits.some((other) => other !== edit && other.start <= edit.start && edit.end < other.end),
   );
   const texts = textsOf(program);
-  let hasWideText = false;
-  for (const { 0: character, index } of code.matchAll(/[^\0-\xff]/gu)) {
+  for (const { 0: character, index } of code.matchAll(/[^\0-\x7f]/gu)) {
     if (comments.some(({ start, end }) => start < index && index < end)) continue;
     const within = texts.find(({ start, end }) => start < index && index < end);
-    if (within?.plain === true) hasWideText = true;
-    else if (within === undefined) refuse(index, `Espruino has no ${character} in names`, null);
-    else {
+    if (within === undefined) refuse(index, `Espruino has no ${character} in names`, null);
+    else if (isWide && !within.plain && character > "\xff") {
       const rule = `a template with \${…} forgets on the board that ${character} is UTF-8`;
       refuse(index, rule, 'write "…" + value');
     }
   }
-  return { edits: inner, refused, hasWideText };
+  return { edits: inner, refused };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -168,14 +175,47 @@ const withEdits = (
 };
 
 /**
- * What `require` evaluates on the board, in ASCII, for a program without refusals. A string with a
- * four-digit escape is UTF-8 there; any other has 8 bits per character.
+ * A character as a text has it, or an escape of one; other escapes are matched so that the second
+ * backslash of `\\\\u` begins none.
  */
-export const toModule = (code: string): string =>
-  withEdits(code, readModule(code).edits, asIs).replace(/[^\0-\x7f]/g, (unit) => {
+const CHARACTER = /\\u\{([0-9a-fA-F]+)\}|((?:\\u[0-9a-fA-F]{4})+)|\\[\s\S]|[^\0-\x7f]/gu;
+
+const asBytes = (text: string): string =>
+  [...Buffer.from(text, "utf8")]
+    .map((byte) => (byte < 0x80 ? String.fromCharCode(byte) : `\\x${byte.toString(16)}`))
+    .join("");
+
+/** A text in UTF-8, one byte per character. `\xE9` stays the byte that a program means by it. */
+const withBytes = (code: string): string =>
+  code.replace(CHARACTER, (found, braced?: string, units?: string) => {
+    if (braced !== undefined) return keepAscii(found, String.fromCodePoint(parseInt(braced, 16)));
+    if (units !== undefined) return keepAscii(found, JSON.parse(`"${units}"`) as string);
+    return found.startsWith("\\") ? found : asBytes(found);
+  });
+
+/** Escapes of ASCII, such as of a quote, stay escapes. */
+const keepAscii = (escapes: string, text: string): string =>
+  /[^\0-\x7f]/.test(text)
+    ? text.replace(/[\0-\x7f]|[^\0-\x7f]+/gu, (part) =>
+        part < "\x80" ? `\\x${part.charCodeAt(0).toString(16).padStart(2, "0")}` : asBytes(part),
+      )
+    : escapes;
+
+/** For an engine with Unicode strings: one with a four-digit escape is UTF-8 there. */
+const withUnits = (code: string): string =>
+  code.replace(/[^\0-\x7f]/g, (unit) => {
     const hex = unit.charCodeAt(0).toString(16);
     return hex.length === 2 ? `\\x${hex}` : `\\u${hex.padStart(4, "0")}`;
   });
+
+/**
+ * What `require` evaluates on the board, in ASCII, for a program without refusals. `isWide`: the
+ * engine's strings hold every character, as on Bangle.js; elsewhere they hold UTF-8.
+ */
+export const toModule = (code: string, isWide = false): string => {
+  const module = withEdits(code, readModule(code, isWide).edits, asIs);
+  return isWide ? withUnits(module) : withBytes(module);
+};
 
 /**
  * What a module may contain but a script, which is how a board reads it, may not: top-level
@@ -192,9 +232,6 @@ const findingsOf = (script: string): Finding[] => {
   }
 };
 
-/** A member that exists only in builds of Espruino with UTF-8 strings. */
-const UNICODE = "E.asUTF8";
-
 const NAME_RULE = /^unknown or later defined name (\S+)$/;
 const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
 
@@ -202,10 +239,10 @@ const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
  * Everything in a device program that boards do not run as written, and what has to be checked on
  * the board.
  */
-export const checkProgram = (code: string): ProgramCheck => {
-  const { edits, refused: unfit, hasWideText } = readModule(code);
+export const checkProgram = (code: string, isWide = false): ProgramCheck => {
+  const { edits, refused: unfit } = readModule(code, isWide);
   const refused = [...unfit];
-  const asked: string[] = hasWideText ? [UNICODE] : [];
+  const asked: string[] = [];
   if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
     for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
       const place = { line, column: column + 1, text: firstLine(text) };

@@ -118,7 +118,8 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
   it("decodes leniently in only one place, where the result is compared", () => {
     expect(naming(/\batob\(/)).toEqual(["natives.ts"]);
     expect(naming(/JSON\.parse\(/).sort()).toEqual(["json.ts", "natives.ts", "strict-json.ts"]);
-    expect(code.match(/JSON\.parse\(/g)).toHaveLength(2);
+    // One of them asks which strings the engine has.
+    expect(code.match(/JSON\.parse\(/g)).toHaveLength(3);
   });
 
   it("is ASCII, in few lines, and exports the public API", () => {

@@ -25,6 +25,7 @@ const LAZY = [
   "src/espruino/strict-json.ts",
   "src/serial/frames.ts",
   "src/serial/wire.ts",
+  "src/espruino/utf8-escapes.ts",
   "src/espruino/write-json.ts",
   "protocol/src/crypto/keys.ts",
   "protocol/src/crypto/secret-keys.ts",

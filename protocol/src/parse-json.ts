@@ -1,7 +1,32 @@
 /**
- * Parses JSON that a person wrote. Engines report errors in their own words, and quote the text,
- * which may contain a secret; this reports line and column, and quotes nothing.
+ * Reads files and JSON that a person wrote. Editors add a byte order mark or save as UTF-16.
+ * Engines report errors in their own words, and quote the text, which may contain a secret; this
+ * reports line and column, and quotes nothing.
  */
+
+const BYTE_ORDER_MARK = "\ufeff";
+
+/** Whether bytes are UTF-16: by its mark, or by the zeros beside its first ASCII characters. */
+const isUtf16 = (bytes: Uint8Array): boolean => {
+  const [first, second, third, fourth] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true;
+  return (first === 0 && third === 0) || (second === 0 && fourth === 0);
+};
+
+/**
+ * The text of a file, without a byte order mark. Throws a SyntaxError that names the encoding and
+ * the fix if it is not UTF-8.
+ */
+export const decodeText = (bytes: Uint8Array): string => {
+  if (isUtf16(bytes)) throw new SyntaxError("UTF-16 text; save it as UTF-8");
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    const lines = new TextDecoder().decode(bytes).split("\n");
+    const line = 1 + lines.findIndex((text) => text.includes("\ufffd"));
+    throw new SyntaxError(`not UTF-8 text (line ${line}); save it as UTF-8`);
+  }
+};
 
 /** Space, then one token: a mark, a string, or a number, true, false or null. */
 const TOKEN =
@@ -46,8 +71,12 @@ const brokenAt = (text: string): number => {
   }
 };
 
-/** Throws a SyntaxError: `invalid JSON (line 3, column 7)`, both counted from 1. */
-export const parseJson = (text: string): unknown => {
+/**
+ * Ignores a byte order mark. Throws a SyntaxError: `invalid JSON (line 3, column 7)`, both counted
+ * from 1.
+ */
+export const parseJson = (given: string): unknown => {
+  const text = given.startsWith(BYTE_ORDER_MARK) ? given.slice(1) : given;
   try {
     return JSON.parse(text);
   } catch {

@@ -4,7 +4,7 @@
  * server.
  */
 import { readFileSync } from "node:fs";
-import { parseJson } from "@blindrelay/protocol/parse-json";
+import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import {
@@ -17,7 +17,7 @@ import {
   variableOf,
 } from "./config.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
-import { defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
+import { dataFolderText, defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
 import { Failure, messageOf } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { readPassword } from "./ops/password.ts";
@@ -26,7 +26,7 @@ const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 
 const describe = (key: ConfigKey): string => {
   const schema = Config.properties[key] as { description?: string; default?: unknown };
-  const fallback = String(key === "data" ? defaultDataFolder() : (schema.default ?? ""));
+  const fallback = String(key === "data" ? dataFolderText() : (schema.default ?? ""));
   return `${schema.description}${fallback === "" ? "" : ` (default: ${fallback})`}`;
 };
 
@@ -155,7 +155,7 @@ const unwritten = (answer: object): Promise<Failure> =>
 
 const readFile = (path: string): Record<string, unknown> => {
   try {
-    const value = parseJson(readFileSync(path, "utf8"));
+    const value = parseJson(decodeText(readFileSync(path)));
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
       return value as Record<string, unknown>;
     }

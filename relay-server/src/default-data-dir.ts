@@ -7,6 +7,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
+import { Failure } from "./failure.ts";
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -23,12 +25,37 @@ const stateFolder = (environment: Environment, platform: NodeJS.Platform, home: 
   return folderOf(environment.XDG_STATE_HOME) ?? join(home, ".local", "state");
 };
 
-/** The folder of the store and the master key if neither flag, variable nor file specifies one. */
+/** A user without an entry and without HOME, as in a container, has none: "". */
+const homeFolder = (): string => {
+  try {
+    return homedir();
+  } catch {
+    return "";
+  }
+};
+
+/**
+ * The folder of the store and the master key if neither flag, variable nor file specifies one.
+ * Throws a Failure (usage) if nothing says where it is.
+ */
 export const defaultDataFolder = (
   environment: Environment = process.env,
   platform: NodeJS.Platform = process.platform,
-  home: string = homedir(),
-): string => join(stateFolder(environment, platform, home), "blindrelay", "relay");
+  home: string = homeFolder(),
+): string => {
+  const folder = stateFolder(environment, platform, home);
+  if (isAbsolute(folder)) return join(folder, "blindrelay", "relay");
+  throw new Failure("usage", "there is no home folder: set HOME, or specify --data DIR");
+};
+
+/** The same for a help text, which is also shown where there is no such folder. */
+export const dataFolderText = (): string => {
+  try {
+    return defaultDataFolder();
+  } catch {
+    return "none, because there is no home folder";
+  }
+};
 
 /** Prevents the master key from being committed if the data folder is in a repository. */
 export const hideFromGit = (data: string): void => {

@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { dialectWarning, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
+import { decodeText } from "@blindrelay/protocol/parse-json";
 import { type Node, parse } from "acorn";
 import { EXIT, Failure } from "./failure.ts";
 import { type Problem, ScenarioError } from "./scenario/problems.ts";
@@ -22,7 +23,7 @@ export interface ProgramText {
 /** Throws a Failure (usage) for what is no file. */
 export function readProgramFile(path: string, shown: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return decodeText(readFileSync(path));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === "ENOENT" ? "file not found" : message;

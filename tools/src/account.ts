@@ -3,12 +3,13 @@
  * keyring.
  */
 import { randomBytes } from "node:crypto";
-import { makeToken } from "@blindrelay/protocol";
+import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
-import type { Agent, AgentPage } from "@blindrelay/protocol/schema/rest";
+import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
 import { checkToken } from "./check-token.ts";
-import type { Key } from "./config/profile.ts";
+import type { Key, Keyring, Profile } from "./config/profile.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
+import { Failure } from "./failure.ts";
 import { Rest } from "./rest.ts";
 
 /** REST with the account of the settings. */
@@ -19,19 +20,39 @@ export const accountRest = (settings: Settings): Rest => {
 };
 
 /** All agents of the account. */
-export const listAgents = async (rest: Rest): Promise<Agent[]> => {
-  const items: Agent[] = [];
-  let cursor: string | null = null;
-  do {
-    const query: string = cursor === null ? "" : `?cursor=${encodeURIComponent(cursor)}`;
-    const page: AgentPage = await rest.ask<AgentPage>("GET", `/agents${query}`);
-    items.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return items;
+export const listAgents = (rest: Rest): Promise<Agent[]> => rest.list("AgentPage", "/agents");
+
+/**
+ * Refuses what another server may have put in a token's place. Throws a Failure (unreachable).
+ */
+export const demandToken = (token: string, kind: "account" | "agent", url: string): void => {
+  const problem = tokenProblem(token, kind);
+  if (problem === null) return;
+  throw new Failure("unreachable", `${url} answered unlike a relay (api_token: ${problem})`);
 };
 
 export const agentPath = (agentId: string): string => `/agents/${checkAgentId(agentId)}`;
+
+/**
+ * Creates an agent. `id`: proposed, or null. Throws a Failure (unreachable) for an answer that
+ * names another agent: its secret in the keyring would be replaced.
+ */
+export const createAgent = async (
+  settings: Settings,
+  name: string,
+  id: string | null,
+): Promise<AgentCreated> => {
+  const proposed = id === null ? {} : { agent_id: checkAgentId(id) };
+  const rest = accountRest(settings);
+  const made = await rest.ask("AgentCreated", "POST", "/agents", { name, ...proposed });
+  const isTaken = settings.profile?.keyring[made.agent_id] !== undefined;
+  if (id === null ? isTaken : made.agent_id !== id) {
+    const what = `made ${made.agent_id}, which was not asked for`;
+    throw new Failure("unreachable", `${settings.httpUrl()} ${what}; the keyring is unchanged`);
+  }
+  demandToken(made.api_token, "agent", settings.httpUrl());
+  return made;
+};
 
 /** A fresh end-to-end secret. It is made here and the relay never sees it. */
 export const makeKey = (version: Version): Key => ({
@@ -39,16 +60,45 @@ export const makeKey = (version: Version): Key => ({
   packet_version: version,
 });
 
+const withKey = (keyring: Keyring | undefined, agentId: string, key: Key | null): Keyring => {
+  const changed: Record<string, Key> = Object.assign(Object.create(null), keyring);
+  if (key === null) delete changed[agentId];
+  else changed[agentId] = key;
+  return changed;
+};
+
+/** The profile with this secret, which replaces a pending one. */
+const keeping = (profile: Profile, agentId: string, key: Key | null): Profile => {
+  const pending = withKey(profile.pending, agentId, null);
+  const { pending: _, ...others } = profile;
+  const keyring = withKey(profile.keyring, agentId, key);
+  return { ...others, keyring, ...(Object.keys(pending).length > 0 ? { pending } : {}) };
+};
+
 /**
  * Stores an agent's secret in the keyring, or removes it (null); without a profile it does nothing.
  */
 export const keepKey = (settings: Settings, agentId: string, key: Key | null): void => {
   if (settings.profile === null) return;
+  settings.update((profile) => profile && keeping(profile, agentId, key));
+};
+
+/**
+ * Keeps a new secret beside an agent's present one, before anything else changes. A pending one is
+ * used again: nobody knows how far its change came. Returns it.
+ */
+export const keepPendingKey = (settings: Settings, agentId: string, version: Version): Key => {
+  let key = makeKey(version);
   settings.update((profile) => {
     if (profile === null) return null;
-    const keyring: Record<string, Key> = Object.assign(Object.create(null), profile.keyring);
-    if (key === null) delete keyring[agentId];
-    else keyring[agentId] = key;
-    return { ...profile, keyring };
+    key = profile.pending?.[agentId] ?? key;
+    return { ...profile, pending: withKey(profile.pending, agentId, key) };
   });
+  return key;
 };
+
+/** Drops a pending secret of which the relay knows nothing. */
+export const dropPendingKey = (settings: Settings, agentId: string): void =>
+  settings.update(
+    (profile) => profile && keeping(profile, agentId, profile.keyring[agentId] ?? null),
+  );

@@ -117,7 +117,7 @@ it("has one exit code for every way a call can fail", () => {
 });
 
 it("prefers the environment to the profile, and keeps a secret with its version", () => {
-  const path = profilePath("default", ENV);
+  const path = profilePath("default", ENV) as string;
   const profile: Profile = {
     url: "https://relay.example/base",
     username: "ada",

@@ -20,6 +20,7 @@ type Add = (cli: Command, context: Context) => void;
  */
 const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   login: async () => (await import("./commands/login.ts")).addLogin,
+  auth: async () => (await import("./commands/auth.ts")).addAuth,
   agent: async () => {
     const { addAgents } = await import("./commands/agents.ts");
     const { addAgentRun } = await import("./commands/agent-run.ts");
@@ -89,7 +90,7 @@ Example:
   blindrelay agent add "Pump in hall 7" --id pump-7
   blindrelay call pump-7 system.info
 
-Environment variables, which override the profile: BLINDRELAY_URL, BLINDRELAY_ACCOUNT_TOKEN, BLINDRELAY_AGENT_ID,
+Environment variables, which override the default profile, not --profile: BLINDRELAY_URL, BLINDRELAY_ACCOUNT_TOKEN, BLINDRELAY_AGENT_ID,
 BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLINDRELAY_STATE_DIR.
 BLINDRELAY_PASSPHRASE unlocks an encrypted profile.
 
@@ -99,8 +100,9 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
 
   const context: Context = {
     settings: () => {
-      const name = cli.opts<{ profile?: string }>().profile ?? env.BLINDRELAY_PROFILE;
-      return new Settings(env, name || DEFAULT_PROFILE);
+      const { profile } = cli.opts<{ profile?: string }>();
+      const name = profile ?? env.BLINDRELAY_PROFILE;
+      return new Settings(env, name || DEFAULT_PROFILE, profile !== undefined);
     },
   };
 

@@ -3,8 +3,7 @@
  * keyring.
  */
 import type { Version } from "@blindrelay/protocol/crypto";
-import type { AgentExport } from "@blindrelay/protocol/schema/rest";
-import { accountRest, agentPath } from "./account.ts";
+import { accountRest, agentPath, demandToken } from "./account.ts";
 import { checkToken } from "./check-token.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
 
@@ -28,7 +27,9 @@ const relayTokenOf = async (settings: Settings, agentId: string): Promise<string
   const given = settings.relayToken();
   if (given !== null) return given;
   const path = `${agentPath(agentId)}/export`;
-  return (await accountRest(settings).ask<AgentExport>("GET", path)).api_token;
+  const { api_token } = await accountRest(settings).ask("AgentExport", "GET", path);
+  demandToken(api_token, "agent", settings.httpUrl());
+  return api_token;
 };
 
 /** Includes the agent's own folder. Rejects with a Failure. */

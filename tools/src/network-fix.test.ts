@@ -20,7 +20,7 @@ const failuresAt = async (base: string): Promise<string[]> => {
     () => "connected",
     (error) => callFailure(error).message,
   );
-  const rest = await new Rest(base, null).ask("GET", "/agents").then(
+  const rest = await new Rest(base, null).ask("AgentPage", "GET", "/agents").then(
     () => "answered",
     (error: Error) => error.message,
   );

@@ -9,6 +9,7 @@ import {
   verify,
 } from "node:crypto";
 import { createReadStream, readFileSync, writeFileSync } from "node:fs";
+import { decodeText } from "@blindrelay/protocol/parse-json";
 import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
 import { Failure } from "./failure.ts";
 
@@ -80,10 +81,12 @@ const describeKey = (key: KeyObject): { public_key: string; key_id: string } => 
 
 const readFile = (path: string, read: (text: Buffer) => KeyObject): KeyObject => {
   try {
-    return read(readFileSync(path));
+    return read(Buffer.from(decodeText(readFileSync(path))));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const why = code === "ENOENT" ? "file not found" : "it contains no PEM key";
+    const isText = !(error instanceof SyntaxError);
+    const reason = isText ? "it contains no PEM key" : error.message;
+    const why = code === "ENOENT" ? "file not found" : reason;
     throw new Failure("usage", `cannot take a key from ${path}: ${why}`, error);
   }
 };

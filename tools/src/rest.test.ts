@@ -44,7 +44,7 @@ const failureOf = async (asked: Promise<unknown>): Promise<Failure> => {
 };
 
 const ask = (token: string | null = TOKEN, base = BASE) =>
-  failureOf(new Rest(base, token).ask("GET", "/agents"));
+  failureOf(new Rest(base, token).ask("AgentPage", "GET", "/agents"));
 
 it("an internal error of the relay is reported with its request_id", async () => {
   answered(() =>
@@ -101,7 +101,9 @@ it.each([
 it("a problem in a body is reported with its place", async () => {
   const errors = [{ path: "/name", in: "body", message: "must not be empty" }];
   answered(() => problem(422, { code: "VALIDATION_FAILED", detail: "Wrong shape.", errors }));
-  const failure = await failureOf(new Rest(BASE, TOKEN).ask("POST", "/agents", { name: "" }));
+  const failure = await failureOf(
+    new Rest(BASE, TOKEN).ask("AgentCreated", "POST", "/agents", { name: "" }),
+  );
   expect([failure.exitCode, failure.message]).toEqual([
     EXIT.usage,
     "Wrong shape.; /name: must not be empty",
@@ -110,7 +112,7 @@ it("a problem in a body is reported with its place", async () => {
 
 it("a signature that the relay does not accept is a refusal, not a usage error", async () => {
   answered(() => problem(422, { code: "UNTRUSTED_SIGNATURE", detail: "No key fits." }));
-  expect((await failureOf(new Rest(BASE, TOKEN).ask("POST", "/x"))).exitCode).toBe(EXIT.refused);
+  expect((await failureOf(new Rest(BASE, TOKEN).tell("POST", "/x"))).exitCode).toBe(EXIT.refused);
 });
 
 it("a redirection is reported, and the token is not sent along", async () => {
@@ -135,12 +137,14 @@ it("a response that does not arrive or is incomplete fails at its deadline with 
     await delay("infinite");
     return HttpResponse.json({});
   });
-  const slow = await failureOf(rest.ask("GET", "/agents"));
+  const slow = await failureOf(rest.ask("AgentPage", "GET", "/agents"));
   expect([slow.exitCode, slow.message]).toEqual([
     EXIT.timeout,
     `the relay ${BASE} did not answer in 0.05 s`,
   ]);
-  const upload = await failureOf(rest.upload("/releases/1/artifact", Readable.from(["x"]), {}));
+  const upload = await failureOf(
+    rest.upload("Release", "/releases/1/artifact", Readable.from(["x"]), {}),
+  );
   expect(upload.exitCode).toBe(EXIT.timeout);
   expect(upload.message).toContain("in 0.06 s");
 });
@@ -149,7 +153,7 @@ it("a response that begins and never ends is given up at its deadline too", asyn
   const begun = createServer((_request, response) => response.write("["));
   const port = await listen(begun);
   const rest = new Rest(`http://127.0.0.1:${port}`, TOKEN, { answerMs: 200, uploadMs: 200 });
-  expect((await failureOf(rest.ask("GET", "/agents"))).exitCode).toBe(EXIT.timeout);
+  expect((await failureOf(rest.ask("AgentPage", "GET", "/agents"))).exitCode).toBe(EXIT.timeout);
   begun.closeAllConnections();
   begun.close();
 });
@@ -168,9 +172,79 @@ it("an unreachable relay is reported with address and reason, one with two addre
   }
 });
 
+const PAGE = { items: [], next_cursor: null };
+
 it("a response is parsed, and 204 has none", async () => {
-  answered(() => HttpResponse.json({ items: [] }));
-  expect(await new Rest(BASE, TOKEN).ask("GET", "/agents")).toEqual({ items: [] });
+  answered(() => HttpResponse.json(PAGE));
+  expect(await new Rest(BASE, TOKEN).ask("AgentPage", "GET", "/agents")).toEqual(PAGE);
   answered(() => new HttpResponse(null, { status: 204 }));
-  expect(await new Rest(BASE, TOKEN).ask("DELETE", "/agents/x")).toBeUndefined();
+  expect(await new Rest(BASE, TOKEN).tell("DELETE", "/agents/x")).toBeUndefined();
+});
+
+it.each([
+  ["another value", [], "the whole"],
+  ["no token", { agent_id: "pump-7", rotated_at: "2026-11-21T09:41:07.250Z" }, "api_token"],
+  ["a token of another type", { agent_id: "pump-7", api_token: 7, rotated_at: "" }, "/"],
+])("a success with %s is not taken for one", async (_what, answer, place) => {
+  answered(() => HttpResponse.json(answer as object));
+  const asked = new Rest(BASE, TOKEN).ask(
+    "RotateAgentAnswer",
+    "POST",
+    "/agents/pump-7/rotate-token",
+  );
+  const failure = await failureOf(asked);
+  expect(failure.exitCode).toBe(EXIT.unreachable);
+  expect(failure.message).toContain("answered unlike a relay");
+  expect(failure.message).toContain(place);
+});
+
+it("a page in place of an empty answer is not taken for success", async () => {
+  answered(() => new HttpResponse("<title>Log in</title>", { status: 200 }));
+  expect((await failureOf(new Rest(BASE, TOKEN).tell("DELETE", "/agents/x"))).exitCode).toBe(
+    EXIT.unreachable,
+  );
+});
+
+it.each([
+  ["has no cursor", () => ({ items: [] })],
+  ["names the same page for ever", () => ({ items: [], next_cursor: "again" })],
+  ["names new pages for ever", (n: number) => ({ items: [], next_cursor: `page ${n}` })],
+])("a list that %s ends", async (_what, page) => {
+  let asked = 0;
+  answered(() => HttpResponse.json(page(++asked)));
+  const rest = new Rest(BASE, TOKEN, { pages: 20 });
+  expect((await failureOf(rest.list("AgentPage", "/agents"))).exitCode).toBe(EXIT.unreachable);
+  expect(asked).toBeLessThanOrEqual(20);
+});
+
+it("an answer larger than any of a relay is not read to its end", async () => {
+  let sent = 0;
+  const endless = createServer((_request, response) => {
+    const chunk = "x".repeat(16_384);
+    const more = () => {
+      sent += chunk.length;
+      if (!response.destroyed && response.write(chunk)) setImmediate(more);
+    };
+    response.on("drain", more);
+    more();
+  });
+  const base = `http://127.0.0.1:${await listen(endless)}`;
+  const failure = await failureOf(
+    new Rest(base, TOKEN, { answerBytes: 65_536 }).ask("AgentPage", "GET", "/agents"),
+  );
+  expect(failure.message).toContain("more than 65536 bytes");
+  endless.closeAllConnections();
+  endless.close();
+  expect(sent).toBeLessThan(64 * 1024 * 1024);
+});
+
+it("a busy relay that names a short wait is asked again", async () => {
+  let asked = 0;
+  answered(() => {
+    asked++;
+    if (asked > 2) return HttpResponse.json(PAGE);
+    return problem(429, { code: "RATE_LIMITED", detail: "Busy." }, { "retry-after": "0" });
+  });
+  expect(await new Rest(BASE, TOKEN).ask("AgentPage", "GET", "/agents")).toEqual(PAGE);
+  expect(asked).toBe(3);
 });

@@ -7,6 +7,8 @@
  *
  * [portable]
  */
+
+import { decodeJson } from "@blindrelay/protocol/crypto";
 import type { Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
@@ -84,7 +86,8 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     agentToken: config.agent_token,
     version: config.v,
     name: config.name === undefined ? config.agent_id : config.name,
-    runtime: `espruino ${process.env.VERSION} ${process.env.BOARD}`,
+    // Programs for a board with Unicode strings have other literals.
+    runtime: `espruino ${process.env.VERSION} ${process.env.BOARD}${(decodeJson('"\\u20ac"') as string).length === 1 ? " unicode" : ""}`,
     firmwareVersion: firmwareVersion,
     sdkVersion: SDK_VERSION,
     bootCount: count.count,

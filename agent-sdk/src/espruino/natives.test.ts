@@ -15,13 +15,28 @@ const nearlyBase64url = fc.string({
   maxLength: 12,
 });
 
+/** The same value with strings of eight bits a character, which hold UTF-8. */
+const asBytes = (value: unknown): unknown => {
+  const bytes = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
+  if (typeof value === "string") return bytes(value);
+  if (Array.isArray(value)) return value.map(asBytes);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [bytes(key), asBytes(item)]),
+  );
+};
+
 describe("natives", () => {
   let natives: typeof import("./natives.ts");
   beforeEach(async () => {
     const globals = espruinoGlobals();
     for (const [name, value] of Object.entries(globals)) vi.stubGlobal(name, value);
     Object.assign(process, { memory: () => ({ free: 4000 }) });
+    // Which strings the engine has is asked when the natives are loaded.
+    vi.resetModules();
+    vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
     natives = await import("./natives.ts");
+    vi.mocked(JSON.parse).mockRestore();
   });
   afterAll(() => {
     vi.unstubAllGlobals();
@@ -73,7 +88,7 @@ describe("natives", () => {
         }
         // A `__proto__` that is left out does not matter: it cannot be an own member on a board.
         fc.pre(!text.includes("__proto__"));
-        expect(natives.decodeJson(text)).toEqual(strict);
+        expect(natives.decodeJson(text)).toEqual(asBytes(strict));
       }),
       { numRuns: 2000 },
     );

@@ -9,6 +9,7 @@
  * [portable]
  */
 import { parseStrictly } from "./strict-json.ts";
+import { escapeBytes, unescapeBytes } from "./utf8-escapes.ts";
 import { writeJson } from "./write-json.ts";
 
 declare const E: {
@@ -23,6 +24,9 @@ declare const atob: (text: string) => string;
 const STRICT_VARIABLES = 280;
 /** Characters of base64 that are decoded at a time: whole groups of four. */
 const PIECE = 256;
+
+/** Whether strings hold every character, as in the builds for Bangle.js: asked by value. */
+const isWide = JSON.parse('"\\u20ac"').charCodeAt(0) === 0x20ac;
 
 /** ASCII text to bytes. The caller ensures that every character is below 128. */
 export const asciiBytes = E.toUint8Array;
@@ -60,13 +64,17 @@ export const crc32 = E.CRC32;
 
 /**
  * ASCII JSON text of a value; undefined for what JSON cannot express. The native writer escapes
- * other characters as \uXXXX by itself. If its text contains a number (which it may have rounded),
- * a circular reference or an `undefined`, it is written again (write-json.ts).
+ * other characters as \uXXXX by itself; where strings have 8 bits, UTF-8 becomes characters. If its
+ * text contains a number (which it may have rounded), a circular reference or an `undefined`, it is
+ * written again (write-json.ts).
  */
 export const encodeJson = (value: unknown): string | undefined => {
-  const text = JSON.stringify(value);
-  if (typeof value === "string") return text;
-  return /[:,\x5b]-*[0-9]| \.\.\. |undefined/.test(`:${text}`) ? writeJson(value) : text;
+  let text: string | undefined = JSON.stringify(value);
+  const isInexact =
+    typeof value !== "string" && /[:,\x5b]-*[0-9]| \.\.\. |undefined/.test(`:${text}`);
+  if (isInexact) text = writeJson(value);
+  // The form of every byte from 0x80; most texts have none.
+  return isWide || text === undefined || text.indexOf("\\u00") < 0 ? text : unescapeBytes(text);
 };
 
 /**
@@ -75,8 +83,10 @@ export const encodeJson = (value: unknown): string | undefined => {
  * are not short integers; the copy has one member for each name, while the parser keeps two. Also
  * undefined if a text needs the strict parser and the board has no room for it.
  */
-export const decodeJson = (text: string): unknown => {
+export const decodeJson = (given: string): unknown => {
   try {
+    const isPlain = isWide || (given.indexOf("\\u") < 0 && !/[^ -~]/.test(given));
+    const text = isPlain ? given : escapeBytes(given);
     // [ as an escape, because in a set this engine takes it as the start of another set. Without
     // room, small errors are accepted.
     if (/[:,\x5b] *-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)

@@ -27,9 +27,10 @@ export interface ProgramCheck {
 }
 
 export interface Dialect {
-  checkProgram(code: string): ProgramCheck;
-  /** What Espruino's `require` evaluates. */
-  toModule(code: string): string;
+  /** `isWide`: for engines with Unicode strings (Bangle.js), which forget UTF-8 in templates. */
+  checkProgram(code: string, isWide?: boolean): ProgramCheck;
+  /** What Espruino's `require` evaluates. `isWide`: as above; elsewhere texts become UTF-8. */
+  toModule(code: string, isWide?: boolean): string;
   /** With decimal literals in the form that Espruino reads exactly; line numbers do not change. */
   exactDecimals(code: string): string;
   /**

@@ -2,7 +2,8 @@
  * JSON.parse as on Espruino (docs/espruino.md): it stops at the end of the first value whatever
  * follows, accepts single quotes, hexadecimal numbers and trailing commas, drops a member named
  * `constructor`, lets `__proto__` set the prototype, keeps the first of duplicate members, and
- * rounds numbers at every digit. JSON.stringify likewise.
+ * rounds numbers at every digit. JSON.stringify likewise. Strings have 8 bits per character, as on
+ * nearly all boards: a wider character keeps its low byte, and is written as an escape.
  */
 
 /** Node's own, for the contents of strings; a test may install this file in its place. */
@@ -27,6 +28,16 @@ const readNumber = (text: string): number => {
   return sign === "-" ? -value : value;
 };
 
+/** What an engine without Unicode keeps of a string. */
+const eightBit = (text: string): string =>
+  text.replace(/[^\0-\xff]/g, (unit) => String.fromCharCode(unit.charCodeAt(0) & 255));
+
+const writeString = (text: string): string =>
+  stringify(eightBit(text)).replace(
+    /[\x7f-\xff]/g,
+    (unit) => `\\u00${unit.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+
 /**
  * Like its JSON.stringify: 11 digits after the point, `undefined` for a function, ` ... ` for a
  * cycle.
@@ -37,6 +48,7 @@ export const stringifyLeniently = (value: unknown): string => {
     if (typeof one === "function") return "undefined";
     if (typeof one === "number" && Number.isFinite(one) && !Number.isInteger(one))
       return String(Number(one.toPrecision(12)));
+    if (typeof one === "string") return writeString(one);
     if (typeof one !== "object" || one === null) return stringify(one) ?? "null";
     if (above.includes(one)) return " ... ";
     const { toJSON } = one as { toJSON?: () => unknown };
@@ -46,7 +58,7 @@ export const stringifyLeniently = (value: unknown): string => {
       ? `[${Array.from(one, write).join(",")}]`
       : `{${Object.entries(one)
           .filter(([, item]) => item !== undefined && typeof item !== "function")
-          .map(([key, item]) => `${stringify(key)}:${write(item)}`)
+          .map(([key, item]) => `${writeString(key)}:${write(item)}`)
           .join(",")}}`;
     above.pop();
     return text;
@@ -134,7 +146,7 @@ class Reader {
     const raw = this.text.slice(this.at + 1, end);
     this.at = end + 1;
     const inside = quote === '"' ? raw : raw.replace(/\\'/g, "'").replace(/(?<!\\)"/g, '\\"');
-    return parse(`"${inside}"`) as string;
+    return eightBit(parse(`"${inside}"`) as string);
   }
 }
 

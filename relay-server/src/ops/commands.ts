@@ -5,7 +5,7 @@
 import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
-import { defaultDataFolder } from "../default-data-dir.ts";
+import { dataFolderText, defaultDataFolder } from "../default-data-dir.ts";
 import { Failure } from "../failure.ts";
 import type { Finding } from "./check.ts";
 import { readPassword } from "./password.ts";
@@ -208,7 +208,7 @@ const withData = (command: Command): Command =>
     .addOption(
       new Option(
         "--data <dir>",
-        `folder of the store and the master key (default: ${defaultDataFolder()})`,
+        `folder of the store and the master key (default: ${dataFolderText()})`,
       ).env(variableOf("data")),
     )
     .addOption(new Option("--store <where>", "sqlite, or postgres://...").env(variableOf("store")))

@@ -1,7 +1,7 @@
 /** Reads the report of an earlier run. */
 import { readFileSync } from "node:fs";
 import { extname, join } from "node:path";
-import { parseJson } from "@blindrelay/protocol/parse-json";
+import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { EXIT, Failure } from "../failure.ts";
 import type { Report } from "./report.ts";
 
@@ -9,7 +9,7 @@ import type { Report } from "./report.ts";
 export function readReport(path: string): Report {
   const file = extname(path) === ".json" ? path : join(path, "report.json");
   try {
-    const report = parseJson(readFileSync(file, "utf8")) as Report;
+    const report = parseJson(decodeText(readFileSync(file))) as Report;
     if (typeof report.scenario?.name !== "string" || typeof report.trace !== "string") {
       throw new Error("it is not a report of blindrelay-sim run");
     }

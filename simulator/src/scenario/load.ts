@@ -6,6 +6,7 @@
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, extname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { decodeText } from "@blindrelay/protocol/parse-json";
 import { parseDocument } from "yaml";
 import { type Change, check } from "./check.ts";
 import { ScenarioError, unreadable } from "./problems.ts";
@@ -64,7 +65,7 @@ export async function loadScenario(what: string, change?: Change): Promise<Loade
   }
   if (SCRIPTS.includes(extension)) {
     const value = await importDefault(path, file);
-    const placeOf = literalPlaces(readFileSync(path, "utf8"));
+    const placeOf = literalPlaces(readText(path, file));
     return { scenario: check(value, file, folder, placeOf, change), file, folder };
   }
   throw unreadable(file, `a scenario is a .yaml, .ts or .js file, not ${extension || "this"}`);
@@ -83,7 +84,7 @@ export function shown(path: string): string {
 
 function readText(path: string, file: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return decodeText(readFileSync(path));
   } catch (error) {
     throw unreadable(file, (error as Error).message);
   }

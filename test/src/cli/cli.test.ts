@@ -107,6 +107,7 @@ describe("call", () => {
     expect([offline.code, offline.stdout]).toEqual([4, ""]);
     const away = await house.cli(["call", "pump-7", "echo"], {
       BLINDRELAY_URL: `http://127.0.0.1:${await closedPort()}`,
+      BLINDRELAY_ACCOUNT_TOKEN: (await house.cli(["auth", "token"])).stdout,
     });
     expect([away.code, away.stdout]).toEqual([4, ""]);
   });
@@ -331,7 +332,7 @@ describe("a server that is not a relay", () => {
     const flags = ["--url", `http://127.0.0.1:${port}`, "--username", "ada", "--password-stdin"];
     const { code, stderr } = await house.cli(["login", ...flags], {}, PASSWORD);
     other.close();
-    expect([code, stderr]).toEqual([4, expect.stringContaining("is not a relay")]);
+    expect([code, stderr]).toEqual([4, expect.stringContaining("answered unlike a relay")]);
     expect(asked).toEqual(["/api/v1/auth/config"]);
   });
 });

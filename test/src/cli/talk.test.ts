@@ -129,7 +129,12 @@ it("the doctor detects a proxy that passes REST but no WebSocket, and does not s
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   const { port } = proxy.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const { code, stdout } = await house.cli(["doctor", "pump-7"], { BLINDRELAY_URL: url });
+  const other = await house.cli(["doctor", "pump-7"], { BLINDRELAY_URL: url });
+  expect(other.stdout).toMatch(/BAD account.*account token is for/);
+  const { code, stdout } = await house.cli(["doctor", "pump-7"], {
+    BLINDRELAY_URL: url,
+    BLINDRELAY_ACCOUNT_TOKEN: (await house.cli(["auth", "token"])).stdout,
+  });
   proxy.close();
   expect(code).toBe(1);
   expect(stdout).toMatch(/ok {2}account/);

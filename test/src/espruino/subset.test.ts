@@ -22,7 +22,8 @@ describe("subset check", () => {
     ["a string split by a longer one", '"ab".split("abcd").length', 0],
     ["8-bit characters", "String.fromCharCode(256 + 65)", "A"],
     ["a slice that is an Array", "Array.isArray(new Uint8Array(2).slice(0))", true],
-    ["escapes from 0x7f on", 'JSON.stringify("\\u007f\\u4e2d")', '"\\u007f\\u4e2d"'],
+    ["escapes from 0x7f on", 'JSON.stringify("\\u007f\\xe9")', '"\\u007F\\u00E9"'],
+    ["strings that keep the low byte", "JSON.parse('\"\\\\u20ac\"')", "\xac"],
   ])("imitates Espruino with %s", (_what, code, value) => {
     expect(new SubsetBoard(new Map()).evaluate(code)).toBe(value);
   });

@@ -16,7 +16,7 @@ export const parityRuntime = (
   maxPlaintext,
   maxMessage: null,
   versions: ["1", "2"],
-  isEngine: false,
+  isEspruino: false,
   tight: false,
   async make() {
     const storage = new MemoryStorage();

@@ -35,8 +35,8 @@ export interface Runtime {
   /** Bytes of one message, if that is less than the relay's own limit. */
   readonly maxMessage: number | null;
   readonly versions: readonly Version[];
-  /** True for Espruino itself. */
-  readonly isEngine: boolean;
+  /** Espruino, or what imitates it. */
+  readonly isEspruino: boolean;
   /** It has few variables, and may run out of them. */
   readonly tight: boolean;
   make(): Promise<ParityBoard>;

@@ -3,6 +3,7 @@
  * every runtime. `expected` depends on the runtime only by how much one plaintext may hold.
  */
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
+import { expect } from "vitest";
 
 /** How a call ended: its result, or the error's description. */
 type Seen = { readonly result: unknown } | { readonly error: unknown };
@@ -68,7 +69,11 @@ export const CHECKS: readonly Check[] = [
     ...same("lone surrogates", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"]),
     see: (agent) =>
       tell(agent, "same", ["\ud83d", "\udeb0", "\udeb0\ud83d", "a\ud83d"], { timeoutMs: 2000 }),
-    onEspruino: { error: "TIMED_OUT" },
+    // UTF-8 has no half pairs; an engine with Unicode strings refuses to read them.
+    onEspruino: expect.toBeOneOf([
+      { error: "TIMED_OUT" },
+      { result: ["\ufffd", "\ufffd", "\ufffd\ufffd", "a\ufffd"] },
+    ]),
   },
   same("whole numbers", [0, 1, -1, 2 ** 31, 2 ** 32, -(2 ** 53) + 1, 2 ** 53 - 1]),
   same("larger integers", [2 ** 53, 2 ** 63, 2 ** 64, 1e20, 1e21, 1e22]),

@@ -87,7 +87,7 @@ export const subsetBoard: Runtime = {
   ...ROOMY,
   title: "the subset check",
   isThere: true,
-  isEngine: false,
+  isEspruino: true,
   runtime: /^espruino 2v29 SUBSET$/,
   make: makeSubset,
 };
@@ -96,7 +96,7 @@ export const espruinoBoard: Runtime = {
   ...ROOMY,
   title: `a real Espruino${whySkipped(binary, "ESPRUINO_BIN")}`,
   isThere: binary !== null,
-  isEngine: true,
+  isEspruino: true,
   runtime: /^espruino 2v\d+/,
   make: () => makeEngine(binary as string),
 };
@@ -108,7 +108,7 @@ export const smallEspruinoBoard: Runtime = {
   runtime: /^espruino 2v\d+/,
   maxPlaintext: 384,
   maxMessage: 1536,
-  isEngine: true,
+  isEspruino: true,
   tight: true,
   versions: ["2"],
   make: () => makeEngine(smallBinary as string),

@@ -13,7 +13,7 @@ export const nodeBoard: Runtime = {
   runtime: /^node \d+\.\d+\.\d+$/,
   maxPlaintext: MAX_PLAINTEXT_BYTES,
   maxMessage: null,
-  isEngine: false,
+  isEspruino: false,
   tight: false,
   versions: ["1", "2"],
   async make() {

@@ -52,7 +52,7 @@ export const parityTests = (runtime: Runtime): void => {
 
       it.each(CHECKS)("looks like any other: $what", async ({ see, expected, onEspruino }) => {
         const seen = await see(begun.agent, runtime.maxPlaintext);
-        const wanted = runtime.isEngine
+        const wanted = runtime.isEspruino
           ? (onEspruino ?? expected(runtime.maxPlaintext))
           : expected(runtime.maxPlaintext);
         expect(seen).toEqual(wanted);

@@ -18,7 +18,7 @@ export const xsBoard: Runtime = {
   runtime: /^moddable xsnap$/,
   maxPlaintext: MAX_PLAINTEXT_BYTES,
   maxMessage: null,
-  isEngine: false,
+  isEspruino: false,
   tight: false,
   versions: ["1", "2"],
   async make() {

@@ -2,17 +2,17 @@
  * The bridge's configuration file: many ports, each its own agent. Its paths are relative to it.
  * Secrets are in separate files, the output of `blindrelay agent export AGENT --json`.
  */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { isVersion } from "@blindrelay/protocol/crypto";
-import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { Failure } from "../failure.ts";
 import type { Identity } from "../identity.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
 import { DEFAULT_SETTINGS, type LineSettings, messageOf } from "../serial/port.ts";
+import { readJsonFile } from "../text-file.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
 import { readSettings } from "./settings.ts";
 
@@ -81,23 +81,9 @@ export const DEFAULT_WRITE_TIMEOUT_MS = 10_000;
 
 const check = Compile(BridgeConfig);
 
-const readFile = (path: string, what: string): unknown => {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new Failure("usage", `${what} ${path} cannot be read: ${messageOf(error)}`, error);
-  }
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw new Failure("usage", `${what} ${path} is ${messageOf(error)}`);
-  }
-};
-
 export const readMappingFile = (path: string): LineMapping => {
   try {
-    return readMapping(readFile(path, "the mapping"));
+    return readMapping(readJsonFile(path, "the mapping"));
   } catch (error) {
     if (error instanceof Failure) throw error;
     throw new Failure("usage", `the mapping ${path}: ${messageOf(error)}`, error);
@@ -135,7 +121,7 @@ const checkIdentity = (
 };
 
 const readCredentials = (path: string): Identity => {
-  const value = readFile(path, "the credentials");
+  const value = readJsonFile(path, "the credentials");
   if ((statSync(path).mode & 0o077) !== 0) {
     throw new Failure("usage", `others can read the credentials ${path}: chmod 600 ${path}`);
   }
@@ -207,7 +193,7 @@ const refuseDoubles = (plans: readonly PortPlan[]): void => {
 export const readBridgeConfig = (
   path: string,
 ): { readonly relay: string | null; readonly ports: readonly PortPlan[] } => {
-  const value = readFile(path, "the configuration");
+  const value = readJsonFile(path, "the configuration");
   if (!check.Check(value)) {
     const [first] = check.Errors(value);
     // The error for an unknown member.

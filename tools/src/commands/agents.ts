@@ -3,15 +3,19 @@
  * REST.
  */
 import { isVersion } from "@blindrelay/protocol/crypto";
-import type {
-  Agent,
-  AgentCreated,
-  AgentExport,
-  RotateAgentAnswer,
-} from "@blindrelay/protocol/schema/rest";
+import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
-import { accountRest, agentPath, keepKey, listAgents, makeKey } from "../account.ts";
-import { checkAgentId } from "../config/settings.ts";
+import {
+  accountRest,
+  agentPath,
+  createAgent,
+  demandToken,
+  dropPendingKey,
+  keepKey,
+  keepPendingKey,
+  listAgents,
+  makeKey,
+} from "../account.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import {
@@ -24,6 +28,7 @@ import {
   table,
 } from "../output.ts";
 import { questions } from "../prompt.ts";
+import { RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
 
 interface AddFlags extends JsonFlag {
@@ -70,17 +75,13 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
           "there is no profile to keep the end-to-end secret in: run blindrelay login, or use --env to print it",
         );
       }
-      const rest = accountRest(settings);
-      const made = await rest.ask<AgentCreated>("POST", "/agents", {
-        name,
-        ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
-      });
+      const made = await createAgent(settings, name, flags.id ?? null);
       const key = makeKey(flags.packetVersion);
       try {
         keepKey(settings, made.agent_id, key);
       } catch (error) {
         // Without its secret it could never be called.
-        await rest.ask("DELETE", agentPath(made.agent_id));
+        await accountRest(settings).tell("DELETE", agentPath(made.agent_id));
         throw error;
       }
       const { api_token, ...open } = made;
@@ -122,7 +123,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .option("--json", "one JSON document")
     .addHelpText("after", "\nExample:\n  blindrelay agent show pump-7")
     .action(async (agentId: string, flags: JsonFlag) => {
-      const shown = await accountRest(context.settings()).ask<Agent>("GET", agentPath(agentId));
+      const shown = await accountRest(context.settings()).ask("Agent", "GET", agentPath(agentId));
       printResult(flags, shown, listFields(shown));
     });
 
@@ -137,8 +138,13 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       const settings = context.settings();
       const path = agentPath(agentId);
       if (flags.yes !== true) await confirm(`Delete ${agentId} for good?`);
-      await accountRest(settings).ask("DELETE", path);
-      keepKey(settings, agentId, null);
+      await accountRest(settings).tell("DELETE", path);
+      try {
+        keepKey(settings, agentId, null);
+      } catch (error) {
+        // The agent is gone; a secret that is left behind opens nothing.
+        printStatus(`its secret stays in the keyring: ${(error as Error).message}`);
+      }
       printResult(flags, { agent_id: agentId, deleted: true }, `deleted ${agentId}`);
     });
 
@@ -158,8 +164,10 @@ Example:
   blindrelay agent rotate pump-7
   blindrelay agent rotate pump-7 --secret
 
-With --secret, holders of the old secret can no longer read or make packets of this agent. Print what
-the device then needs with: blindrelay agent export pump-7 --env`,
+With --secret, the device must be given both before it can be called again. Print them with:
+blindrelay agent export pump-7 --env
+Until then, holders of the old secret can still open what they recorded. If the command is interrupted,
+run it again: the new secret is kept before the relay is asked.`,
     )
     .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
       const settings = context.settings();
@@ -170,12 +178,32 @@ the device then needs with: blindrelay agent export pump-7 --env`,
         );
       }
       const path = `${agentPath(agentId)}/rotate-token`;
-      const rotated = await accountRest(settings).ask<RotateAgentAnswer>("POST", path);
-      if (flags.secret === true) {
-        keepKey(settings, agentId, makeKey(settings.keptSecretOf(agentId)?.version ?? "1"));
-        printStatus(`the keyring holds a new end-to-end secret for ${agentId}`);
+      const rest = accountRest(settings);
+      if (flags.secret !== true) {
+        const rotated = await rest.ask("RotateAgentAnswer", "POST", path);
+        demandToken(rotated.api_token, "agent", settings.httpUrl());
+        printToken(flags, rotated);
+        return;
       }
-      printResult(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
+      const version = settings.keptSecretOf(agentId)?.version ?? "1";
+      const key = keepPendingKey(settings, agentId, version);
+      let rotated: RotateAgentAnswer;
+      try {
+        rotated = await rest.ask("RotateAgentAnswer", "POST", path);
+        demandToken(rotated.api_token, "agent", settings.httpUrl());
+      } catch (error) {
+        if (error instanceof RestFailure) dropPendingKey(settings, agentId);
+        else printStatus(`nobody knows whether the relay has a new token: run this again`);
+        throw error;
+      }
+      printToken(flags, rotated);
+      try {
+        keepKey(settings, agentId, key);
+      } catch (error) {
+        printStatus("the new end-to-end secret is kept as pending: mend this, then run this again");
+        throw error;
+      }
+      printStatus(`the keyring holds a new end-to-end secret for ${agentId}`);
     });
 
   agent
@@ -201,7 +229,8 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
       const format = flags.json === true ? "json" : (flags.format ?? "env");
       const settings = context.settings();
       const path = `${agentPath(agentId)}/export`;
-      const exported = await accountRest(settings).ask<AgentExport>("GET", path);
+      const exported = await accountRest(settings).ask("AgentExport", "GET", path);
+      demandToken(exported.api_token, "agent", settings.httpUrl());
       const key = settings.profile?.keyring[agentId] ?? null;
       if (key === null) printStatus(`the keyring holds no end-to-end secret for ${agentId}`);
       if (format === "json") {
@@ -212,6 +241,9 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
       printText(deviceText(format, { url, agentId, relayToken, key }));
     });
 };
+
+const printToken = (flags: JsonFlag, rotated: RotateAgentAnswer): void =>
+  printResult(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);
 
 /** What the relay does not know is omitted; --json shows everything. */
 const listFields = (shown: Agent): string =>

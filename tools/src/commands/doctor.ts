@@ -13,7 +13,7 @@ import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printText } from "../output.ts";
-import { Rest } from "../rest.ts";
+import { Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { listPorts } from "./devices.ts";
 
@@ -61,7 +61,11 @@ const checkProfile = (settings: Settings): Check => {
     }
     return good("profile", `${path}, ${keys} secrets in its keyring`);
   } catch (error) {
-    return bad("profile", (error as Error).message, "fix or remove it, then run blindrelay login");
+    return bad(
+      "profile",
+      (error as Error).message,
+      "keep the file, and repair it or go back: blindrelay profile restore",
+    );
   }
 };
 
@@ -126,7 +130,10 @@ const checkAccount = async (settings: Settings): Promise<Check> => {
   let token: string;
   try {
     token = settings.accountToken();
-  } catch {
+  } catch (error) {
+    if (settings.profile?.account_token !== undefined) {
+      return bad("account", (error as Error).message, "use one relay for both");
+    }
     return note(
       "account",
       "no account token",
@@ -136,13 +143,14 @@ const checkAccount = async (settings: Settings): Promise<Check> => {
   const problem = tokenProblem(token, "account");
   if (problem !== null) return bad("account", problem, "run blindrelay login");
   try {
-    const { username } = await new Rest(settings.httpUrl(), token).ask<{ username: string }>(
-      "GET",
-      "/account",
-    );
+    const { username } = await new Rest(settings.httpUrl(), token).ask("User", "GET", "/account");
     return good("account", username);
   } catch (error) {
-    return bad("account", (error as Error).message, "run blindrelay login again");
+    const isLockedOut = error instanceof RestFailure && error.code === "LOCKED_OUT";
+    const fix = isLockedOut
+      ? "wait, and stop what fails to log in from this address (other programs, other people)"
+      : "run blindrelay login again";
+    return bad("account", (error as Error).message, fix);
   }
 };
 
@@ -162,7 +170,7 @@ const checkLink = async (
 const checkAgent = async (settings: Settings, agentId: string): Promise<Check> => {
   let agent: Agent;
   try {
-    agent = await accountRest(settings).ask<Agent>("GET", agentPath(agentId));
+    agent = await accountRest(settings).ask("Agent", "GET", agentPath(agentId));
   } catch (error) {
     return bad("agent", (error as Error).message, "blindrelay agent list shows yours");
   }

@@ -1,8 +1,3 @@
-/**
- * The first login on a relay that requires two factors: an authenticator gets its secret, and a
- * code confirms it.
- */
-import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { printStatus } from "../output.ts";
 import { questions } from "../prompt.ts";
 import { Rest, RestFailure } from "../rest.ts";
@@ -14,7 +9,7 @@ const confirm = async (rest: Rest, ask: () => Promise<string>): Promise<readonly
   for (let left = TRIES - 1; ; left--) {
     const body = { totp_code: (await ask()).trim() };
     try {
-      const answer = await rest.ask<TotpConfirmAnswer>("POST", "/auth/totp/confirm", body);
+      const answer = await rest.ask("TotpConfirmAnswer", "POST", "/auth/totp/confirm", body);
       return answer.recovery_codes;
     } catch (error) {
       const isWrong = error instanceof RestFailure && error.code === "INVALID_CREDENTIALS";
@@ -32,7 +27,7 @@ export const enrol = async (url: string, accessToken: string): Promise<string> =
   const person = questions("the first login enrols an authenticator, so do it on a terminal");
   try {
     const rest = new Rest(url, accessToken);
-    const { secret, otpauth_uri } = await rest.ask<TotpEnrollAnswer>("POST", "/auth/totp/enroll");
+    const { secret, otpauth_uri } = await rest.ask("TotpEnrollAnswer", "POST", "/auth/totp/enroll");
     showSecret(`This relay requires a second factor. Enter this in your authenticator app:
   ${secret}
   ${otpauth_uri}`);

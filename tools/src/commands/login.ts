@@ -1,6 +1,7 @@
 /** `blindrelay login`: password and one-time code once, then a profile with the account token. */
-import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
+import { demandToken } from "../account.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { firstLines } from "../first-lines.ts";
@@ -45,19 +46,13 @@ If the relay requires one-time codes and you have none, the first login enrols y
     )
     .action(async (flags: LoginFlags) => {
       const settings = context.settings();
-      const url = flags.url === undefined ? settings.httpUrl() : httpBase(flags.url);
+      const url = flags.url === undefined ? settings.loginUrl() : httpBase(flags.url);
       const rest = new Rest(url, null);
-      const config = await rest.ask<AuthConfig>("GET", "/auth/config");
-      // Checked before the password is sent.
-      if (!Array.isArray(config.packet_versions)) {
-        throw new Failure(
-          "unreachable",
-          `${url} answers, but is not a relay: is the address right?`,
-        );
-      }
+      // Whatever answers is known to be a relay before the password is sent.
+      await rest.ask("AuthConfig", "GET", "/auth/config");
       const given = flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags);
       const logIn = ({ username, password, code }: Given): Promise<LoginAnswer> =>
-        rest.ask<LoginAnswer>("POST", "/auth/login", {
+        rest.ask("LoginAnswer", "POST", "/auth/login", {
           username,
           password,
           ...(code === "" ? {} : { totp_code: code }),
@@ -68,6 +63,7 @@ If the relay requires one-time codes and you have none, the first login enrols y
       }
       if (user.api_token === null)
         throw new Failure("refused", "the relay returned no account token");
+      demandToken(user.api_token, "account", url);
       keep(settings, url, user.username, user.api_token);
       if (flags.json === true) {
         printJson({ url, username: user.username, profile: settings.profilePath });
@@ -88,7 +84,7 @@ const keep = (settings: Settings, url: string, username: string, accountToken: s
         `this profile holds ${keys} secrets of ${profile.username} at ${profile.url}; use --profile NAME`,
       );
     }
-    return { url, username, account_token: accountToken, keyring: profile?.keyring ?? {} };
+    return { keyring: {}, ...profile, url, username, account_token: accountToken };
   });
 };
 

@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { askPassphrase } from "../config/passphrase.ts";
-import { isSealed } from "../config/profile.ts";
-import type { Settings } from "../config/settings.ts";
+import { isSealed, listCopies, restoreCopy } from "../config/profile.ts";
+import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printResult, printText } from "../output.ts";
 import type { Context } from "./context.ts";
@@ -17,6 +17,9 @@ interface PassphraseFlags {
 }
 
 const MIN_LENGTH = 8;
+
+const noProfile = (settings: Settings): Failure =>
+  new Failure("usage", `there is no profile ${settings.profilePath}: blindrelay login`);
 
 const readNew = async (flags: PassphraseFlags): Promise<string> => {
   const given = flags.stdin
@@ -45,7 +48,7 @@ const listNames = (settings: Settings): string[] => {
 export const addProfile = (cli: Command, context: Context): void => {
   const profile = cli
     .command("profile")
-    .description("list and show profiles, or encrypt one with a passphrase")
+    .description("list, show, restore and change profiles, or encrypt one with a passphrase")
     .addHelpText("after", "\nExample:\n  blindrelay profile passphrase");
 
   profile
@@ -67,7 +70,7 @@ export const addProfile = (cli: Command, context: Context): void => {
     .action((flags: JsonFlag) => {
       const settings = context.settings();
       const shown = settings.profile;
-      if (shown === null) throw new Failure("usage", `there is no profile ${settings.profilePath}`);
+      if (shown === null) throw noProfile(settings);
       const open = {
         path: settings.profilePath,
         url: shown.url,
@@ -82,6 +85,62 @@ export const addProfile = (cli: Command, context: Context): void => {
           `${open.path}\n${open.username} at ${open.url}, ${guard}\n${open.agents.join("\n")}`,
         );
       }
+    });
+
+  profile
+    .command("set-url")
+    .description("change the address of the profile's relay, after it has moved")
+    .argument("<url>", "an http or https address; another relay wants a login instead")
+    .option("--json", "one JSON document: {profile, url}")
+    .addHelpText("after", "\nExample:\n  blindrelay profile set-url https://relay.example")
+    .action((given: string, flags: JsonFlag) => {
+      const settings = context.settings();
+      const url = httpBase(given);
+      settings.update((kept) => {
+        if (kept === null) throw noProfile(settings);
+        return { ...kept, url };
+      });
+      const { profilePath } = settings;
+      printResult(flags, { profile: profilePath, url }, `${profilePath} is for ${url} now`);
+    });
+
+  profile
+    .command("restore")
+    .description("go back to the last good copy of the profile's file")
+    .option("--list", "show the copies, and change nothing")
+    .option("--copy <n>", "which copy; 1 is the newest", "1")
+    .option("--json", "one JSON document")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay profile restore --list
+  blindrelay profile restore
+
+Each change of a profile keeps a copy of the file before it, up to three. The present file is kept,
+too, under another name.`,
+    )
+    .action((flags: JsonFlag & { list?: boolean; copy: string }) => {
+      const path = context.settings().profilePath;
+      const copies = listCopies(path);
+      if (flags.list === true) {
+        const lines = copies.map(({ written_at, agents }, i) => {
+          const holds = agents === null ? "encrypted" : `${agents.length} secrets`;
+          return `${i + 1}  ${written_at}  ${holds}`;
+        });
+        printResult(flags, { items: copies }, lines.join("\n") || "there are no copies");
+        return;
+      }
+      const copy = copies[Number(flags.copy) - 1];
+      if (copy === undefined) {
+        throw new Failure("usage", `there is no good copy ${flags.copy} of ${path}`);
+      }
+      const aside = restoreCopy(path, copy);
+      printResult(
+        flags,
+        { profile: path, restored: copy.path, kept: aside },
+        `restored ${copy.path}${aside === null ? "" : `; the file before it is ${aside}`}`,
+      );
     });
 
   profile
@@ -100,9 +159,7 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
     )
     .action(async (flags: PassphraseFlags) => {
       const settings = context.settings();
-      if (settings.profile === null) {
-        throw new Failure("usage", "there is no profile yet: blindrelay login");
-      }
+      if (settings.profile === null) throw noProfile(settings);
       const under = flags.remove === true ? null : await readNew(flags);
       settings.update((kept) => kept, under);
       printResult(

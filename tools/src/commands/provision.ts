@@ -1,8 +1,7 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
-import type { Agent, AgentCreated, AgentExport } from "@blindrelay/protocol/schema/rest";
 import { type Command, InvalidArgumentError } from "commander";
-import { accountRest, agentPath, keepKey, makeKey } from "../account.ts";
+import { accountRest, agentPath, createAgent, demandToken, keepKey, makeKey } from "../account.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
@@ -50,23 +49,22 @@ interface Made {
 /** A new agent, or an existing one that gets a new end-to-end secret. */
 const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): Promise<Made> => {
   const rest = accountRest(settings);
-  if (flags.agent !== undefined) {
-    const path = agentPath(flags.agent);
-    const { name } = await rest.ask<Agent>("GET", path);
-    const exported = await rest.ask<AgentExport>("GET", `${path}/export`);
-    const before = settings.profile?.keyring[flags.agent] ?? null;
-    keepKey(settings, flags.agent, key);
+  const { agent: agentId } = flags;
+  if (agentId !== undefined) {
+    const path = agentPath(agentId);
+    const { name } = await rest.ask("Agent", "GET", path);
+    const { api_token } = await rest.ask("AgentExport", "GET", `${path}/export`);
+    demandToken(api_token, "agent", settings.httpUrl());
+    const before = settings.profile?.keyring[agentId] ?? null;
+    keepKey(settings, agentId, key);
     return {
-      agentId: flags.agent,
-      relayToken: exported.api_token,
+      agentId,
+      relayToken: api_token,
       name,
-      undo: async () => keepKey(settings, exported.agent_id, before),
+      undo: async () => keepKey(settings, agentId, before),
     };
   }
-  const made = await rest.ask<AgentCreated>("POST", "/agents", {
-    name: flags.name ?? flags.id ?? "board",
-    ...(flags.id === undefined ? {} : { agent_id: checkAgentId(flags.id) }),
-  });
+  const made = await createAgent(settings, flags.name ?? flags.id ?? "board", flags.id ?? null);
   keepKey(settings, made.agent_id, key);
   return {
     agentId: made.agent_id,
@@ -74,7 +72,7 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
     name: made.name,
     undo: async () => {
       keepKey(settings, made.agent_id, null);
-      await rest.ask("DELETE", agentPath(made.agent_id));
+      await rest.tell("DELETE", agentPath(made.agent_id));
     },
   };
 };

@@ -2,26 +2,21 @@
  * `blindrelay release`: signs and publishes firmware, shows what a device would be offered, and
  * verifies a file.
  */
-import { createReadStream, readFileSync } from "node:fs";
-import { parseJson } from "@blindrelay/protocol/parse-json";
+import { createReadStream } from "node:fs";
 import {
   ARTIFACT_MEDIA_TYPE,
   isVersionText,
   SIGNATURE_HEADER,
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
-import type {
-  CheckAnswer,
-  Release,
-  ReleasePage,
-  ReleasePatch,
-} from "@blindrelay/protocol/schema/rest";
+import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account.ts";
 import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText, table } from "../output.ts";
 import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
 import { type Rest, RestFailure } from "../rest.ts";
+import { readJsonFile } from "../text-file.ts";
 import type { Context } from "./context.ts";
 
 interface NameFlags extends JsonFlag {
@@ -118,7 +113,7 @@ for another runtime over REST. Needs the admin role.`,
         ...(flags.runtime === undefined ? {} : { runtime: flags.runtime }),
       });
       const rest = accountRest(context.settings());
-      const checked = await rest.ask<CheckAnswer>("GET", `/releases/check?${query}`);
+      const checked = await rest.ask("CheckAnswer", "GET", `/releases/check?${query}`);
       printResult(
         flags,
         checked,
@@ -174,7 +169,8 @@ Works offline. Exits with 1 if something does not match.`,
     .addHelpText("after", "\nExample:\n  blindrelay release set 0d9c0c3e-... --percent 50")
     .action(async (id: string, flags: SetFlags) => {
       const path = `/releases/${encodeURIComponent(id)}`;
-      const changed = await accountRest(context.settings()).ask<Release>(
+      const changed = await accountRest(context.settings()).ask(
+        "Release",
         "PATCH",
         path,
         patchOf(flags),
@@ -218,7 +214,7 @@ const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<R
   } catch (error) {
     // What existed before this command is kept.
     if (isNew) {
-      await rest.ask("DELETE", path).catch(({ message }: Error) => {
+      await rest.tell("DELETE", path).catch(({ message }: Error) => {
         printStatus(`the draft ${id} remains: ${message}`);
       });
     }
@@ -234,13 +230,13 @@ const complete = async (
   size: number,
   flags: PublishFlags,
 ): Promise<Release> => {
-  const uploaded = await rest.upload<Release>(`${path}/artifact`, createReadStream(file), {
+  const uploaded = await rest.upload("Release", `${path}/artifact`, createReadStream(file), {
     "content-type": ARTIFACT_MEDIA_TYPE,
     "content-length": String(size),
     [SIGNATURE_HEADER]: signature,
   });
   if (flags.draft === true) return uploaded;
-  return rest.ask<Release>("PATCH", path, {
+  return rest.ask("Release", "PATCH", path, {
     status: "published",
     ...(flags.percent === undefined ? {} : { rollout: { percent: flags.percent } }),
   });
@@ -256,7 +252,7 @@ const draftOf = async (
 ): Promise<{ readonly id: string; readonly isNew: boolean }> => {
   try {
     const body = { ...names, ...(notes === undefined ? {} : { notes }) };
-    const { id } = await rest.ask<Release>("POST", "/releases", body);
+    const { id } = await rest.ask("Release", "POST", "/releases", body);
     return { id, isNew: true };
   } catch (error) {
     if (!(error instanceof RestFailure) || error.code !== "CONFLICT") throw error;
@@ -268,27 +264,11 @@ const draftOf = async (
   }
 };
 
-const listReleases = async (rest: Rest, query: Record<string, string>): Promise<Release[]> => {
-  const items: Release[] = [];
-  let cursor: string | null = null;
-  do {
-    const more: Record<string, string> = cursor === null ? {} : { cursor };
-    const search = new URLSearchParams({ ...query, ...more });
-    const page: ReleasePage = await rest.ask<ReleasePage>("GET", `/releases?${search}`);
-    items.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== null);
-  return items;
-};
+const listReleases = (rest: Rest, query: Record<string, string>): Promise<Release[]> =>
+  rest.list("ReleasePage", "/releases", query);
 
 const readRelease = (path: string): SignedRelease & { signature: string } => {
-  let value: unknown;
-  try {
-    value = parseJson(readFileSync(path, "utf8"));
-  } catch (error) {
-    throw new Failure("usage", `cannot read ${path}: ${(error as Error).message}`, error);
-  }
-  const fields = value as Record<string, unknown> | null;
+  const fields = readJsonFile(path, "the release") as Record<string, unknown> | null;
   const texts = ["runtime", "channel", "version", "sha256", "signature"];
   if (texts.every((name) => typeof fields?.[name] === "string") && fields?.size !== undefined) {
     return fields as unknown as SignedRelease & { signature: string };

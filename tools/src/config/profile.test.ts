@@ -32,6 +32,9 @@ it("keeps secrets encrypted in a file of mode 0600, even after it is written aga
   const file = readFileSync(path, "utf8");
   expect(file).not.toMatch(/acct_|e2e_|pump-7/);
   expect([isSealed(path), statSync(path).mode & 0o777]).toEqual([true, 0o600]);
+  for (const name of readdirSync(folder)) {
+    expect(readFileSync(join(folder, name), "latin1"), name).not.toMatch(/acct_|e2e_|pump-7/);
+  }
   const opened = settings("eight or more");
   expect(opened.profile).toEqual({ ...PROFILE, keyring: expect.objectContaining(PROFILE.keyring) });
   opened.update((profile) => profile && { ...profile, keyring: {} });
@@ -67,7 +70,8 @@ it("changes the file's current content, not what was read before", () => {
   keepKey(second, "tank-1", key);
   keepKey(first, "valve-1", key);
   expect(Object.keys(settings().profile?.keyring ?? {})).toEqual(["pump-7", "tank-1", "valve-1"]);
-  expect(readdirSync(folder)).toEqual(["default.json", "default.json.lock"]);
+  const copies = ["default.json.1", "default.json.2", "default.json.3"];
+  expect(readdirSync(folder)).toEqual(["default.json", ...copies, "default.json.lock"]);
 });
 
 it("changes it despite the lock file that an earlier version left behind", () => {
@@ -75,4 +79,117 @@ it("changes it despite the lock file that an earlier version left behind", () =>
   writeFileSync(`${path}.lock`, "");
   keepKey(settings(), "pump-7", null);
   expect(settings().profile?.keyring).toEqual({});
+});
+
+const MARK = "\ufeff";
+const TEXT = `${JSON.stringify(PROFILE, null, 2)}\n`;
+
+it("reads what an editor saved with a byte order mark", () => {
+  writeFileSync(path, MARK + TEXT);
+  expect(readProfile(path)?.username).toBe("ada");
+});
+
+it.each([
+  ["a comma too many", TEXT.replace('"ada",', '"ada",,'), /invalid JSON \(line 3, column 21\)/],
+  ["a file that was cut off", TEXT.slice(0, -20), /invalid JSON \(line \d+, column \d+\)/],
+  ["an empty file", "", /invalid JSON \(line 1, column 1\)/],
+  ["UTF-16", Buffer.from(MARK + TEXT, "utf16le"), /UTF-16 text; save it as UTF-8/],
+  ["UTF-16 without a mark", Buffer.from(TEXT, "utf16le"), /UTF-16 text; save it as UTF-8/],
+  ["Latin-1", Buffer.from(TEXT.replace("ada", "é"), "latin1"), /not UTF-8 text \(line 3\)/],
+  ["another value", "[]", /is no JSON object/],
+  ["a member of another type", TEXT.replace('"2"', "2"), /"keyring" of the profile/],
+])("never advises to remove a keyring: %s", (_what, content, reason) => {
+  writeProfile(path, PROFILE);
+  writeFileSync(path, content);
+  const say = (): unknown => readProfile(path);
+  expect(say).toThrow(reason);
+  expect(say).toThrow(/keep it|save it as UTF-8/);
+  expect(say).not.toThrow(/remove|delete|log in again/);
+});
+
+it("says how many secrets a broken keyring holds, and that a good copy is there", () => {
+  const key = { agent_token: `e2e_${"0".repeat(49)}`, packet_version: "1" };
+  const two = { a: key, b: { ...key, agent_token: `e2e_${"1".repeat(49)}` } };
+  writeProfile(path, { ...PROFILE, keyring: two });
+  writeProfile(path, { ...PROFILE, keyring: two });
+  writeFileSync(path, readFileSync(path, "utf8").slice(0, -3));
+  expect(() => readProfile(path)).toThrow(/only copy of 2 end-to-end secrets.*profile restore/);
+});
+
+it("keeps members that it does not know", () => {
+  writeFileSync(path, JSON.stringify({ ...PROFILE, colour: "blue" }));
+  keepKey(settings(), "tank-1", { agent_token: "e2e_other", packet_version: "1" });
+  expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ colour: "blue" });
+});
+
+it("removes what a killed command left unfinished", () => {
+  writeFileSync(`${path}.4711.new`, "secrets");
+  writeProfile(path, PROFILE);
+  expect(readdirSync(folder)).not.toContain("default.json.4711.new");
+});
+
+const profileCommand = async (...args: string[]): Promise<void> => {
+  const cli = await makeCli({ BLINDRELAY_CONFIG_DIR: folder }, ["profile"]);
+  await cli.parseAsync(["node", "blindrelay", "profile", ...args]);
+};
+
+it("goes back to the last good copy, past broken ones, and keeps the file before it", async () => {
+  writeProfile(path, PROFILE);
+  writeProfile(path, { ...PROFILE, username: "eve" });
+  writeFileSync(path, "broken 1");
+  await profileCommand("restore");
+  expect(readProfile(path)?.username).toBe("ada");
+  writeFileSync(path, "broken 2");
+  await profileCommand("restore");
+  expect(readProfile(path)?.username).toBe("ada");
+  expect(readFileSync(`${path}.replaced-1`, "utf8")).toBe("broken 1");
+  expect(readFileSync(`${path}.replaced-2`, "utf8")).toBe("broken 2");
+});
+
+it("never copies a broken file over a good copy", () => {
+  writeProfile(path, PROFILE);
+  writeProfile(path, PROFILE);
+  writeFileSync(path, "broken");
+  for (let i = 0; i < 5; i++) {
+    writeProfile(path, PROFILE);
+    writeFileSync(path, "broken");
+  }
+  expect(readProfile(`${path}.1`)?.username).toBe("ada");
+});
+
+const OTHER = "https://other.example";
+
+it("an explicit profile takes precedence over the environment", () => {
+  writeProfile(path, PROFILE);
+  const env = {
+    BLINDRELAY_CONFIG_DIR: folder,
+    BLINDRELAY_URL: OTHER,
+    BLINDRELAY_ACCOUNT_TOKEN: "acct_given",
+    BLINDRELAY_AGENT_TOKEN: "e2e_given",
+    BLINDRELAY_PACKET_VERSION: "1",
+  };
+  const explicit = new Settings(env, "default", true);
+  expect(explicit.httpUrl()).toBe(PROFILE.url);
+  expect(explicit.socketUrl()).toBe("wss://relay.example/wss");
+  expect(explicit.accountToken()).toBe("acct_kept");
+  expect(explicit.secretOf("pump-7")).toEqual({ agentToken: "e2e_kept", version: "2" });
+  expect(() => new Settings(env, "missing", true).accountToken()).toThrow(/there is no profile/);
+  const implicit = new Settings(env, "default");
+  expect([implicit.httpUrl(), implicit.accountToken()]).toEqual([OTHER, "acct_given"]);
+});
+
+it("a profile's token goes to that profile's relay only", () => {
+  writeProfile(path, PROFILE);
+  const env = { BLINDRELAY_CONFIG_DIR: folder, BLINDRELAY_URL: OTHER };
+  expect(() => new Settings(env, "default").accountToken()).toThrow(
+    /account token is for https:\/\/relay\.example, and BLINDRELAY_URL is https:\/\/other/,
+  );
+  const same = { ...env, BLINDRELAY_URL: "wss://relay.example/wss" };
+  expect(new Settings(same, "default").accountToken()).toBe("acct_kept");
+});
+
+it("asks for no home folder as long as the environment says everything", () => {
+  const env = { BLINDRELAY_URL: OTHER, BLINDRELAY_ACCOUNT_TOKEN: "acct_given\n" };
+  const given = new Settings(env, "default");
+  expect([given.httpUrl(), given.accountToken()]).toEqual([OTHER, "acct_given"]);
 });

@@ -3,10 +3,14 @@
  * One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token and
  * keyring can be encrypted with a passphrase; `sealed` then replaces them.
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { Failure } from "../failure.ts";
+import { readTextFile } from "../text-file.ts";
+import { COPIES, copyPath, keepCopy, removeCopies, writeKeptFile } from "./kept-file.ts";
+import { withLock } from "./lock.ts";
 import { openText, type SealedText, sealText } from "./sealed.ts";
 
 /** An agent's secret with the packet suite it goes with. */
@@ -19,9 +23,16 @@ export interface Profile {
   /** The relay's http(s) base. */
   readonly url: string;
   readonly username: string;
-  readonly account_token: string;
-  /** By agent_id. */
-  readonly keyring: { readonly [agentId: string]: Key };
+  /** Absent after `auth logout`. */
+  readonly account_token?: string;
+  readonly keyring: Keyring;
+  /** Secrets that are to replace those of the keyring, once the relay has agreed. */
+  readonly pending?: Keyring;
+}
+
+/** By agent_id. */
+export interface Keyring {
+  readonly [agentId: string]: Key;
 }
 
 /** The environment variables of the process. */
@@ -29,41 +40,69 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The path of the profile with this name. Throws a Failure (usage) for an invalid name. */
-export const profilePath = (name: string, env: Environment): string => {
+/** A user without an entry and without HOME, as in a container, has none. */
+const homeFolder = (): string => {
+  try {
+    return homedir();
+  } catch {
+    return "";
+  }
+};
+
+/** The folder of all profiles; null if nothing says where it is. */
+const profileFolder = (env: Environment): string | null => {
+  if (env.BLINDRELAY_CONFIG_DIR) return env.BLINDRELAY_CONFIG_DIR;
+  if (env.XDG_CONFIG_HOME) return join(env.XDG_CONFIG_HOME, "blindrelay");
+  const home = env.HOME || homeFolder();
+  return home === "" ? null : join(home, ".config", "blindrelay");
+};
+
+/**
+ * The path of the profile with this name; null if nothing says where profiles are. Throws a Failure
+ * (usage) for an invalid name.
+ */
+export const profilePath = (name: string, env: Environment): string | null => {
   if (!NAME_PATTERN.test(name)) {
     const rule = "letters, digits, _ and -, at most 64";
     throw new Failure("usage", `invalid profile name: ${name} (${rule})`);
   }
-  const base =
-    env.BLINDRELAY_CONFIG_DIR ||
-    join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "blindrelay");
-  return join(base, `${name}.json`);
+  const folder = profileFolder(env);
+  return folder === null ? null : join(folder, `${name}.json`);
 };
 
 interface ProfileFile extends Partial<Profile> {
   readonly sealed?: SealedText;
 }
 
-const readFile = (path: string): ProfileFile | null => {
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw new Failure("usage", `cannot read the profile ${path}: ${(error as Error).message}`);
-  }
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null) return value;
-  } catch {
-    // Reported below, without the content.
-  }
-  throw broken(path);
+/** Complete secrets in a text that may not be JSON any more. */
+const SECRETS = /"e2e_[0-9A-Za-z]{49}"/g;
+
+/** What a broken file holds, so that nobody deletes it; and how to get it back. */
+const repairOf = (path: string, text: string): string => {
+  const secrets = new Set(text.match(SECRETS)).size;
+  const holds =
+    secrets > 0
+      ? `it holds the only copy of ${secrets} end-to-end ${secrets === 1 ? "secret" : "secrets"}`
+      : "it may hold the only copy of end-to-end secrets";
+  const back = existsSync(copyPath(path, 1))
+    ? "or go back to the last good copy: blindrelay profile restore"
+    : "there is no earlier copy";
+  return `${holds}: keep it, and repair it in an editor; ${back}`;
 };
 
-const broken = (path: string): Failure =>
-  new Failure("usage", `the profile ${path} is broken; remove it and log in again`);
+const readFile = (path: string): ProfileFile | null => {
+  if (!existsSync(path)) return null;
+  const text = readTextFile(path, "the profile");
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch (error) {
+    const what = `the profile ${path} is ${(error as Error).message}`;
+    throw new Failure("usage", `${what}; ${repairOf(path, text)}`, error);
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  throw new Failure("usage", `the profile ${path} is no JSON object; ${repairOf(path, text)}`);
+};
 
 const aadOf = (url: string, username: string): string => JSON.stringify([url, username]);
 
@@ -81,6 +120,26 @@ const unseal = (file: ProfileFile, path: string, passphrase: () => string): Prof
 /** Whether the profile is encrypted with a passphrase. */
 export const isSealed = (path: string): boolean => readFile(path)?.sealed !== undefined;
 
+const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
+
+const isKeyring = (value: unknown): value is Keyring =>
+  typeof value === "object" &&
+  value !== null &&
+  Object.values(value).every((key) => isText(key?.agent_token) && isText(key?.packet_version));
+
+/** Without a prototype, so that an agent may be called "constructor". */
+const asMap = (keyring: Keyring): Keyring => Object.assign(Object.create(null), keyring);
+
+/** The member that keeps a file from being a profile; null if it is one. */
+const invalidMember = (file: ProfileFile): string | null => {
+  const { url, username, account_token, keyring, pending } = file;
+  if (!isText(url)) return "url";
+  if (!isText(username)) return "username";
+  if (account_token !== undefined && !isText(account_token)) return "account_token";
+  if (!isKeyring(keyring)) return "keyring";
+  return pending === undefined || isKeyring(pending) ? null : "pending";
+};
+
 /**
  * The profile, or null if there is none yet. `passphrase` is called only if it is encrypted. Throws
  * a Failure: usage for a broken file, refused for a wrong passphrase.
@@ -88,13 +147,18 @@ export const isSealed = (path: string): boolean => readFile(path)?.sealed !== un
 export const readProfile = (path: string, passphrase: () => string = () => ""): Profile | null => {
   const file = readFile(path);
   if (file === null) return null;
-  const { url, username, account_token, keyring } = unseal(file, path, passphrase);
-  if (url && username && account_token && typeof keyring === "object" && keyring !== null) {
-    // Without a prototype, so that an agent may be called "constructor".
-    const keys: Record<string, Key> = Object.assign(Object.create(null), keyring);
-    return { url, username, account_token, keyring: keys };
+  const content = unseal(file, path, passphrase);
+  const invalid = invalidMember(content);
+  if (invalid !== null) {
+    const what = `"${invalid}" of the profile ${path} is missing or invalid`;
+    throw new Failure("usage", `${what}; ${repairOf(path, JSON.stringify(content))}`);
   }
-  throw broken(path);
+  const { keyring, pending, ...others } = content as Profile;
+  return {
+    ...others,
+    keyring: asMap(keyring),
+    ...(pending === undefined ? {} : { pending: asMap(pending) }),
+  };
 };
 
 const asFile = (profile: Profile, passphrase: string | null): object => {
@@ -107,21 +171,71 @@ const asFile = (profile: Profile, passphrase: string | null): object => {
   };
 };
 
+const isGoodFile = (path: string): boolean => {
+  try {
+    const file = readFile(path);
+    return file !== null && (file.sealed !== undefined || invalidMember(file) === null);
+  } catch {
+    return false;
+  }
+};
+
 /**
- * Writes the profile so that a crash leaves the old one or the new one. `passphrase`: null keeps it
- * readable by anyone who can read the file.
+ * Writes the profile so that a crash leaves the old one or the new one, and keeps a copy of the old
+ * one. `passphrase`: null keeps it readable by anyone who can read the file. Throws a Failure
+ * (usage); then nothing was changed.
  */
 export const writeProfile = (
   path: string,
   profile: Profile,
   passphrase: string | null = null,
 ): void => {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const fresh = `${path}.${process.pid}.new`;
-  writeFileSync(fresh, `${JSON.stringify(asFile(profile, passphrase), null, 2)}\n`, {
-    mode: 0o600,
-    flush: true,
+  const text = `${JSON.stringify(asFile(profile, passphrase), null, 2)}\n`;
+  writeKeptFile(path, text, isGoodFile(path));
+};
+
+/** What an earlier copy of a profile holds. */
+export interface ProfileCopy {
+  readonly path: string;
+  /** ISO 8601, of its last change. */
+  readonly written_at: string;
+  /** Null if it is encrypted. */
+  readonly agents: readonly string[] | null;
+}
+
+/** The good copies of a profile, the newest first. */
+export const listCopies = (path: string): ProfileCopy[] =>
+  Array.from({ length: COPIES }, (_, i) => copyPath(path, i + 1))
+    .filter(isGoodFile)
+    .map((copy) => {
+      const { sealed, keyring } = readFile(copy) as ProfileFile;
+      const agents = sealed === undefined ? Object.keys(keyring ?? {}) : null;
+      return { path: copy, written_at: statSync(copy).mtime.toISOString(), agents };
+    });
+
+/**
+ * Leaves one copy, of the present file: earlier ones would still open without the new passphrase,
+ * or hold a token that is to be forgotten. Under its lock.
+ */
+export const renewCopies = (path: string): void => {
+  removeCopies(path);
+  keepCopy(path);
+};
+
+/**
+ * Replaces the profile with a copy of it, under the lock. Returns where the file before it is; null
+ * if there was none.
+ */
+export const restoreCopy = (path: string, copy: ProfileCopy): string | null => {
+  const text = readTextFile(copy.path, "the copy");
+  let aside: string | null = null;
+  withLock(path, () => {
+    if (existsSync(path)) {
+      for (let n = 1; aside === null || existsSync(aside); n++) aside = `${path}.replaced-${n}`;
+      copyFileSync(path, aside);
+      chmodSync(aside, 0o600);
+    }
+    writeKeptFile(path, text, false);
   });
-  chmodSync(fresh, 0o600); // whatever mode an older file of that name had
-  renameSync(fresh, path);
+  return aside;
 };

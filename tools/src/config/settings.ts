@@ -1,4 +1,7 @@
-/** Settings of the commands: the environment first, then the profile (docs/commands.md). */
+/**
+ * Settings of the commands: an explicit profile first, then the environment, then the default
+ * profile (docs/commands.md). A profile's account token goes to that profile's relay only.
+ */
 import { dirname, join } from "node:path";
 
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
@@ -13,6 +16,7 @@ import {
   type Profile,
   profilePath,
   readProfile,
+  renewCopies,
   writeProfile,
 } from "./profile.ts";
 
@@ -23,19 +27,30 @@ export interface Secret {
 }
 
 export class Settings {
-  readonly profilePath: string;
-  private readonly statePath: string;
   private readonly env: Environment;
+  private readonly profileName: string;
+  /** Whether `--profile` named it, which then takes precedence over the environment. */
+  private readonly isExplicit: boolean;
   private profileRead: Profile | null | undefined;
   private passphraseGiven: string | undefined;
 
-  constructor(env: Environment, profileName: string) {
+  /** Throws a Failure (usage) for an invalid profile name. */
+  constructor(env: Environment, profileName: string, isExplicit = false) {
     this.env = env;
-    this.profilePath = profilePath(profileName, env);
-    this.statePath = join(dirname(this.profilePath), "state", profileName);
+    this.profileName = profileName;
+    this.isExplicit = isExplicit;
+    profilePath(profileName, env);
+  }
+
+  /** Throws a Failure (usage) if nothing says where profiles are. */
+  get profilePath(): string {
+    const path = profilePath(this.profileName, this.env);
+    if (path !== null) return path;
+    throw new Failure("usage", "there is no home folder: set HOME, or BLINDRELAY_CONFIG_DIR");
   }
 
   get profile(): Profile | null {
+    if (profilePath(this.profileName, this.env) === null) return null;
     this.profileRead ??= readProfile(this.profilePath, () => this.passphrase());
     return this.profileRead;
   }
@@ -47,7 +62,8 @@ export class Settings {
 
   /**
    * Reads the profile again, changes and writes it under a lock. `change`: null leaves it
-   * unchanged. `under`: another passphrase from now on, or (null) none.
+   * unchanged. `under`: another passphrase from now on, or (null) none. Throws a Failure (usage);
+   * then nothing was changed.
    */
   update(change: (profile: Profile | null) => Profile | null, under?: string | null): void {
     const path = this.profilePath;
@@ -57,34 +73,76 @@ export class Settings {
       if (changed === null) return;
       const passphrase = under === undefined ? before : under;
       writeProfile(path, changed, passphrase);
+      if (passphrase !== before) renewCopies(path);
       this.profileRead = changed;
       this.passphraseGiven = passphrase ?? undefined;
     });
   }
 
+  /** Removes the account token from the profile and from its copies. */
+  forgetToken(): void {
+    this.update((profile) => {
+      if (profile === null) return null;
+      const { account_token: _, ...others } = profile;
+      return others;
+    });
+    withLock(this.profilePath, () => renewCopies(this.profilePath));
+  }
+
+  /** The profile that `--profile` named, or null. Throws a Failure if it does not exist. */
+  private get explicit(): Profile | null {
+    if (!this.isExplicit) return null;
+    if (this.profile !== null) return this.profile;
+    const fix = `blindrelay --profile ${this.profileName} login --url https://relay.example`;
+    throw new Failure("usage", `there is no profile ${this.profilePath}; make it: ${fix}`);
+  }
+
   /** The relay's http(s) base, without a trailing slash. */
   httpUrl(): string {
-    const url = this.given("BLINDRELAY_URL") ?? this.profile?.url;
+    const url = this.explicit?.url ?? this.given("BLINDRELAY_URL") ?? this.profile?.url;
     if (url !== undefined) return httpBase(url);
     const fix = "set BLINDRELAY_URL, or run: blindrelay login --url https://relay.example";
     throw new Failure("usage", `which relay? ${fix}`);
   }
 
+  /** The same for a login, for which the profile may have to be made. */
+  loginUrl(): string {
+    return this.isExplicit && this.profile === null
+      ? new Settings(this.env, this.profileName).httpUrl()
+      : this.httpUrl();
+  }
+
   /** The relay's WebSocket address. */
   socketUrl(): string {
+    if (this.explicit !== null) return socketAddress(this.explicit.url);
     return socketAddress(this.given("BLINDRELAY_URL") ?? this.httpUrl());
   }
 
+  /** Throws a Failure (usage) if there is none, or the profile's is for another relay. */
   accountToken(): string {
-    const token = this.given("BLINDRELAY_ACCOUNT_TOKEN") ?? this.profile?.account_token;
-    if (token !== undefined) return token;
+    const given = this.explicit === null ? this.given("BLINDRELAY_ACCOUNT_TOKEN") : null;
+    if (given !== null) return given;
+    const { profile } = this;
+    if (profile?.account_token === undefined) {
+      const fix = "Set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login";
+      throw new Failure("usage", `which account? ${fix}`);
+    }
+    const [relay, home] = [this.httpUrl(), httpBase(profile.url)];
+    if (relay === home) return profile.account_token;
+    const fix = "unset BLINDRELAY_URL, or set BLINDRELAY_ACCOUNT_TOKEN too";
     throw new Failure(
       "usage",
-      "which account? Set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login",
+      `the profile's account token is for ${home}, and BLINDRELAY_URL is ${relay}: ${fix}`,
     );
   }
 
-  /** The environment's secret, or the keyring's with its version. */
+  /** Where the account token comes from, for a person. */
+  get accountSource(): string {
+    const isGiven = this.explicit === null && this.given("BLINDRELAY_ACCOUNT_TOKEN") !== null;
+    return isGiven ? "BLINDRELAY_ACCOUNT_TOKEN" : this.profilePath;
+  }
+
+  /** The environment's secret, or the keyring's, which an explicit profile puts first. */
   secretOf(agentId: string): Secret {
     const secret = this.secretAtHand(agentId);
     if (secret !== null) return secret;
@@ -96,6 +154,8 @@ export class Settings {
 
   /** The same, or null if there is none. */
   secretAtHand(agentId: string): Secret | null {
+    const kept = this.isExplicit ? this.keptSecretOf(agentId) : null;
+    if (kept !== null) return kept;
     const given = this.given("BLINDRELAY_AGENT_TOKEN");
     if (given !== null) return { agentToken: given, version: this.version() };
     return this.keptSecretOf(agentId);
@@ -105,7 +165,8 @@ export class Settings {
   keptSecretOf(agentId: string): Secret | null {
     const key = this.profile?.keyring[agentId];
     if (key === undefined) return null;
-    return { agentToken: key.agent_token, version: this.version(key.packet_version) };
+    const version = this.isExplicit ? key.packet_version : this.version(key.packet_version);
+    return { agentToken: key.agent_token, version: checkVersion(version, "the keyring") };
   }
 
   /** The relay token of the agent that the environment names; null if it names none. */
@@ -115,7 +176,9 @@ export class Settings {
 
   /** An agent's own folder: from the environment, else one beside the profile. */
   stateDirOf(agentId: string): string {
-    return this.given("BLINDRELAY_STATE_DIR") ?? join(this.statePath, checkAgentId(agentId));
+    const given = this.given("BLINDRELAY_STATE_DIR");
+    if (given !== null) return given;
+    return join(dirname(this.profilePath), "state", this.profileName, checkAgentId(agentId));
   }
 
   /** A variable that the command cannot do without. */
@@ -125,23 +188,30 @@ export class Settings {
     throw new Failure("usage", `${name} is missing: set it to ${what}`);
   }
 
-  /** A variable of the environment; an empty one counts as unset, because CI systems set those. */
+  /**
+   * A variable of the environment, without the line end of the file it came from. An empty one
+   * counts as unset, because CI systems set those.
+   */
   private given(name: string): string | null {
-    return this.env[name] || null;
+    return this.env[name]?.trim() || null;
   }
 
   private passphrase(): string {
     this.passphraseGiven ??=
-      this.given(PASSPHRASE_VARIABLE) ?? askPassphrase(`Passphrase of ${this.profilePath}`);
+      this.env[PASSPHRASE_VARIABLE] || askPassphrase(`Passphrase of ${this.profilePath}`);
     return this.passphraseGiven;
   }
 
   private version(kept = "1"): Version {
-    const version = this.given("BLINDRELAY_PACKET_VERSION") ?? kept;
-    if (isVersion(version)) return version;
-    throw new Failure("usage", `BLINDRELAY_PACKET_VERSION must be "1" or "2", not ${version}`);
+    const name = "BLINDRELAY_PACKET_VERSION";
+    return checkVersion(this.given(name) ?? kept, name);
   }
 }
+
+const checkVersion = (version: string, where: string): Version => {
+  if (isVersion(version)) return version;
+  throw new Failure("usage", `${where}: a packet version is "1" or "2", not ${version}`);
+};
 
 /** Length from which a text counts as a secret; a complete one is longer. */
 const SECRET_LENGTH = 40;

@@ -8,7 +8,7 @@ import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
-import type { BoardProgram } from "./program.ts";
+import { type BoardProgram, readProgram } from "./program.ts";
 import {
   type BoardFile,
   eraseFile,
@@ -83,12 +83,6 @@ const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<v
   const found = (await board.evaluate(`[${types}]`)) as string[];
   const missing = program.wanted.filter((_, i) => found[i] === "undefined");
   if (missing.length === 0) return;
-  if (missing.includes("E.asUTF8")) {
-    throw new Failure(
-      "usage",
-      `${program.path} has text beyond Latin-1, such as "…" or "€", which this build of Espruino cannot hold: write it in Latin-1`,
-    );
-  }
   throw new Failure(
     "usage",
     `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
@@ -105,8 +99,9 @@ export const flashEspruino = async (
   progress: Progress,
   notice: Notice,
 ): Promise<FlashReport> => {
-  const { program, save, dryRun } = options;
+  const { save, dryRun } = options;
   const found = await readBoard(board);
+  const program = found.isWide ? await readProgram(options.program.path, true) : options.program;
   const problem = boardProblem(found, options.slowCrypto, found.uart !== null);
   if (problem !== null) throw new Failure("device", problem);
   if (found.agentId === null) {

@@ -12,6 +12,7 @@ import { parse } from "acorn";
 import { Failure } from "../failure.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
+import { readJsonFile } from "../text-file.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import type { BoardConfig } from "./provision.ts";
@@ -76,16 +77,11 @@ const readXsProgram = (path: string): string => {
 
 const readConfig = (folder: string): BoardConfig => {
   const path = join(folder, CONFIG_FILE);
-  let config: BoardConfig;
-  try {
-    config = JSON.parse(readFileSync(path, "utf8"));
-  } catch (error) {
-    throw new Failure(
-      "usage",
-      `${path} cannot be read: make it with \`blindrelay provision --out ${folder}\``,
-      error,
-    );
+  if (!existsSync(path)) {
+    const fix = `make it with \`blindrelay provision --out ${folder}\``;
+    throw new Failure("usage", `there is no ${path}: ${fix}`);
   }
+  const config = readJsonFile(path, "the board's configuration") as BoardConfig;
   if (config.serial === undefined) return config;
   throw new Failure("usage", `${path} is for an Espruino on a bridge: provision without --serial`);
 };

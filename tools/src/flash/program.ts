@@ -4,18 +4,15 @@
  * silently run incorrectly is refused with its place; names that only a board knows are checked on
  * the board.
  */
-import { readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { describeRefusal, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
+import { readTextFile } from "../text-file.ts";
 
 /** The program as JavaScript, with unchanged columns. Throws a Failure (usage). */
 export const readSource = (path: string): string => {
-  let source: string;
-  try {
-    source = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new Failure("usage", `there is no device program ${path}`, error);
-  }
+  if (!existsSync(path)) throw new Failure("usage", `there is no device program ${path}`);
+  const source = readTextFile(path, "the device program");
   if (!/\.[cm]?ts$/.test(path)) return source;
   const erased = eraseTypes(source);
   if ("code" in erased) return erased.code;
@@ -32,16 +29,16 @@ export interface BoardProgram {
 }
 
 /**
- * Reads and checks a device program. Throws a Failure (usage) that lists everything boards do not
- * run.
+ * Reads and checks a device program. `isWide`: for a board with Unicode strings. Throws a Failure
+ * (usage) that lists everything boards do not run.
  */
-export const readProgram = async (path: string): Promise<BoardProgram> => {
+export const readProgram = async (path: string, isWide = false): Promise<BoardProgram> => {
   const source = readSource(path);
   const { checkProgram, exactDecimals, toModule } = await loadDialect();
-  const { refused, asked } = checkProgram(source);
+  const { refused, asked } = checkProgram(source, isWide);
   if (refused.length > 0) {
     const list = refused.map((refusal) => describeRefusal(path, refusal)).join("\n  ");
     throw new Failure("usage", `Espruino does not run this as written:\n  ${list}`);
   }
-  return { path, code: exactDecimals(toModule(source)), wanted: asked };
+  return { path, code: exactDecimals(toModule(source, isWide)), wanted: asked };
 };

@@ -8,11 +8,14 @@ import { readProgram, readSource } from "../flash/program.ts";
 import { printStatus } from "../output.ts";
 import type { Programs, Pushable } from "./push-one.ts";
 
+/** The end of what a board with Unicode strings calls itself (agent-sdk/src/espruino/agent.ts). */
+const WIDE_RUNTIME = "unicode";
+
 /** `version`: reported to the relay. Throws a Failure if there is no such program. */
 export const programsFor = (path: string, version: string | null): Programs => {
   const source = readSource(path);
-  const forBoard = async (): Promise<Pushable> => {
-    const { code, wanted } = await readProgram(path);
+  const forBoard = async (isWide: boolean): Promise<Pushable> => {
+    const { code, wanted } = await readProgram(path, isWide);
     if (wanted.length > 0) printStatus(`the trial will show if the board has ${wanted.join(", ")}`);
     return { bytes: Buffer.from(code, "latin1"), version };
   };
@@ -25,10 +28,11 @@ export const programsFor = (path: string, version: string | null): Programs => {
   const made = new Map<string, Promise<Pushable>>();
   return {
     async ofRuntime(runtime) {
-      const [kind = ""] = runtime.split(" ");
-      const make = kind === "espruino" ? forBoard : kind === "node" ? forNode : null;
-      if (make === null) return null;
-      const program = made.get(kind) ?? make();
+      const [name = ""] = runtime.split(" ");
+      if (name !== "espruino" && name !== "node") return null;
+      const isWide = name === "espruino" && runtime.endsWith(` ${WIDE_RUNTIME}`);
+      const kind = `${name} ${isWide}`;
+      const program = made.get(kind) ?? (name === "node" ? forNode() : forBoard(isWide));
       made.set(kind, program);
       return program;
     },

@@ -16,6 +16,8 @@ export interface Board {
   /** Bytes of erased files that `compact` recovers; null if the firmware cannot tell. */
   readonly trashBytes: number | null;
   readonly variables: number;
+  /** Whether its strings hold every character, as on Bangle.js; elsewhere they hold UTF-8. */
+  readonly isWide: boolean;
   readonly files: readonly string[];
   /** From the configuration in its Storage; null if it was not provisioned. */
   readonly agentId: string | null;
@@ -40,7 +42,7 @@ try{g=JSON.parse(s.read("${CONFIG_FILE}"))||{}}catch(x){}
 return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODULES||"").split(","),
 sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
 freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
-variables:process.memory().total,files:s.list(),agentId:g.agent_id||null,packetVersion:g.v||null,
+variables:process.memory().total,isWide:"\\u20ac".charCodeAt(0)===8364,files:s.list(),agentId:g.agent_id||null,packetVersion:g.v||null,
 uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 

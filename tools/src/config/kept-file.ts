@@ -1,0 +1,92 @@
+/**
+ * A file that holds what cannot be had again, such as a keyring. It is replaced, never written
+ * over, and its last good contents are kept beside it: NAME.1 is the newest.
+ */
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { Failure } from "../failure.ts";
+
+/** Enough to get back behind a mistake that was noticed late. */
+export const COPIES = 3;
+
+export const copyPath = (path: string, n: number): string => `${path}.${n}`;
+
+/** The file that `path` leads to: a link is followed, so that what it points to is changed. */
+const targetOf = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+};
+
+/** A file that a killed process left behind may hold secrets. */
+const removeUnfinished = (path: string): void => {
+  const name = basename(path);
+  for (const file of readdirSync(dirname(path))) {
+    const isOurs = file.startsWith(`${name}.`) && /^\d+\.new$/.test(file.slice(name.length + 1));
+    if (isOurs) rmSync(join(dirname(path), file), { force: true });
+  }
+};
+
+const MOUNTED = "it is mounted by itself and cannot be replaced: mount its folder instead";
+
+const replace = (path: string, text: string): void => {
+  const fresh = `${path}.${process.pid}.new`;
+  try {
+    writeFileSync(fresh, text, { mode: 0o600, flush: true });
+    chmodSync(fresh, 0o600); // whatever mode an older file of that name had
+    renameSync(fresh, path);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "EBUSY" ? MOUNTED : message;
+    throw new Failure("usage", `cannot write ${path}: ${reason}; nothing was changed`, error);
+  }
+};
+
+const copyIfThere = (from: string, to: string): void => {
+  try {
+    copyFileSync(from, to);
+    chmodSync(to, 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+};
+
+/** Makes the present content the newest copy. */
+export const keepCopy = (path: string): void => {
+  for (let n = COPIES; n > 1; n--) copyIfThere(copyPath(path, n - 1), copyPath(path, n));
+  copyIfThere(path, copyPath(path, 1));
+};
+
+/**
+ * Writes the file so that a crash leaves the old one or the new one; must be called under its lock.
+ * `isGood`: the present content is worth a copy. Throws a Failure (usage); then nothing was
+ * changed.
+ */
+export const writeKeptFile = (path: string, text: string, isGood: boolean): void => {
+  const target = targetOf(path);
+  try {
+    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    removeUnfinished(target);
+    if (isGood) keepCopy(path);
+  } catch (error) {
+    throw new Failure("usage", `cannot write ${path}: ${(error as Error).message}`, error);
+  }
+  replace(target, text);
+};
+
+/** Removes the copies, which have another passphrase or none. */
+export const removeCopies = (path: string): void => {
+  for (let n = 1; n <= COPIES; n++) rmSync(copyPath(path, n), { force: true });
+};

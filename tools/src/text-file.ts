@@ -1,0 +1,36 @@
+/** Reads files that people edit: programs, settings, keys. */
+import { readFileSync } from "node:fs";
+import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
+import { Failure } from "./failure.ts";
+
+/**
+ * The text of a file. Throws a Failure (usage): `what`, the path and the reason, without the
+ * content.
+ */
+export const readTextFile = (path: string, what: string): string => {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new Failure(
+      "usage",
+      `${what} ${path} cannot be read: ${(error as Error).message}`,
+      error,
+    );
+  }
+  try {
+    return decodeText(bytes);
+  } catch (error) {
+    throw new Failure("usage", `${what} ${path} is ${(error as Error).message}`, error);
+  }
+};
+
+/** The value in a JSON file. Throws the same, with line and column where it is invalid. */
+export const readJsonFile = (path: string, what: string): unknown => {
+  const text = readTextFile(path, what);
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw new Failure("usage", `${what} ${path} is ${(error as Error).message}`, error);
+  }
+};
