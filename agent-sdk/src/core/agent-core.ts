@@ -91,6 +91,8 @@ export class AgentCore {
 
   private timer: unknown = null;
   private timerAt: number | null = null;
+  /** Whether a session may have missed events without being told. */
+  private unsaid = false;
 
   private signatureKey: HmacKey | null = null;
   /**
@@ -168,7 +170,10 @@ export class AgentCore {
    * received.
    */
   arm(): void {
-    for (const sid of this.formSids) this.sayLost(sid);
+    if (this.unsaid) {
+      this.unsaid = false;
+      for (const sid of this.formSids) this.sayLost(sid);
+    }
     const timer = this.ports.timer;
     const due = this.link.nextDeadline();
     const expiry = this.sessions.nextExpiry();
@@ -283,14 +288,20 @@ export class AgentCore {
 
   private countLost(sid: string): void {
     const index = this.formSids.indexOf(sid);
-    if (index >= 0) this.lost[index] = (this.lost[index] as number) + 1;
+    if (index < 0) return;
+    this.lost[index] = (this.lost[index] as number) + 1;
+    this.unsaid = true;
   }
 
   /** Tells a session how many events it has missed, if that can be sent now. */
   private sayLost(sid: string): void {
     const index = this.formSids.indexOf(sid);
     const events = index < 0 ? 0 : (this.lost[index] as number);
-    if (events === 0 || !this.link.canSend()) return;
+    if (events === 0) return;
+    if (!this.link.canSend()) {
+      this.unsaid = true;
+      return;
+    }
     this.lost[index] = 0;
     const text = `{"jsonrpc":"2.0","method":"system.lost","params":{"events":${events}}}`;
     const packet = this.sessions.seal(sid, asciiBytes(text));
