@@ -48,6 +48,15 @@ const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "UNSUPPORTED_MEDIA_TYPE",
 };
 
+/** Whether the sender left in the middle of its body. */
+const isCut = (error: unknown, { raw }: FastifyRequest): boolean =>
+  raw.destroyed &&
+  !raw.complete &&
+  (error === raw.errored || (error as FastifyError).code === "ERR_STREAM_PREMATURE_CLOSE");
+
+/** Nobody gets it, but the log of requests has its status. */
+const cutBody = (): HttpProblem => new HttpProblem("BAD_REQUEST", "The body did not arrive.");
+
 /** fastify's error handler: answers, and logs our own faults. */
 export const answerProblems = (
   outages: ErrorLog,
@@ -55,7 +64,7 @@ export const answerProblems = (
   request: FastifyRequest,
   reply: FastifyReply,
 ): void => {
-  const problem = asProblem(error);
+  const problem = isCut(error, request) ? cutBody() : asProblem(error);
   if (problem.code === "INTERNAL") {
     request.log.error({ err: error }, "request failed");
   } else if (unavailability(error) !== null) {

@@ -1,4 +1,6 @@
-/** SIGTERM ends the relay in time, whatever its peers do; each kind of connection is there at once. */
+/**
+ * SIGTERM ends the relay in time, whatever its peers do; each kind of connection is there at once.
+ */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { noOpenssl } from "@blindrelay/relay-server/testing";
