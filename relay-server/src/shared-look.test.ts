@@ -1,24 +1,33 @@
 import { expect, test } from "vitest";
 import { sharedLook } from "./shared-look.ts";
 
-test("callers share one look, and its answer for 200 ms", async () => {
-  let [looks, nowMs] = [0, 0];
-  const begun: ((answer: number) => void)[] = [];
+test("callers at the same time share one look", async () => {
+  const begun: (() => void)[] = [];
   const look = sharedLook(
-    () => new Promise<number>((resolve) => begun.push(() => resolve(++looks))),
-    () => nowMs,
+    () => new Promise<number>((resolve) => begun.push(() => resolve(7))),
+    () => 0,
   );
   const asked = Array.from({ length: 100 }, look);
   expect(begun).toHaveLength(1);
-  begun[0]?.(0);
-  expect(new Set(await Promise.all(asked))).toEqual(new Set([1]));
-  nowMs = 199;
-  expect(await look()).toBe(1);
-  nowMs = 200;
-  const later = look();
-  expect(begun).toHaveLength(2);
-  begun[1]?.(0);
-  expect(await later).toBe(2);
+  begun[0]?.();
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([7]));
+});
+
+test("who asks seldom gets a new look, and a flood ten a second, of which no answer is old", async () => {
+  let [looks, nowMs] = [0, 0];
+  const look = sharedLook(
+    async () => {
+      looks += 1;
+      return nowMs;
+    },
+    () => nowMs,
+  );
+  for (; nowMs < 10_000; nowMs += 500) expect(await look()).toBe(nowMs);
+  looks = 0;
+  const ages: number[] = [];
+  for (; nowMs < 20_000; nowMs += 1) ages.push(nowMs - (await look()));
+  expect(looks).toBeLessThanOrEqual(20 + 10 * 10 + 1);
+  expect(Math.max(...ages)).toBeLessThan(200);
 });
 
 test("a look that fails is not remembered", async () => {
