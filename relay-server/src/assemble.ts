@@ -8,6 +8,7 @@ import pkg from "../package.json" with { type: "json" };
 import type { OpenBus } from "./bus/open.ts";
 import type { Clocks } from "./clock.ts";
 import type { Config } from "./config.ts";
+import { logFaults } from "./contain.ts";
 import { type ControlContext, controlContext, type Links } from "./control/context.ts";
 import type { openAlone } from "./control/data-dir.ts";
 import { NoticeReader } from "./control/notice-reader.ts";
@@ -23,6 +24,7 @@ import { metricsServer, relayMetrics } from "./metrics.ts";
 import type { Tls } from "./ops/tls.ts";
 import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import type { ReleaseKeys } from "./releases/keys.ts";
+import { sharedLook } from "./shared-look.ts";
 import type { Notice } from "./store/notices.ts";
 import { reserveRequests } from "./store/sessions.ts";
 import { runHub } from "./ws/hub-driver.ts";
@@ -39,15 +41,18 @@ interface RelayInputs {
   readonly tls: Tls | null;
   readonly data: Awaited<ReturnType<typeof openAlone>>;
   readonly bus: OpenBus | null;
+  /** Called if the relay cannot continue. */
+  readonly broken: (error: unknown) => void;
 }
 
 export type Parts = Awaited<ReturnType<typeof assemble>>;
 
 export const assemble = async (inputs: RelayInputs) => {
-  const { config, log, clocks, addressOf, tls, data, bus } = inputs;
+  const { config, log, clocks, addressOf, tls, data, bus, broken } = inputs;
   const { store } = data;
   const { steadyMs } = clocks;
   const outages = new OutageLog(log, steadyMs);
+  const stopLogging = logFaults(log);
   const writeBehind = storeWriteBehind(store, bus?.node ?? null);
   const lockout = new Lockout();
   const limits = linkLimits(config);
@@ -58,6 +63,7 @@ export const assemble = async (inputs: RelayInputs) => {
     limits,
     clocks,
     log: outages,
+    broken,
     ...(bus === null
       ? {}
       : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
@@ -79,6 +85,7 @@ export const assemble = async (inputs: RelayInputs) => {
   bus?.cluster.attach(hub, { notices, lockout, usernameLockout: context.usernameLockout });
   const figures = figuresOf(hub, bus, steadyMs());
   const life = { draining: false };
+  const isReady = sharedLook(() => store.isReady(), steadyMs);
   const settle = () =>
     writeBehind
       .flush()
@@ -96,14 +103,24 @@ export const assemble = async (inputs: RelayInputs) => {
       figures: figures.read,
       writeLinks,
       settle,
-      isReady: async () => !life.draining && (await store.isReady()),
+      isReady: async () => !life.draining && (await isReady()),
     },
     log,
     tls?.serve,
   );
   await app.ready();
-  attachUpgrade(app.server, running, { addressOf, ...limits });
-  const engines = { store, bus: bus === null ? null : busEngine(bus) };
+  attachUpgrade(app.server, running, {
+    addressOf,
+    linked: (socket) => app.connections.release(socket),
+    isAnswering: app.isAnswering,
+    ...limits,
+  });
+  const engines = {
+    store: { isReady, pool: () => store.pool() },
+    bus: bus === null ? null : busEngine(bus),
+    pending: () => app.connections.size,
+    certificateEnd: () => (tls?.endMs() ?? Number.POSITIVE_INFINITY) / 1000,
+  };
   const registry = relayMetrics(() => hub.stats(), context, running.timings, engines);
   const metrics = metricsServer(registry, log);
   const end = async () => {
@@ -119,6 +136,7 @@ export const assemble = async (inputs: RelayInputs) => {
     await settle(); // otherwise the log says what was lost
     outages.flush();
     await store.close();
+    stopLogging();
   };
   return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, end };
 };

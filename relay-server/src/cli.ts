@@ -16,6 +16,7 @@ import {
   readConfig,
   variableOf,
 } from "./config.ts";
+import { contained, fault } from "./contain.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
 import { dataFolderText, defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
 import { Failure, messageOf } from "./failure.ts";
@@ -133,8 +134,17 @@ const addStart = (cli: Command): void => {
     // Before the relay is announced, because an early signal must drain too.
     const signalled = firstSignal(log);
     const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
+    // A bug ends what it occurred in. What nothing has contained is at least logged and counted.
+    process
+      .removeAllListeners("uncaughtException")
+      .on("uncaughtException", (error) =>
+        fault("process", "an error was contained nowhere", error),
+      );
     const listening = { event: "listening", url: server.url, metrics_url: server.metricsUrl };
-    process.on("SIGHUP", () => server.reloadTls());
+    process.on(
+      "SIGHUP",
+      contained("process", "the certificate was not read", () => server.reloadTls()),
+    );
     const failure = await Promise.race([signalled, server.failed, unwritten(listening)]);
     await server.stop();
     if (failure instanceof Failure) throw failure;
@@ -147,9 +157,10 @@ const addStart = (cli: Command): void => {
  */
 const unwritten = (answer: object): Promise<Failure> =>
   new Promise((resolve) => {
-    process.stdout.removeAllListeners("error").on("error", ({ message }) => {
-      resolve(new Failure("fault", `the first line could not be written: ${message}`));
+    const onError = contained("process", "the first line's end is not known", (error: Error) => {
+      resolve(new Failure("fault", `the first line could not be written: ${error.message}`));
     });
+    process.stdout.removeAllListeners("error").on("error", onError);
     process.stdout.write(`${JSON.stringify(answer)}\n`);
   });
 

@@ -5,6 +5,7 @@
  */
 import { write, writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino } from "pino";
+import { contained } from "./contain.ts";
 
 /** Lines that wait for a slow reader of the log; further lines are dropped and counted. */
 const MAX_WAITING = 4096;
@@ -90,10 +91,10 @@ export class LogStream implements DestinationStream {
         return;
       }
       this.#rest = bytes.subarray(taken ?? 0);
-      const again = () => {
+      const again = contained("timer", "the log failed", () => {
         this.#busy = false;
         this.#next();
-      };
+      });
       if (error === null) again();
       else setTimeout(again, RETRY_MS).unref();
     });

@@ -159,6 +159,21 @@ describe("start", () => {
     expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
   });
 
+  test("an error that nothing contains is logged and counted, and the relay goes on", async () => {
+    await make();
+    const bug =
+      "setTimeout(() => { throw new Error('bang'); }, 1500); setTimeout(() => Promise.reject(new Error('bong')), 1500);";
+    const importing = `--import data:text/javascript,${encodeURIComponent(bug)}`;
+    const { child, listening } = await start([], { NODE_OPTIONS: importing });
+    const log = text(child.stderr as never);
+    const faults = async () => (await fetch(listening.metrics_url)).text();
+    await expect.poll(faults).toContain('blindrelay_faults_total{in="process"} 2');
+    expect((await fetch(`${listening.url}/health`)).status).toBe(200);
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([0, null]);
+    expect(await log).toMatch(/Error: bang\\n.*"msg":"an error was contained nowhere"/);
+  });
+
   test("SIGINT drains too", async () => {
     await make();
     const { child } = await start();

@@ -13,7 +13,12 @@ import { World } from "./core/testing/test-hub.ts";
 import { newTimings } from "./duration-histogram.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 
-const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
+const ENGINES = {
+  store: { isReady: async () => true, pool: () => null },
+  bus: null,
+  pending: () => 0,
+  certificateEnd: () => Number.POSITIVE_INFINITY,
+};
 
 test("a name that is guessed from many addresses is counted separately from locked addresses", async () => {
   const [lockout, usernameLockout] = [new Lockout(), new UsernameLockout()];

@@ -3,7 +3,7 @@
  * hub's counters are read on request and never pushed.
  */
 import { statSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import {
   Counter,
@@ -13,6 +13,7 @@ import {
   type Registry,
 } from "prom-client";
 import type { BusTraffic } from "./bus/counted.ts";
+import { contained, faultCounts } from "./contain.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { HubStats } from "./core/hub.ts";
 import { registerDurations, type Timings } from "./duration-histogram.ts";
@@ -53,9 +54,10 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
   return () => {
     if (figures === null) {
       figures = read();
-      queueMicrotask(() => {
+      const forget = contained("timer", "figures were not forgotten", () => {
         figures = null;
       });
+      queueMicrotask(forget);
     }
     return figures;
   };
@@ -70,6 +72,10 @@ export interface Engines {
     nodes(): number;
     pending(): { readonly claims: number; readonly malformed: number };
   } | null;
+  /** Connections without a link. */
+  readonly pending: () => number;
+  /** When the certificate ends, in seconds of Unix time; infinite: there is none. */
+  readonly certificateEnd: () => number;
 }
 
 /** The registry over a hub and the failure counters that it shares with REST. */
@@ -177,7 +183,14 @@ export const relayMetrics = (
     "From bytes that were read until their messages are queued or refused, of one read in 16.",
     [{ labels: {}, durations: timings.routed }],
   );
-  const { store, bus } = engines;
+  labelled(Counter, "faults_total", "Errors contained where they occurred.", "in", faultCounts);
+  const { store, bus, pending, certificateEnd } = engines;
+  gauge("pending_connections", "Connections without a link: handshakes and requests.", pending);
+  gauge(
+    "certificate_not_after_seconds",
+    "When the certificate ends, in Unix time; infinite without one.",
+    certificateEnd,
+  );
   gauge("store_ready", "Whether the store can be read and written.", async () =>
     Number(await store.isReady()),
   );
@@ -224,7 +237,7 @@ export const relayMetrics = (
  * logged.
  */
 export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): Server => {
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.url?.split("?")[0] !== PATH) {
       response.writeHead(404, { "content-type": "text/plain" }).end("try /metrics\n");
       return;
@@ -236,7 +249,9 @@ export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): S
       log.error({ err: error }, "the metrics could not be collected");
       response.writeHead(500, { "content-type": "text/plain" }).end("the relay's log says why\n");
     }
-  });
+  };
+  const end = ({ socket }: IncomingMessage): void => void socket.destroy();
+  const server = createServer(contained("request", "a scrape failed", answer, end));
   limitPipelining(server);
   return server;
 };

@@ -11,9 +11,10 @@ import { assemble, complaint, type Parts } from "./assemble.ts";
 import { openBus } from "./bus/open.ts";
 import { type Clocks, clockWatch, systemClocks } from "./clock.ts";
 import { type Config, readConfig } from "./config.ts";
+import { contained } from "./contain.ts";
 import { openAlone } from "./control/data-dir.ts";
 import type { Hub } from "./core/hub.ts";
-import { Failure } from "./failure.ts";
+import { Failure, messageOf } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
 import { createLog } from "./log.ts";
 import { exposedPaths } from "./ops/check.ts";
@@ -26,6 +27,8 @@ import { readSetting } from "./store/settings.ts";
 const FLUSH_MS = 1000;
 /** How often retention is applied to the store. */
 const FORGET_MS = 3_600_000;
+/** How often a certificate that ends soon is logged. */
+const CERTIFICATE_MS = 86_400_000;
 /** Long enough for 10,000 links at the hub's pace, and shorter than a supervisor's timeout. */
 const DRAIN_TIMEOUT_MS = 15_000;
 /** The same for a cluster node, which keeps each link until its peer has moved. */
@@ -69,7 +72,7 @@ export const startServer = async (
   const clocks = ports.clocks ?? systemClocks();
   const addressOf = addresses(config, log);
   const keys = trustedKeys(config);
-  const tls = certificate(config, log);
+  const tls = certificate(config, log, clocks.wallMs);
   const { masterKey } = ports;
   const data = await openAlone({ ...config, masterKey }).catch((error: unknown) => {
     tls?.stop();
@@ -83,7 +86,9 @@ export const startServer = async (
     await data.store.close();
     throw error;
   });
-  const parts = await assemble({ config, log, clocks, addressOf, keys, tls, data, bus });
+  const { promise: broken, resolve: giveUp } = Promise.withResolvers<unknown>();
+  const inputs = { config, log, clocks, addressOf, keys, tls, data, bus, broken: giveUp };
+  const parts = await assemble(inputs);
   try {
     await listening("", parts.app.listen({ host: config.host, port: config.port }));
     parts.metrics.listen(config.metricsPort, config.metricsHost);
@@ -92,13 +97,17 @@ export const startServer = async (
     await parts.end();
     throw error;
   }
-  return run(parts);
+  return run(parts, broken);
 };
 
 /** Starts the timers of a relay that is listening. */
-const run = async (parts: Parts): Promise<RunningServer> => {
+const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServer> => {
   const { log, life, tls, data, hub } = parts;
   const { promise: failed, resolve: fail } = Promise.withResolvers<Failure>();
+  broken.then((error) => {
+    log.fatal({ err: error }, HUB_BROKEN);
+    fail(new Failure("fault", `${HUB_BROKEN}: ${messageOf(error)}`, error));
+  });
   const watchKey = async () => {
     if (life.draining) return;
     if ((await readSetting(data.store.db, "master_key_check")) === data.secrets.check()) return;
@@ -133,28 +142,32 @@ const run = async (parts: Parts): Promise<RunningServer> => {
 
 /** Periodic work while the relay runs. */
 const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
-  const { log, outages, clocks, data, bus, notices, settle } = parts;
+  const { log, outages, clocks, data, bus, notices, settle, tls } = parts;
   const { patient } = data.store;
   const watch = clockWatch(clocks);
-  const every = (ms: number, what: string, work: () => Promise<unknown>) =>
-    setInterval(() => work().catch(complaint(outages, what)), ms);
+  const every = (ms: number, what: string, work: () => unknown) =>
+    setInterval(contained("timer", what, work), ms);
+  const asking = (ms: number, what: string, work: () => Promise<unknown>) =>
+    every(ms, what, () => work().catch(complaint(outages, what)));
   return [
-    every(FLUSH_MS, "cannot read the notices", () => notices.look()),
-    ...(bus === null ? [] : [setInterval(() => bus.cluster.tick(), FLUSH_MS)]),
-    every(FLUSH_MS, "cannot check the master key", watchKey),
-    setInterval(settle, FLUSH_MS),
-    setInterval(() => outages.look(data.store.isWritable), FLUSH_MS),
-    setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
-    every(FORGET_MS, "cannot delete expired data", async () => {
+    asking(FLUSH_MS, "cannot read the notices", () => notices.look()),
+    ...(bus === null ? [] : [every(FLUSH_MS, "the bus's clock failed", () => bus.cluster.tick())]),
+    asking(FLUSH_MS, "cannot check the master key", watchKey),
+    every(FLUSH_MS, "cannot settle", settle),
+    every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store.isWritable)),
+    every(FLUSH_MS, "cannot look at the clock", () => watch.look() && log.warn(CLOCK_JUMPED)),
+    every(CERTIFICATE_MS, "cannot look at the certificate", () => tls?.look()),
+    asking(FORGET_MS, "cannot delete expired data", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
     }),
   ];
 };
 
-const certificate = ({ tlsCert, tlsKey }: Config, log: Logger): Tls | null =>
-  tlsCert === undefined || tlsKey === undefined
-    ? null
-    : openTls({ cert: tlsCert, key: tlsKey }, log);
+const certificate = (config: Config, log: Logger, nowMs: () => number): Tls | null => {
+  const { tlsCert, tlsKey } = config;
+  if (tlsCert === undefined || tlsKey === undefined) return null;
+  return openTls({ cert: tlsCert, key: tlsKey }, log, nowMs);
+};
 
 const addresses = (config: Config, log: Logger): AddressReader => {
   try {
@@ -179,6 +192,9 @@ const trustedKeys = (config: Config): ReleaseKeys => {
 
 /** A relay cannot continue then: it would derive different tokens than the next one. */
 const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
+
+/** Contained faults end a connection or a request; nothing contains this one. */
+const HUB_BROKEN = "a bug in blindrelay: the hub has failed for 5 seconds; this relay ends";
 
 const CLOCK_JUMPED = "the machine's clock jumped: no expired data is deleted for a day";
 

@@ -1,6 +1,7 @@
 /** SIGTERM and SIGINT while the relay runs: the first one drains it. */
 import { constants } from "node:os";
 import type { Logger } from "pino";
+import { contained } from "./contain.ts";
 
 /**
  * Counted from the first signal; a third one after that ends the relay without waiting for the
@@ -27,7 +28,7 @@ export const firstSignal = (
   new Promise((resolve) => {
     let startedMs = 0;
     let count = 0;
-    const onSignal = (signal: NodeJS.Signals) => {
+    const onSignal = contained("process", "a signal failed", (signal: NodeJS.Signals) => {
       count += 1;
       if (count === 1) {
         startedMs = nowMs();
@@ -38,7 +39,7 @@ export const firstSignal = (
         log.warn({ signal }, "ended before the drain was over: a third signal asked for it");
         source.exit(128 + constants.signals[signal]);
       }
-    };
+    });
     source.on("SIGTERM", onSignal);
     source.on("SIGINT", onSignal);
   });

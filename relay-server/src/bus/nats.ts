@@ -14,6 +14,7 @@ import {
   type NatsConnection,
 } from "@nats-io/transport-node";
 import type { Logger } from "pino";
+import { contained, detached } from "../contain.ts";
 import { Failure } from "../failure.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
@@ -153,7 +154,7 @@ class NatsTransport implements Transport {
     if (this.#connection === null) return;
     this.#connection.publish(subject, payload, replyTo === undefined ? {} : { reply: replyTo });
     this.backlogBytes += payload.length;
-    if (!this.#flushing) void this.#flush(this.#connection);
+    if (!this.#flushing) detached("bus", "a flush failed", this.#flush(this.#connection));
   }
 
   subscribe(subject: string, take: (delivery: Delivery) => void): () => void {
@@ -167,7 +168,7 @@ class NatsTransport implements Transport {
   }
 
   onUp(listener: () => void): void {
-    this.#listener = listener;
+    this.#listener = contained("bus", "the bus's return was not noticed", listener);
   }
 
   async close(): Promise<void> {
@@ -206,11 +207,11 @@ class NatsTransport implements Transport {
     this.#connection = connection;
     for (const subscribed of this.#subscribed) this.#bind(connection, subscribed);
     this.isUp = true;
-    void this.#watch(connection);
+    detached("bus", "the connection is not watched", this.#watch(connection));
   }
 
   #retryLater(): void {
-    this.#retry = setTimeout(async () => {
+    const retry = async (): Promise<void> => {
       try {
         await this.#connect();
         if (!this.#closed) this.#back();
@@ -218,15 +219,16 @@ class NatsTransport implements Transport {
         if (error instanceof Failure) this.#log.error(error.message);
         if (!this.#closed) this.#retryLater();
       }
-    }, RECONNECT_MS);
+    };
+    this.#retry = setTimeout(contained("bus", "the bus is not tried again", retry), RECONNECT_MS);
   }
 
   #bind(connection: NatsConnection, subscribed: Subscribed): void {
     const { subject, take } = subscribed;
     const subscription = connection.subscribe(subject, {
-      callback: (error, message) => {
+      callback: contained("bus", "a message on the bus was dropped", (error, message) => {
         if (error === null) take(deliveryOf(message));
-      },
+      }),
     });
     subscribed.unsubscribe = () => subscription.unsubscribe();
   }

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import type { Logger } from "pino";
 import type { Config } from "../config.ts";
+import { contained } from "../contain.ts";
 import type { Cluster } from "./cluster.ts";
 import { type BusTraffic, counted } from "./counted.ts";
 
@@ -34,7 +35,7 @@ export const openBus = async (
   const nats = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
   const { transport, traffic } = counted(nats);
   const after = (ms: number, fn: () => void) => {
-    const timer = setTimeout(fn, ms);
+    const timer = setTimeout(contained("bus", "a timer of the bus failed", fn), ms);
     return () => clearTimeout(timer);
   };
   const parts = { transport, node, prefix: busPrefix, maxMessageBytes, nowMs, log, after };

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { createServer, type RequestListener, type Server } from "node:http";
+import type { Socket } from "node:net";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
 import Fastify, {
   type FastifyBaseLogger,
@@ -11,6 +12,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
+import { contained } from "../contain.ts";
 import { accessOf } from "./base/access.ts";
 import type { App, HttpContext } from "./base/context.ts";
 import { answerProblems, malformedRequest } from "./base/problem.ts";
@@ -19,10 +21,11 @@ import { jsonBodies } from "./bodies.ts";
 import { allowOrigins } from "./cors.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
-import { hasTwoHosts, twoHosts } from "./host-header.ts";
+import { hasTwoHosts, notOneHost } from "./host-header.ts";
+import { Connections } from "./limits/connections.ts";
 import { limitPipelining } from "./limits/pipelining.ts";
 import { RequestLimits } from "./limits/request-limits.ts";
-import { limitBodies, limitConnections, limitIdleness } from "./limits/slow-bodies.ts";
+import { limitBodies, limitIdleness } from "./limits/slow-bodies.ts";
 import { watchMethods } from "./methods.ts";
 import { accountRoutes } from "./routes/account.ts";
 import { adminAuditRoute } from "./routes/admin-audit.ts";
@@ -38,6 +41,14 @@ import { releaseRoutes } from "./routes/releases.ts";
 import { totpRoutes } from "./routes/totp.ts";
 import { upgradeRoute } from "./routes/upgrade-required.ts";
 import { buildSerializer } from "./serialization.ts";
+
+declare module "fastify" {
+  interface FastifyInstance {
+    connections: Connections;
+    /** Whether a connection waits for the response to an earlier request. */
+    isAnswering: (socket: Socket) => boolean;
+  }
+}
 
 /** Nothing that this API accepts comes near it. */
 const BODY_LIMIT_BYTES = 65536;
@@ -73,7 +84,12 @@ export const buildApp = (
       stampHeaders(request, reply as never);
       answerProblems(context.outages, error, request, reply as never);
     },
-    clientErrorHandler: malformedRequest,
+    clientErrorHandler: contained(
+      "connection",
+      "a malformed request was not answered",
+      malformedRequest,
+      (_error, socket) => void socket.destroy(),
+    ),
     return503OnClosing: false,
     // For `localhost` fastify would create a second server of its own, for the other address
     // family, without the limits below.
@@ -85,7 +101,7 @@ export const buildApp = (
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
   app.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   limitIdleness(app.server);
-  limitConnections(app.server);
+  app.decorate("connections", new Connections(app.server));
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler((error, request, reply) =>
     answerProblems(context.outages, error, request, reply),
@@ -94,10 +110,10 @@ export const buildApp = (
   const methods = watchMethods(app);
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));
   const limits = new RequestLimits(app, context);
-  limitPipelining(app.server); // asked before the pace
+  app.decorate("isAnswering", limitPipelining(app.server)); // asked before the pace
   app.decorate("requestLimits", limits);
   app.addHook("onRequest", async ({ raw }) => {
-    if (hasTwoHosts(raw)) throw twoHosts();
+    if (hasTwoHosts(raw)) throw notOneHost();
   });
   limitBodies(app);
   app.addHook("onRoute", (route) => {

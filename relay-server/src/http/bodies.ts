@@ -1,10 +1,19 @@
 /**
- * How request bodies are read: only JSON in UTF-8. An empty body counts as none, whatever type it
- * declares.
+ * How request bodies are read: only JSON in UTF-8 that can be given back as it came. An empty body
+ * counts as none, whatever type it declares.
  */
 import { isUtf8 } from "node:buffer";
 import type { App } from "./base/context.ts";
+import { unfaithful } from "./base/faithful.ts";
 import { HttpProblem } from "./base/problem.ts";
+import { InvalidRequest } from "./base/validation.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Its texts are only compared, and wrong if nothing could be equal to them: a login's. */
+    storesNoText?: boolean;
+  }
+}
 
 export const jsonBodies = (app: App): void => {
   // Both are refused with 400: a body that sets a prototype is an attack, not a mistake.
@@ -15,6 +24,13 @@ export const jsonBodies = (app: App): void => {
     if (bytes.length === 0) done(null, undefined);
     // Decoding it would insert replacement characters, so two passwords could become equal.
     else if (!isUtf8(bytes)) done(new HttpProblem("BAD_REQUEST", "The body is not UTF-8."));
-    else parse(request, bytes.toString(), done);
+    else {
+      const text = bytes.toString();
+      parse(request, text, (error, value) => {
+        const isChecked = error === null && request.routeOptions.config.storesNoText !== true;
+        const errors = isChecked ? unfaithful(text, value) : [];
+        done(errors.length === 0 ? error : new InvalidRequest(errors), value);
+      });
+    }
   });
 };

@@ -41,6 +41,45 @@ test.each([
 });
 
 test.each([
+  ["a text with U+0000", '{"name":"a\\u0000b"}', "/name"],
+  ["one that the schema does not know", '{"name":"x","more":{"a/b":["\\u0000"]}}', "/more/a~1b/0"],
+  ["a name with U+0000", '{"name":"x","metadata":{"\\u0000":1}}', "/metadata/\\u0000"],
+  ["an infinite number", '{"name":"x","metadata":{"a":1e400}}', ""],
+  ["a number that would be zero", '{"name":"x","metadata":{"a":1e-400}}', ""],
+  ["a number that loses digits", '{"name":"x","metadata":{"a":12345678901234567891}}', ""],
+  ["a number of 60 KB", `{"name":"x","metadata":{"a":${"1".repeat(60_000)}}}`, ""],
+  ["a small one of 60 KB", `{"name":"x","metadata":{"a":1.${"0".repeat(60_000)}}}`, ""],
+  [
+    "U+0000 far below",
+    `{"name":"x","metadata":${"[".repeat(9000)}"\\u0000"${"]".repeat(9000)}}`,
+    null,
+  ],
+])("a body with %s is 422, and leaves its Idempotency-Key free", async (_what, body, path) => {
+  const headers = { ...JSON_TYPE, "idempotency-key": "one-key" };
+  const answer = await rest.call("POST", "/agents", { token, body, headers });
+  expectProblem(answer, 422, "VALIDATION_FAILED");
+  if (path !== null) expect(answer.json().errors).toMatchObject([{ path, in: "body" }]);
+  expect(await rest.context.store.db.selectFrom("idempotency").selectAll().execute()).toEqual([]);
+});
+
+test("the notes of a release without U+0000 may quote it, and honest numbers are kept", async () => {
+  const metadata = [
+    0, -0, 1.0, 0.1, 1e21, 1.5e-7, 123456789012345, 5e-324, -1.7976931348623157e308,
+  ];
+  const text = JSON.stringify({ name: "\\u0000 1e400", metadata: { metadata } });
+  const written = text.replace("[0,", "[0.0,1E+2,100.50,-0,");
+  const made = await rest.call("POST", "/agents", { token, body: written, headers: JSON_TYPE });
+  expect(made.statusCode).toBe(201);
+  expect(made.json().metadata.metadata).toEqual([
+    0,
+    100,
+    100.5,
+    0,
+    ...metadata.slice(1).map((n) => n + 0),
+  ]);
+});
+
+test.each([
   ["text", "text/plain"],
   ["a form", "application/x-www-form-urlencoded"],
   ["nothing known", "nonsense"],

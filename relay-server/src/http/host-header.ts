@@ -5,14 +5,19 @@
 import type { IncomingMessage } from "node:http";
 import { HttpProblem } from "./base/problem.ts";
 
-/** node keeps the first one silently. */
-export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => {
+const countHosts = (rawHeaders: readonly string[]): number => {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     if ((rawHeaders[i] as string).toLowerCase() === "host") hosts += 1;
   }
-  return hosts > 1;
+  return hosts;
 };
 
-export const twoHosts = (): HttpProblem =>
+/** node keeps the first one silently. It refuses a request without one, but not an upgrade. */
+export const hasOneHost = ({ rawHeaders }: IncomingMessage): boolean =>
+  countHosts(rawHeaders) === 1;
+
+export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => countHosts(rawHeaders) > 1;
+
+export const notOneHost = (): HttpProblem =>
   new HttpProblem("BAD_REQUEST", "A request must have exactly one Host header.");

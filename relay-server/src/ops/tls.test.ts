@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import WebSocket from "ws";
 import { initStore } from "../control/data-dir.ts";
 import { type RunningServer, startServer } from "../server.ts";
+import { openTls } from "./tls.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
@@ -27,11 +28,19 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const path = (name: string) => join(folder, name);
 
 /** A self-signed pair as `name.crt` and `name.key`. */
-const makePair = (name: string) => {
+const makePair = (name: string, days = 3650) => {
   const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
   const made = spawnSync("openssl", [
     ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
-    ...["-days", "3650", ...subject, "-keyout", path(`${name}.key`), "-out", path(`${name}.crt`)],
+    ...[
+      "-days",
+      String(days),
+      ...subject,
+      "-keyout",
+      path(`${name}.key`),
+      "-out",
+      path(`${name}.crt`),
+    ],
   ]);
   expect(made.status, String(made.stderr)).toBe(0);
 };
@@ -92,6 +101,35 @@ describe.skipIf(!hasOpenssl)("with certificates (requires the openssl command)",
     expect(await met()).toBe("second");
     expect(await link.answers()).toMatchObject({ code: "AUTH_REQUIRED" });
     link.close();
+  });
+
+  test("a certificate that has ended, or ends soon, is logged, at a reload too, and its end is known", () => {
+    makePair("short", 10);
+    install("short");
+    const logged: [string, string][] = [];
+    const write = (level: string) => (_fields: unknown, what: string) => logged.push([level, what]);
+    const log = { info: write("info"), warn: write("warn"), error: write("error") };
+    let nowMs = Date.now();
+    const tls = openTls(
+      { cert: path("live.crt"), key: path("live.key") },
+      log as never,
+      () => nowMs,
+    );
+    const soon = ["warn", "the certificate ends soon: renew it"];
+    expect(logged.splice(0)).toEqual([soon]);
+    expect(Math.abs(tls.endMs() - nowMs - 10 * 86_400_000)).toBeLessThan(60_000);
+    nowMs = tls.endMs() + 1;
+    tls.look();
+    const gone = ["error", "the certificate has expired: peers that check it stay away"];
+    expect(logged.splice(0)).toEqual([gone]);
+    install("first");
+    tls.reload();
+    tls.look();
+    expect(logged.splice(0)).toEqual([["info", "using the new certificate"]]);
+    install("short");
+    tls.reload();
+    expect(logged.splice(0)).toContainEqual(gone);
+    tls.stop();
   });
 
   test("changed files are noticed without a signal", async () => {

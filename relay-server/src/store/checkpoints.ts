@@ -5,6 +5,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+import { contained } from "../contain.ts";
 
 interface WorkerData {
   readonly checkpointsOf: string;
@@ -42,12 +43,16 @@ export class Checkpoints {
   #start(): Worker {
     const data: WorkerData = { checkpointsOf: this.#path };
     const worker = new Worker(import.meta.filename, { workerData: data, execArgv: [] });
-    worker.on("message", () => this.#done());
+    worker.on(
+      "message",
+      contained("store", "a checkpoint is not over", () => this.#done()),
+    );
     worker.on("error", () => undefined); // "exit" follows
-    worker.on("exit", () => {
+    const onExit = () => {
       this.#worker = null;
       this.#done();
-    });
+    };
+    worker.on("exit", contained("store", "a checkpoint is not over", onExit));
     return worker;
   }
 }

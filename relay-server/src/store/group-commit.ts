@@ -5,6 +5,7 @@
  * disk.
  */
 import { type Kysely, sql } from "kysely";
+import { detached } from "../contain.ts";
 import type { MaybePromise } from "../maybe-promise.ts";
 import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
@@ -80,7 +81,7 @@ export const groupCommit = (
   return (work) =>
     new Promise((resolve, reject) => {
       waiting.push({ work, resolve, reject });
-      if (!running) void run();
+      if (!running) detached("store", "a commit failed", run());
     });
 };
 

@@ -6,6 +6,7 @@
 import type { Duplex } from "node:stream";
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import pg from "pg";
+import { contained, detached } from "../contain.ts";
 import { StoreUnavailable } from "./unavailable.ts";
 
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
@@ -82,11 +83,12 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
     return value;
   };
   const open = new Set<pg.PoolClient>();
-  pool.on("connect", (client) => {
+  const onConnect = (client: pg.PoolClient) => {
     heard(open.add(client));
     // A connection was lost while in use: its query is rejected too, which is enough.
     client.on("error", () => undefined);
-  });
+  };
+  pool.on("connect", contained("store", "a connection is not known", onConnect));
   pool.on("remove", (client) => open.delete(client));
   // An idle connection was lost, for example when PostgreSQL restarts. The pool has already dropped
   // it, and opens another for the next query, which reports any remaining problem.
@@ -109,6 +111,7 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
       streamOf(client).destroy();
     }
   };
+  const probeNow = (): void => detached("store", "PostgreSQL was not checked", probe());
   /**
    * Rejects once the database has been silent for too long, or the statement's own limit has
    * passed.
@@ -124,7 +127,7 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
         const left = deadline() - performance.now();
         if (left > 0) {
           const suspicious = left <= patience.silence / 2;
-          if (suspicious) void probe();
+          if (suspicious) probeNow();
           timer = setTimeout(lookSoon, suspicious ? left : left - patience.silence / 2);
           return;
         }
@@ -133,7 +136,10 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
         giveUp();
       };
       // First handles what arrived while this process was busy: the silence may have been its own.
-      const lookSoon = () => setImmediate(look);
+      const lookNow = contained("store", "an answer is not waited for", look);
+      const lookSoon = contained("store", "an answer is not waited for", () => {
+        setImmediate(lookNow);
+      });
       let timer = setTimeout(lookSoon, patience.silence / 2);
       answer
         .then(resolve, (error: unknown) => {
@@ -148,7 +154,7 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
 
   const connect = async () => {
     if (gone) {
-      void probe();
+      probeNow();
       throw silent();
     }
     const connecting = pool.connect();
@@ -179,9 +185,10 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
   };
 
   const end = async (): Promise<void> => {
-    const timer = setTimeout(() => {
+    const cut = contained("store", "a connection stays", () => {
       for (const client of open) streamOf(client).destroy();
-    }, CLOSE_MS);
+    });
+    const timer = setTimeout(cut, CLOSE_MS);
     await pool.end().finally(() => clearTimeout(timer));
   };
   const bounds = { connect, end, options: pool.options } as unknown as PostgresPool;

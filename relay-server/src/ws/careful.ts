@@ -6,6 +6,7 @@
 import type { Writable } from "node:stream";
 import { MAX_FRAGMENTS } from "@blindrelay/protocol";
 import * as ws from "ws";
+import { contained } from "../contain.ts";
 import { type FrameFault, FrameFilter, type FrameFilterOptions } from "./frame-filter.ts";
 
 /**
@@ -24,6 +25,8 @@ const { Receiver } = ws as unknown as {
 /** The code that ws reports for a close frame without one; it is never sent (section 7.4.1). */
 const NO_CODE = 1005;
 
+const NOTHING = Buffer.alloc(0);
+
 export interface CarefulSink {
   /** `data` belongs to the sink. */
   carefulMessage(data: Buffer, isBinary: boolean): void;
@@ -41,6 +44,14 @@ export class CarefulReader {
   #over = false;
 
   constructor(options: FrameFilterOptions & { maxMessageBytes: number }, sink: CarefulSink) {
+    const onMessage = contained("connection", "a link failed on a message", sink.carefulMessage);
+    const onPing = contained("connection", "a link failed on a ping", sink.ping);
+    const end = (code: number | null, reason: Buffer) => {
+      this.#over = true;
+      if (code === null) sink.broken();
+      else sink.closeReceived(code === NO_CODE ? null : code, reason);
+    };
+    const onEnd = contained("connection", "a link failed on a close", end);
     this.#filter = new FrameFilter(options);
     this.#receiver = new Receiver({
       isServer: true,
@@ -50,16 +61,10 @@ export class CarefulReader {
       // The hub answers BAD_MESSAGE to invalid UTF-8; ws would close.
       skipUTF8Validation: true,
     })
-      .on("message", (data, isBinary) => sink.carefulMessage(data, isBinary))
-      .on("ping", (data) => sink.ping(data))
-      .on("conclude", (code, reason) => {
-        this.#over = true;
-        sink.closeReceived(code === NO_CODE ? null : code, reason);
-      })
-      .on("error", () => {
-        this.#over = true;
-        sink.broken();
-      });
+      .on("message", onMessage.bind(sink))
+      .on("ping", onPing.bind(sink))
+      .on("conclude", onEnd)
+      .on("error", onEnd.bind(undefined, null, NOTHING));
   }
 
   /** See FrameFilter. */

@@ -5,6 +5,7 @@
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
+import { contained, countFault } from "../contain.ts";
 import type { Connection, Content } from "../core/connection.ts";
 import { RateBucket } from "../core/rate-limit.ts";
 import { type ScannedPacket, scanPacket } from "../core/scan.ts";
@@ -43,6 +44,35 @@ export interface Edge {
 
 type LinkedSocket = Socket & { relayLink?: RelayLink };
 
+const ignore = (): void => undefined;
+
+/** A fault ends the link that it occurred on; the peer connects again. */
+function end(this: Socket): void {
+  this.destroy();
+}
+
+const onData = contained(
+  "connection",
+  "a link failed on what it had received",
+  function (this: LinkedSocket, chunk: Buffer) {
+    (this.relayLink as RelayLink).take(chunk);
+  },
+  end,
+);
+
+const onEnd = contained(
+  "connection",
+  "a link failed on its peer's end",
+  function (this: LinkedSocket) {
+    (this.relayLink as RelayLink).ended();
+  },
+  end,
+);
+
+const onClose = contained("connection", "a link failed on its end", function (this: LinkedSocket) {
+  (this.relayLink as RelayLink).closed();
+});
+
 /** Takes over a socket whose upgrade was just answered; `head` followed the request. */
 export const acceptSocket = (edge: Edge, socket: Socket, head: Buffer, address: string): void => {
   const link = new RelayLink(edge, socket);
@@ -56,20 +86,6 @@ export const acceptSocket = (edge: Edge, socket: Socket, head: Buffer, address: 
   link.connection = edge.running.hub.connect(link, address, edge.running.nowMs());
   socket.on("data", onData);
 };
-
-const ignore = (): void => undefined;
-
-function onData(this: LinkedSocket, chunk: Buffer): void {
-  (this.relayLink as RelayLink).take(chunk);
-}
-
-function onEnd(this: LinkedSocket): void {
-  (this.relayLink as RelayLink).ended();
-}
-
-function onClose(this: LinkedSocket): void {
-  (this.relayLink as RelayLink).closed();
-}
 
 class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   readonly #edge: Edge;
@@ -116,6 +132,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     try {
       hub.closed(this.connection, nowMs()); // also handles what the peer had sent before
     } catch (error) {
+      countFault("hub");
       log.error({ err: error }, "the hub failed on a connection that ended");
     }
   }
@@ -196,6 +213,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     try {
       running.hub.receive(this.connection, content, payload, this.#edge.now);
     } catch (error) {
+      countFault("hub");
       running.log.error({ err: error }, "the hub failed on a message");
       this.close(CLOSE_INTERNAL, "INTERNAL");
     }

@@ -78,6 +78,8 @@ beforeEach(async () => {
   server = createServer().on("connection", (socket) => sockets.push(socket));
   attachUpgrade(server, running, {
     addressOf: () => "192.0.2.1",
+    linked: () => undefined,
+    isAnswering: () => false,
     maxMessageBytes: 65_536,
     ratePerSecond: 1000,
     rateBurst: 2000,

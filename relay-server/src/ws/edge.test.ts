@@ -48,6 +48,8 @@ beforeEach(async () => {
   server.on("connection", (socket) => sockets.push(socket));
   attachUpgrade(server, running, {
     addressOf: (request) => request.socket.remoteAddress ?? "",
+    linked: () => undefined,
+    isAnswering: () => false,
     maxMessageBytes: MAX,
     ratePerSecond: 1,
     rateBurst: BURST,

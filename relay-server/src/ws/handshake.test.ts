@@ -3,9 +3,14 @@ import { expect, test } from "vitest";
 import { acceptance, handshakeFault } from "./handshake.ts";
 
 /** The request of RFC 6455 section 1.3, with changes. */
-const request = (headers: Record<string, string | undefined> = {}, method = "GET") =>
+const request = (
+  headers: Record<string, string | undefined> = {},
+  method = "GET",
+  httpVersion = "1.1",
+) =>
   ({
     method,
+    httpVersion,
     headers: {
       "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
       "sec-websocket-version": "13",
@@ -28,7 +33,17 @@ test("gives the RFC's answer to its key, and chooses the first subprotocol offer
   expect(acceptance(offer)).not.toContain("deflate");
 });
 
+test("an empty body is none", () => {
+  expect(handshakeFault(request({ "content-length": "0" }))).toBeNull();
+  expect(handshakeFault(request({ "content-length": "000" }))).toBeNull();
+});
+
 test.each([
+  ["a body", request({ "content-length": "1" }), "BAD_REQUEST"],
+  ["a body in chunks", request({ "transfer-encoding": "chunked" }), "BAD_REQUEST"],
+  ["an unknown encoding", request({ "transfer-encoding": "" }), "BAD_REQUEST"],
+  ["two lengths", request({ "content-length": "0, 0" }), "BAD_REQUEST"],
+  ["an older HTTP", request({}, "GET", "1.0"), "BAD_REQUEST"],
   ["another method", request({}, "POST"), "METHOD_NOT_ALLOWED"],
   ["another version", request({ "sec-websocket-version": "8" }), "UPGRADE_REQUIRED"],
   ["no version", request({ "sec-websocket-version": undefined }), "UPGRADE_REQUIRED"],

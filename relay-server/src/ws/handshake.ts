@@ -19,9 +19,23 @@ const { parse: parseSubprotocols } = (
   ws as unknown as { subprotocol: { parse(header: string): Set<string> } }
 ).subprotocol;
 
+/**
+ * Whether a body was announced, arrived or not. What follows it could be read as another protocol
+ * by a proxy than by the relay, and node passes a stream instead of the socket until it has
+ * arrived.
+ */
+const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers["transfer-encoding"] !== undefined || !/^0+$/.test(headers["content-length"] ?? "0");
+
 /** Why a request for an upgrade is refused; null if it is not. */
 export const handshakeFault = (request: IncomingMessage): HttpProblem | null => {
-  const { method, headers } = request;
+  const { method, headers, httpVersion } = request;
+  if (hasBody(request)) {
+    return new HttpProblem("BAD_REQUEST", "A WebSocket begins with a request without a body.");
+  }
+  if (httpVersion !== "1.1") {
+    return new HttpProblem("BAD_REQUEST", "A WebSocket begins with HTTP/1.1.");
+  }
   if (method !== "GET") {
     return new HttpProblem("METHOD_NOT_ALLOWED", "A WebSocket begins with GET.", {
       headers: { allow: "GET" },

@@ -4,6 +4,7 @@
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Clocks } from "../clock.ts";
+import { contained, countFault } from "../contain.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
@@ -26,6 +27,11 @@ export interface HubParts {
   timer?: DriverTimer;
   /** Leads to the other nodes; absent: there are none. */
   bus?: Bus;
+  /**
+   * Called if the hub fails on every tick: links would neither be pinged nor end, so this relay is
+   * of no use.
+   */
+  broken?: (error: unknown) => void;
   /** Reserves requests of a session for this node of a cluster; returns the number. */
   reserve?: (sessionHash: string) => Promise<number>;
 }
@@ -70,21 +76,24 @@ const AWAY: AuthResult = {
   counted: false,
 };
 
+/** Five seconds. */
+const HOPELESS_TICKS = 50;
+
 /** An internal error ends the connection that caused it, with its own close code. */
 export const CLOSE_INTERNAL = 1011;
 
 const SYSTEM_TIMER: DriverTimer = {
   now: () => performance.now(),
   every: (ms, fn) => {
-    const timer = setInterval(fn, ms);
+    const timer = setInterval(contained("hub", "the hub's clock failed", fn), ms);
     return () => clearInterval(timer);
   },
   after: (ms, fn) => {
-    const timer = setTimeout(fn, ms);
+    const timer = setTimeout(contained("hub", "the hub's timer failed", fn), ms);
     timer.unref();
     return () => clearTimeout(timer);
   },
-  soon: (fn) => void setImmediate(fn),
+  soon: (fn) => void setImmediate(contained("hub", "the hub's turn failed", fn)),
 };
 
 export const runHub = (parts: HubParts): RunningHub => {
@@ -92,8 +101,12 @@ export const runHub = (parts: HubParts): RunningHub => {
   const { steadyMs: nowMs, wallMs } = clocks;
   const timings = newTimings();
   const complain = (what: string) => (error: unknown) => log.error({ err: error }, what);
-  const ending = (connection: Connection, what: string) => (error: unknown) => {
+  const failed = (what: string) => (error: unknown) => {
+    countFault("hub");
     complain(what)(error);
+  };
+  const ending = (connection: Connection, what: string) => (error: unknown) => {
+    failed(what)(error);
     connection.link.close(CLOSE_INTERNAL, "INTERNAL");
   };
   const failHeld = (connection: Connection, error: unknown) =>
@@ -139,7 +152,7 @@ export const runHub = (parts: HubParts): RunningHub => {
         try {
           hub.turn(nowMs(), failHeld);
         } catch (error) {
-          complain("the hub failed on a turn")(error);
+          failed("the hub failed on a turn")(error);
         }
       });
     },
@@ -163,17 +176,21 @@ export const runHub = (parts: HubParts): RunningHub => {
         complain("requests could not be reserved")(error);
         granted(null);
       };
-      const fail = complain("the hub failed on a reservation");
+      const fail = failed("the hub failed on a reservation");
       handOn(timer, () => reserve(sessionHash), granted, lost, fail);
     };
   }
   const wallAt = (steadyMs: number) => steadyMs - nowMs() + wallMs();
   const hub = new Hub(port, { ...parts, wallAt }, nowMs());
+  let failedTicks = 0;
   const stopTicking = timer.every(TICK_MS, () => {
     try {
       hub.tick(nowMs());
+      failedTicks = 0;
     } catch (error) {
-      complain("the hub failed on a tick")(error);
+      failedTicks += 1;
+      failed("the hub failed on a tick")(error);
+      if (failedTicks === HOPELESS_TICKS) parts.broken?.(error);
     }
   });
 

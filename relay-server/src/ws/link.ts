@@ -6,6 +6,7 @@
  *     open --close, peer's close, peer's end--> closing --the socket's close--> closed
  */
 import type { Socket } from "node:net";
+import { contained } from "../contain.ts";
 import type { Frame, HubLink } from "../core/link.ts";
 import { closeFrame, inPlace, MASK_BYTES, textFrame } from "./frames.ts";
 
@@ -15,6 +16,10 @@ const CLOSE_TIMEOUT_MS = 5000;
 const JOIN_BYTES = 32_768;
 /** Freeing smaller buffers costs as much as V8's collections of young objects. */
 const FREED_FROM = 8192;
+
+const destroy = contained("timer", "a closing link did not end", (socket: Socket) => {
+  socket.destroy();
+});
 
 export class SocketLink implements HubLink {
   protected readonly socket: Socket;
@@ -67,7 +72,7 @@ export class SocketLink implements HubLink {
     }
     this.#frames = [frame];
     // Not at the end of this chunk: messages from other sockets in this turn can join the write.
-    if (waiting.push(this) === 1) setImmediate(writeLinks);
+    if (waiting.push(this) === 1) setImmediate(writeSoon);
   }
 
   /**
@@ -90,6 +95,11 @@ export class SocketLink implements HubLink {
   #startClosing(): void {
     this.#open = false;
     this.#closeTimer = setTimeout(destroy, CLOSE_TIMEOUT_MS, this.socket);
+  }
+
+  /** Without a word to the peer. */
+  abort(): void {
+    this.socket.destroy();
   }
 
   /** The socket is gone. */
@@ -129,9 +139,12 @@ export class SocketLink implements HubLink {
       this.socket.write(frame);
       return;
     }
-    this.socket.write(frame, (error) => {
-      if (error == null) this.free(frame);
-    });
+    this.socket.write(
+      frame,
+      contained("connection", "a frame was not freed", (error?: Error | null) => {
+        if (error == null) this.free(frame);
+      }),
+    );
   }
 
   /**
@@ -159,8 +172,17 @@ let waiting: SocketLink[] = [];
 export const writeLinks = (): void => {
   const links = waiting;
   waiting = [];
-  for (const link of links) link.write();
+  for (const link of links) writeLink(link);
 };
+
+const writeLink = contained(
+  "connection",
+  "a link failed on what it sends",
+  (link: SocketLink) => link.write(),
+  (link) => link.abort(),
+);
+
+const writeSoon = contained("connection", "links could not be written", writeLinks);
 
 const join = (frames: readonly Buffer[], bytes: number, stays: boolean): Buffer => {
   if (!stays) return Buffer.concat(frames, bytes);
@@ -188,7 +210,3 @@ const unpinned = (frame: Buffer): Buffer => {
  */
 const hasAll = ({ buffer, byteOffset, length }: Buffer): boolean =>
   byteOffset === MASK_BYTES && byteOffset + length === buffer.byteLength;
-
-const destroy = (socket: Socket): void => {
-  socket.destroy();
-};

@@ -8,8 +8,9 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
+import { contained } from "../contain.ts";
 import { endWithProblem, HttpProblem } from "../http/base/problem.ts";
-import { hasTwoHosts, twoHosts } from "../http/host-header.ts";
+import { hasOneHost, notOneHost } from "../http/host-header.ts";
 import { acceptSocket } from "./connection.ts";
 import { acceptance, handshakeFault } from "./handshake.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -22,6 +23,10 @@ const RETRY_AFTER_S = 10;
 export interface UpgradeOptions {
   /** The address that failures are counted for; see http/base/client-address.ts. */
   addressOf: (request: IncomingMessage) => string;
+  /** Called with each socket that becomes a link. */
+  linked: (socket: Socket) => void;
+  /** Whether a response to an earlier request is still to be written to the socket. */
+  isAnswering: (socket: Socket) => boolean;
   maxMessageBytes: number;
   ratePerSecond: number;
   rateBurst: number;
@@ -34,33 +39,43 @@ export const attachUpgrade = (
   running: RunningHub,
   options: UpgradeOptions,
 ): void => {
-  const { addressOf, ...limits } = options;
+  const { addressOf, linked, isAnswering, ...limits } = options;
   const [heldBytes, young] = [new HeldBytes(), new YoungBuffers()];
   const edge = { ...limits, running, heldBytes, young, chunks: 0, now: 0 };
   // An option of node's createServer; setting it here works however the server was created.
-  Object.assign(server, { shouldUpgradeCallback: wantsLink });
-  server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
-    const socket = stream as Socket; // node's http server passes the net or TLS socket itself
+  Object.assign(server, {
+    // Else the response to an earlier request would end up between the frames.
+    shouldUpgradeCallback: (request: IncomingMessage) =>
+      wantsLink(request) && !isAnswering(request.socket),
+  });
+  const take = (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
+    // The stream is another one while a body has not arrived, which is refused.
+    const { socket } = request;
     const address = addressOf(request);
-    const problem = hasTwoHosts(request)
-      ? twoHosts()
-      : (handshakeFault(request) ?? (running.hub.hasRoom(address) ? null : crowded()));
+    const problem = hasOneHost(request)
+      ? (handshakeFault(request) ?? (running.hub.hasRoom(address) ? null : crowded()))
+      : notOneHost();
     if (problem !== null) {
-      socket.on("error", () => undefined); // a peer that has left needs no answer
+      for (const each of [socket, stream]) each.on("error", ignore); // nobody is left to tell
       endWithProblem(socket, problem);
     } else if (!socket.readable || !socket.writable) {
       socket.destroy(); // the peer has left
     } else {
+      linked(socket);
       socket.write(acceptance(request));
       acceptSocket(edge, socket, head, address);
     }
-  });
+  };
+  const end = ({ socket }: IncomingMessage): void => void socket.destroy();
+  server.on("upgrade", contained("connection", "an upgrade failed", take, end));
 };
 
 const crowded = (): HttpProblem =>
   new HttpProblem("UNAVAILABLE", "Too many connections from this address wait to authenticate.", {
     headers: { "retry-after": String(RETRY_AFTER_S) },
   });
+
+const ignore = (): void => undefined;
 
 const wantsLink = ({ url, headers }: IncomingMessage): boolean =>
   url?.split("?")[0] === WSS_PATH && headers.upgrade?.toLowerCase() === "websocket";

@@ -5,6 +5,7 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { contained } from "../contain.ts";
 
 /** Fewer than make V8 collect; with small messages V8 collects earlier by itself. */
 const BYTES_BETWEEN = 12 * 1024 * 1024;
@@ -33,7 +34,7 @@ export class YoungBuffers {
 
   /** `collect`: collects the young objects; tests count its calls. */
   constructor(collect = collectYoung) {
-    this.#collect = collect;
+    this.#collect = contained("timer", "young objects were not collected", collect);
   }
 
   /** This many bytes were read into a new buffer or, if negative, freed. */

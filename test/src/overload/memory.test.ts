@@ -39,7 +39,7 @@ const fragmentAndPongs = Buffer.concat([
 ]);
 
 test("one connection's fragments of one byte do not keep their chunks alive", async () => {
-  const socket = await upgraded(relay.port);
+  const socket = await upgraded({ port: relay.port });
   await writeAll(socket, frame(1, "x", { fin: false }));
   // 524 MB if all of it is accepted.
   for (let i = 0; i < 8000; i++) if (!(await writeAll(socket, fragmentAndPongs))) break;
@@ -50,7 +50,9 @@ test("one connection's fragments of one byte do not keep their chunks alive", as
 test("200 connections with 16,000 fragments each", async () => {
   const first = frame(1, "x", { fin: false });
   const rest = Buffer.concat(Array<Buffer>(16_000).fill(frame(0, "x", { fin: false })));
-  const sockets = await Promise.all(Array.from({ length: 200 }, () => upgraded(relay.port)));
+  const sockets = await Promise.all(
+    Array.from({ length: 200 }, () => upgraded({ port: relay.port })),
+  );
   await Promise.all(sockets.map((socket) => writeAll(socket, Buffer.concat([first, rest]))));
   await expectWell();
   for (const socket of sockets) socket.destroy();
@@ -61,7 +63,9 @@ test("2,000 connections that wait, each with nearly a message", async () => {
   const sockets: Socket[] = [];
   for (const address of ADDRESSES) {
     for (let batch = 0; batch < 10; batch++) {
-      const some = Array.from({ length: 100 }, () => upgraded(relay.port, address));
+      const some = Array.from({ length: 100 }, () =>
+        upgraded({ port: relay.port, localAddress: address }),
+      );
       sockets.push(...(await Promise.all(some)));
     }
   }

@@ -3,15 +3,13 @@
  * JSON, answers pings, seals nothing (the relay could not tell).
  */
 import type { Socket } from "node:net";
-import { frame, upgraded } from "./raw-socket.ts";
+import { frame, type RawPeer, upgraded } from "./raw-socket.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of any shape are compared by tests
 export type Message = any;
 
-export interface RawLinkOptions {
-  readonly port: number;
+export interface RawLinkOptions extends RawPeer {
   readonly auth: object;
-  readonly localAddress?: string;
   onMessage?(message: Message, link: RawLink): void;
   onClose?(link: RawLink): void;
 }
@@ -33,7 +31,7 @@ export class RawLink {
 
   /** Resolves once the relay has answered `auth` with a session token; rejects otherwise. */
   static async open(options: RawLinkOptions): Promise<RawLink> {
-    const socket = await upgraded(options.port, options.localAddress);
+    const socket = await upgraded(options);
     const link = new RawLink(socket, options);
     const answer = await new Promise<Message>((resolve, reject) => {
       link.#accepted = resolve;

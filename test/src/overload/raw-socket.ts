@@ -1,6 +1,7 @@
 /** WebSocket by hand, for frames that no library sends (RFC 6455 section 5.2). */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 const MASKED = 0x80;
 
@@ -21,14 +22,28 @@ export const frame = (
   return Buffer.concat([head, Buffer.from(payload)]);
 };
 
+export interface RawPeer {
+  readonly port: number;
+  /** Over TLS, with any certificate. */
+  readonly tls?: boolean;
+  readonly localAddress?: string;
+}
+
+/** A connection whose errors are ignored. Over TLS, what is written waits for the handshake. */
+export const rawSocket = ({ port, tls = false, localAddress = "127.0.0.1" }: RawPeer): Socket => {
+  const at = { port, host: "127.0.0.1", localAddress };
+  const socket = tls ? connectTls({ ...at, rejectUnauthorized: false }) : connect(at);
+  return socket.on("error", () => undefined);
+};
+
+export const UPGRADE =
+  "GET /wss HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+
 /** A socket after the upgrade to `/wss`. Nobody reads its bytes yet, and its errors are ignored. */
-export const upgraded = async (port: number, localAddress = "127.0.0.1"): Promise<Socket> => {
-  const socket = connect({ port, host: "127.0.0.1", localAddress });
-  socket.on("error", () => undefined);
-  socket.write(
-    "GET /wss HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
-      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
-  );
+export const upgraded = async (peer: RawPeer): Promise<Socket> => {
+  const socket = rawSocket(peer);
+  socket.write(`${UPGRADE}\r\n`);
   await once(socket, "data");
   socket.resume();
   return socket;

@@ -9,9 +9,10 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { pathToFileURL } from "node:url";
 import { initStore } from "@blindrelay/relay-server";
-import { callRest, type RestResponse } from "@blindrelay/relay-server/testing";
+import { callRest, makeCertificates, type RestResponse } from "@blindrelay/relay-server/testing";
 
 const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 export const PASSWORD = "correct horse battery";
@@ -33,7 +34,10 @@ export interface LeftBytes {
 
 export interface RelayProcess {
   readonly url: string;
+  readonly metricsUrl: string;
   readonly port: number;
+  /** Whether it speaks TLS, with a certificate that this process trusts from now on. */
+  readonly tls: boolean;
   readonly child: ChildProcess;
   /** Its data folder. */
   readonly data: string;
@@ -71,12 +75,23 @@ export const endWithRelays = (): void => {
   }
 };
 
-/** Starts a relay with one admin. `flags` as on its command line. */
-export const startRelayProcess = async (flags: readonly string[] = []): Promise<RelayProcess> => {
+/** Flags for TLS, with certificates in the folder. */
+const secureFlags = (folder: string): string[] => {
+  const { ca, cert, key } = makeCertificates(folder, "nobody");
+  setDefaultCACertificates([...getCACertificates(), readFileSync(ca, "utf8")]);
+  return ["--tls-cert", cert, "--tls-key", key];
+};
+
+/** Starts a relay with one admin. `flags` as on its command line; `node` runs it. */
+export const startRelayProcess = async (
+  flags: readonly string[] = [],
+  { tls = false, node = process.execPath }: { tls?: boolean; node?: string } = {},
+): Promise<RelayProcess> => {
   const data = mkdtempSync(join(tmpdir(), "blindrelay-overload-"));
   await initStore({ data, username: "admin", password: PASSWORD, totp: false });
-  const fixed = ["--data", data, "--port", "0", "--metrics-port", "0", "--log-level", "warn"];
-  const child = spawn(process.execPath, [MAIN, "start", ...fixed, ...flags], {
+  const ports = ["--data", data, "--port", "0", "--metrics-port", "0", "--log-level", "warn"];
+  const fixed = [...ports, ...(tls ? secureFlags(data) : [])];
+  const child = spawn(node, [MAIN, "start", ...fixed, ...flags], {
     stdio: ["ignore", "pipe", "pipe", "ipc"],
     // Without the options that make spawned processes record what they seal: a relay seals nothing.
     env: { ...process.env, ...MEMORY_SETTINGS },
@@ -96,7 +111,7 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
     once(createInterface(child.stdout as Readable), "line"),
     ended("the relay did not start"),
   ]);
-  const { url } = JSON.parse(line) as { url: string };
+  const { url, metrics_url } = JSON.parse(line) as { url: string; metrics_url: string };
   const api = (method: string, path: string, body?: object, token?: string) =>
     callRest(url, method, path, token ?? null, body);
   const login = await api("POST", "/auth/login", { username: "admin", password: PASSWORD });
@@ -106,6 +121,8 @@ export const startRelayProcess = async (flags: readonly string[] = []): Promise<
   };
   return {
     url,
+    metricsUrl: metrics_url,
+    tls,
     port: Number(new URL(url).port),
     child,
     data,

@@ -37,6 +37,7 @@ export class RoundTrips {
     trips.#agentId = agent_id;
     trips.#agent = await RawLink.open({
       port: relay.port,
+      tls: relay.tls,
       auth: { client_type: "agent", api_token, agent_id },
       // Only these: answering an error would cause another error, endlessly.
       onMessage: ({ type, payload, request_id }: Message, link) => {
@@ -53,6 +54,7 @@ export class RoundTrips {
   #openClient(): Promise<RawLink> {
     return RawLink.open({
       port: this.#relay.port,
+      tls: this.#relay.tls,
       auth: { client_type: "client", api_token: this.#account },
       onMessage: ({ type, payload, request_id }: Message) => {
         if (type === "relay") this.#waiting.get(request_id)?.(payload);

@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/rest";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
+import { contained } from "../../contain.ts";
 import { Overloaded } from "../../control/hash-queue.ts";
 import { QuotaExceeded } from "../../control/quotas.ts";
 import type { ErrorLog } from "../../outage-log.ts";
@@ -47,6 +48,15 @@ const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: "UNSUPPORTED_MEDIA_TYPE",
 };
 
+/** Whether the sender left in the middle of its body. */
+const isCut = (error: unknown, { raw }: FastifyRequest): boolean =>
+  raw.destroyed &&
+  !raw.complete &&
+  (error === raw.errored || (error as FastifyError).code === "ERR_STREAM_PREMATURE_CLOSE");
+
+/** Nobody gets it, but the log of requests has its status. */
+const cutBody = (): HttpProblem => new HttpProblem("BAD_REQUEST", "The body did not arrive.");
+
 /** fastify's error handler: answers, and logs our own faults. */
 export const answerProblems = (
   outages: ErrorLog,
@@ -54,7 +64,7 @@ export const answerProblems = (
   request: FastifyRequest,
   reply: FastifyReply,
 ): void => {
-  const problem = asProblem(error);
+  const problem = isCut(error, request) ? cutBody() : asProblem(error);
   if (problem.code === "INTERNAL") {
     request.log.error({ err: error }, "request failed");
   } else if (unavailability(error) !== null) {
@@ -115,9 +125,16 @@ export const malformedRequest = (error: Error, socket: Socket): void => {
   endWithProblem(socket, new HttpProblem("BAD_REQUEST", detail));
 };
 
-/** Writes a problem to a socket that has no reply object, and ends the socket. */
-export const endWithProblem = (socket: Socket, problem: HttpProblem): void => {
-  if (!socket.writable) return;
+/** A peer on a slow network has its answer by then. */
+const LINGER_MS = 3000;
+
+const ending = new WeakSet<Socket>();
+
+const cut = contained("timer", "a refused connection did not end", (socket: Socket) => {
+  socket.destroy();
+});
+
+const asText = (problem: HttpProblem): string => {
   const document = problemBody(problem, randomUUID());
   const body = JSON.stringify(document);
   const headers = {
@@ -128,5 +145,19 @@ export const endWithProblem = (socket: Socket, problem: HttpProblem): void => {
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const status = `${document.status} ${STATUS_CODES[document.status]}`;
-  socket.end(`HTTP/1.1 ${status}\r\n${lines.join("")}\r\n${body}`);
+  return `HTTP/1.1 ${status}\r\n${lines.join("")}\r\n${body}`;
+};
+
+/**
+ * Writes a problem to a socket that has no reply object, and ends the socket: at the latest after
+ * LINGER_MS, whatever its peer does.
+ */
+export const endWithProblem = (socket: Socket, problem: HttpProblem): void => {
+  if (socket.writable) socket.end(asText(problem));
+  if (ending.has(socket)) return;
+  ending.add(socket);
+  socket.resume(); // otherwise the peer's end is never noticed
+  const timer = setTimeout(cut, LINGER_MS, socket);
+  timer.unref();
+  socket.once("close", () => clearTimeout(timer));
 };

@@ -8,6 +8,7 @@
  * latter by user, with refused logins as one more.
  */
 import type { IncomingMessage, Server } from "node:http";
+import { contained } from "../../contain.ts";
 import { HttpProblem } from "../base/problem.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { guardRequests } from "./guard-requests.ts";
@@ -66,7 +67,7 @@ export class Pace {
   }
 
   /** The synchronous part of a request is done before the next step of the same turn. */
-  readonly #step = (): void => {
+  readonly #step = contained("request", "a request did not begin", () => {
     this.#steps -= 1;
     const nowMs = performance.now();
     if (this.#turnSinceMs === null) {
@@ -78,7 +79,7 @@ export class Pace {
       this.#next()?.begin();
     }
     this.#schedule();
-  };
+  });
 
   #next(): Waiting | undefined {
     this.#lastBegan = !this.#lastBegan;
@@ -88,9 +89,9 @@ export class Pace {
     return one.shift() ?? other.shift();
   }
 
-  readonly #endTurn = (): void => {
+  readonly #endTurn = contained("request", "a turn did not end", () => {
     this.#turnSinceMs = null;
-  };
+  });
 }
 
 /** What became of a request that was paced. */
@@ -101,25 +102,22 @@ interface Paced {
 }
 
 /**
- * Paces a server's requests by `keyOf`; null: at once. A refused one goes on as well, and is
+ * Paces a server's requests by `keyOf`. A refused one goes on as well, and is
  * answered like any other; the returned function knows what became of it.
  */
 export const paceRequests = (
   server: Server,
   pace: Pace,
-  keyOf: (request: IncomingMessage) => string | null,
+  keyOf: (request: IncomingMessage) => string,
 ): ((request: IncomingMessage) => Paced | undefined) => {
   const paced = new WeakMap<IncomingMessage, Paced>();
   guardRequests(server, async (request, _response, pass) => {
-    const key = keyOf(request);
-    if (key !== null) {
-      const arrivedMs = performance.now();
-      const refusal = await pace.begin(key).then(
-        () => null,
-        (error: unknown) => error,
-      );
-      paced.set(request, { waitedMs: performance.now() - arrivedMs, refusal });
-    }
+    const arrivedMs = performance.now();
+    const refusal = await pace.begin(keyOf(request)).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    paced.set(request, { waitedMs: performance.now() - arrivedMs, refusal });
     if (!request.socket.destroyed) pass(); // else nobody is left to answer
   });
   return (request) => paced.get(request);

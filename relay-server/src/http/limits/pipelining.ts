@@ -12,8 +12,14 @@ import { guardRequests } from "./guard-requests.ts";
 /** Real clients send one at a time; a client that sends a few at once is still served. */
 const MAX_UNANSWERED = 8;
 
-/** Ends a connection that sends one more. Call it after the server's own listener was added. */
-export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
+/**
+ * Ends a connection that sends one more. Call it after the server's own listener was added. The
+ * returned function knows whether a connection waits for a response.
+ */
+export const limitPipelining = (
+  server: Server,
+  max = MAX_UNANSWERED,
+): ((socket: Socket) => boolean) => {
   const unanswered = new WeakMap<Socket, Set<ServerResponse>>();
   const admit = (socket: Socket, response: ServerResponse): boolean => {
     const waiting = unanswered.get(socket) ?? new Set();
@@ -30,6 +36,7 @@ export const limitPipelining = (server: Server, max = MAX_UNANSWERED): void => {
   guardRequests(server, ({ socket }, response, pass) => {
     if (!socket.destroyed && admit(socket, response)) pass();
   });
+  return (socket) => (unanswered.get(socket)?.size ?? 0) > 0;
 };
 
 const tooMany = (max: number): HttpProblem =>

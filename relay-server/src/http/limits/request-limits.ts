@@ -51,12 +51,11 @@ export class RequestLimits {
       quotas.requestsPerMinute,
       this.#pace,
     );
-    this.#paced = paceRequests(app.server, this.#pace, (request) =>
-      isHealth(request) ? null : addressKey(addressOf(request)),
-    );
+    this.#paced = paceRequests(app.server, this.#pace, (request) => addressKey(addressOf(request)));
     app.addHook("onRequest", async ({ raw }: FastifyRequest) => {
       const refusal = this.#paced(raw)?.refusal ?? null;
-      if (refusal !== null) throw refusal;
+      // An answer costs as little as a refusal, which a balancer would take for the node's state.
+      if (refusal !== null && !isHealth(raw)) throw refusal;
     });
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {

@@ -56,7 +56,10 @@ export const authRoutes = (app: App, context: HttpContext): void => {
   app.post(
     "/auth/login",
     {
-      config: { problems: ["INVALID_CREDENTIALS", "LOCKED_OUT", "UNAVAILABLE"] },
+      config: {
+        problems: ["INVALID_CREDENTIALS", "LOCKED_OUT", "UNAVAILABLE"],
+        storesNoText: true,
+      },
       schema: {
         summary: "Log in",
         description:

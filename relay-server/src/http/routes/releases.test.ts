@@ -217,11 +217,12 @@ describe("an upload", () => {
 
   test("of unknown length is refused at the limit and logged, and an aborted upload leaves nothing", async () => {
     const id = await create();
-    const logged: string[] = [];
-    const app = buildApp(
-      rest.context,
-      createLog("info", { write: (line) => /"PUT"/.test(line) && logged.push(line) }),
-    );
+    const [logged, failed]: [string[], string[]] = [[], []];
+    const write = (line: string) => {
+      if (/"PUT"/.test(line)) logged.push(line);
+      if (/"level":50/.test(line)) failed.push(line);
+    };
+    const app = buildApp(rest.context, createLog("info", { write }));
     const url = new URL(await app.listen({ port: 0, host: "127.0.0.1" }));
     const send = () => {
       const headers = {
@@ -252,6 +253,7 @@ describe("an upload", () => {
     leaving.destroy();
     await vi.waitUntil(async () => (await uploads()).length === 0, SOON);
     await app.close();
+    expect(failed).toEqual([]); // the relay has not failed
   });
 
   test("may be replaced until it is published", async () => {

@@ -1,6 +1,6 @@
 /**
- * Answers a plain GET of the WebSocket path with 426 (section 3). Upgrades never get here, because
- * ws/ handles them first.
+ * Answers a plain GET of the WebSocket path with 426 (section 3). An upgrade gets here only if an
+ * earlier request of its connection has no response yet; ws/ handles the others first.
  */
 import { WSS_PATH } from "@blindrelay/protocol";
 import { Type } from "typebox";
@@ -18,7 +18,10 @@ export const upgradeRoute = (app: App): void => {
         response: { 101: Type.Null({ description: "To a request that asks for the upgrade." }) },
       },
     },
-    () => {
+    ({ headers }) => {
+      if (headers.upgrade?.toLowerCase() === "websocket") {
+        throw new HttpProblem("BAD_REQUEST", "Send an upgrade when earlier requests are answered.");
+      }
       throw new HttpProblem("UPGRADE_REQUIRED", "Connect here with a WebSocket client.", {
         headers: { upgrade: "websocket", connection: "Upgrade" },
       });

@@ -157,7 +157,7 @@ const throwFrames = async (
 ): Promise<number> => {
   // Failures lock an address out, and loopback has many.
   const address = `127.0.${1 + random.below(200)}.${1 + random.below(200)}`;
-  const socket = await upgraded(relay.port, address).catch(() => null);
+  const socket = await upgraded({ port: relay.port, localAddress: address }).catch(() => null);
   if (socket === null) return 0;
   if (random.chance(80)) await writeAll(socket, random.pick(victim.auths));
   let count = 0;

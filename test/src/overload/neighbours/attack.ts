@@ -122,7 +122,7 @@ const open = (front: Front, agent?: OwnAgent): Promise<RawLink | null> =>
 
 /** A link that reads and ignores everything. Throws if the relay does not admit it. */
 const openSilent = async (front: Front, agent?: OwnAgent): Promise<Socket> => {
-  const socket = await upgraded(front.port);
+  const socket = await upgraded({ port: front.port });
   socket.write(frame(1, JSON.stringify({ type: "auth", ...authOf(front, agent) })));
   const [answer] = (await once(socket, "data")) as [Buffer];
   if (!answer.includes('"authenticated"')) throw new Error(`an attacker is not let in: ${answer}`);
