@@ -23,7 +23,7 @@ import { metricsServer, relayMetrics } from "./metrics.ts";
 import type { Tls } from "./ops/tls.ts";
 import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import type { ReleaseKeys } from "./releases/keys.ts";
-import type { Notice } from "./store/notices.ts";
+import { type Notice, noticesIn } from "./store/notices.ts";
 import { reserveRequests } from "./store/sessions.ts";
 import { runHub } from "./ws/hub-driver.ts";
 import { writeLinks } from "./ws/link.ts";
@@ -67,7 +67,13 @@ export const assemble = async (inputs: RelayInputs) => {
     log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
     actOn(notice, hub, context, steadyMs());
   };
-  const notices = await NoticeReader.open(store.db, act, steadyMs);
+  const notices = await NoticeReader.open({
+    source: noticesIn(store.db),
+    act,
+    onChanged: (lost) => log.fatal({ seq: lost.seq, at: lost.at }, STORE_WENT_BACK),
+    nowMs: steadyMs,
+    wallMs: clocks.wallMs,
+  });
   const context = controlContext({
     ...data,
     lockout,
@@ -103,7 +109,7 @@ export const assemble = async (inputs: RelayInputs) => {
   );
   await app.ready();
   attachUpgrade(app.server, running, { addressOf, ...limits });
-  const engines = { store, bus: bus === null ? null : busEngine(bus) };
+  const engines = { store, notices, bus: bus === null ? null : busEngine(bus) };
   const registry = relayMetrics(() => hub.stats(), context, running.timings, engines);
   const metrics = metricsServer(registry, log);
   const end = async () => {
@@ -144,6 +150,10 @@ const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links =>
     bus?.cluster.post(posted);
   },
 });
+
+/** Sessions and logins that it had acknowledged are lost, and only people can tell why. */
+const STORE_WENT_BACK =
+  "the store has lost changes that it had confirmed, as after a failover to a standby that had fallen behind: all notices were read anew";
 
 /** Executes a notice on this relay. */
 const actOn = (

@@ -13,7 +13,11 @@ import { World } from "./core/testing/test-hub.ts";
 import { newTimings } from "./duration-histogram.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 
-const ENGINES = { store: { isReady: async () => true, pool: () => null }, bus: null };
+const ENGINES = {
+  store: { isReady: async () => true, pool: () => null },
+  notices: { changes: 0 },
+  bus: null,
+};
 
 test("a name that is guessed from many addresses is counted separately from locked addresses", async () => {
   const [lockout, usernameLockout] = [new Lockout(), new UsernameLockout()];

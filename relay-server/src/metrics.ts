@@ -14,6 +14,7 @@ import {
 } from "prom-client";
 import type { BusTraffic } from "./bus/counted.ts";
 import type { ControlContext } from "./control/context.ts";
+import type { NoticeReader } from "./control/notice-reader.ts";
 import type { HubStats } from "./core/hub.ts";
 import { registerDurations, type Timings } from "./duration-histogram.ts";
 import { limitPipelining } from "./http/limits/pipelining.ts";
@@ -64,6 +65,7 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 /** What a relay shares with others; `nodes`: how many were heard from recently. */
 export interface Engines {
   readonly store: Pick<Store, "isReady" | "pool">;
+  readonly notices: Pick<NoticeReader, "changes">;
   /** Null: a single relay. */
   readonly bus: {
     traffic(): BusTraffic;
@@ -177,9 +179,14 @@ export const relayMetrics = (
     "From bytes that were read until their messages are queued or refused, of one read in 16.",
     [{ labels: {}, durations: timings.routed }],
   );
-  const { store, bus } = engines;
+  const { store, notices, bus } = engines;
   gauge("store_ready", "Whether the store can be read and written.", async () =>
     Number(await store.isReady()),
+  );
+  counter(
+    "store_went_back",
+    "Times that the store had lost changes which it had confirmed.",
+    () => notices.changes,
   );
   if (store.pool() !== null) {
     labelled(Gauge, "store_connections", "Connections to PostgreSQL.", "state", () => {

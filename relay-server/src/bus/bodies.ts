@@ -15,6 +15,8 @@ const MAX_JSON_BYTES = 262_144;
 export const AGENTS_PER_MESSAGE = 400;
 /** Parts of one client's sids in one message: up to 35 KB. */
 export const SIDS_PER_MESSAGE = 512;
+/** Up to 25 KB. */
+export const NOTICES_PER_MESSAGE = 100;
 /**
  * An agent's sessions in the answer to a claim: fits on any server that can carry a client's
  * message. For sessions left out, the clients' nodes report them once the agent has moved.
@@ -39,6 +41,20 @@ const Connections = Type.Object({
 export const Bodies = {
   hello: Type.Object({ agentsOnline: Count, connections: Connections, isBack: Type.Boolean() }),
   who: Type.Object({ userId: Name }),
+  /** Without notices from an older version: they are in the store. */
+  notice: Type.Object({
+    notices: Type.Optional(
+      Type.Array(
+        Type.Object({
+          seq: Count,
+          kind: Type.Enum(["end_agent", "forget_agent", "end_clients", "end_user", "end_session"]),
+          subject: Name,
+          at: Count,
+        }),
+        { maxItems: NOTICES_PER_MESSAGE },
+      ),
+    ),
+  }),
   failed: Type.Union([
     Type.Object({ address: Type.String({ maxLength: 64 }) }),
     Type.Object({ name: Type.String({ maxLength: 256 }) }),

@@ -252,6 +252,32 @@ describe.skipIf(noCluster)("two nodes", () => {
     device.socket.close();
   });
 
+  test("after a failover to a database that has lost the last notices, every revocation holds on both nodes", async () => {
+    const rotate = (node: Node, { agent_id }: { agent_id: string }, token = account) =>
+      node.api("POST", `/agents/${agent_id}/rotate-token`, token);
+    const spare = await newAgent();
+    for (let n = 0; n < 20; n += 1) await rotate(a, spare);
+    await sleep(1100); // both have read them
+    const lose = `delete from notices where seq > (select max(seq) - $1::bigint from notices)`;
+    await cluster.sql(lose, [15]);
+    const renumber = `select setval(pg_get_serial_sequence('notices', 'seq'), (select max(seq) from notices))`;
+    await cluster.sql(renumber, []);
+    const user = { username: "grace", password: "correct horse", role: "user" };
+    const { id } = (await a.api("POST", "/admin/users", account, user)).body;
+    const logIn = { username: "grace", password: "correct horse" };
+    const token = (await a.api("POST", "/auth/login", null, logIn)).body.user.api_token;
+    const [far, near, gone] = [await newAgent(), await newAgent(), await newAgent()];
+    const devices = [await a.agent(far), await a.agent(near), await a.agent(gone)];
+    const people = [await a.client({ api_token: token }), await b.client({ api_token: token })];
+    await rotate(b, far);
+    await rotate(a, near);
+    await b.api("DELETE", `/agents/${gone.agent_id}`, account);
+    await a.api("PATCH", `/admin/users/${id}`, account, { disabled: true });
+    for (const link of [...devices, ...people]) {
+      expect(await link.next()).toMatchObject({ code: "REVOKED" });
+    }
+  });
+
   test("failures of one address count on both nodes together", async () => {
     const wrong = { api_token: "acct_wrong" };
     const tries = [a, b, a, b, a].map(

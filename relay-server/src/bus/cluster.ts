@@ -27,6 +27,7 @@ import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import {
   Bodies,
+  NOTICES_PER_MESSAGE,
   readBody,
   readCode,
   readCount,
@@ -50,7 +51,7 @@ export interface ClusterParts extends SubjectParts {
 
 /** State that all nodes keep in common. */
 export interface Shared {
-  readonly notices: Pick<NoticeReader, "hint">;
+  readonly notices: Pick<NoticeReader, "hear">;
   readonly lockout: Lockout;
   readonly usernameLockout: UsernameLockout;
 }
@@ -144,9 +145,18 @@ export class Cluster implements Bus {
     this.#subjects.tellAll("bye", {});
   }
 
-  /** Announces new notices in the store, which the other nodes can read there. */
+  /**
+   * Sends new notices to the other nodes, which may not be able to read the store. What only ends
+   * links is acted on as received; whoever can write on the bus can end links anyway. The rest is
+   * read in the store.
+   */
   post(notices: readonly Notice[]): void {
-    if (notices.length > 0) this.#subjects.tellAll("notice", {});
+    const ends = notices.filter(({ kind }) => kind !== "unlock");
+    for (let at = 0; at < ends.length; at += NOTICES_PER_MESSAGE) {
+      const some = ends.slice(at, at + NOTICES_PER_MESSAGE);
+      this.#subjects.tellAll("notice", { notices: some });
+    }
+    if (ends.length < notices.length) this.#subjects.tellAll("notice", {});
   }
 
   /** Resolves once messages for agents that have moved go only to their new nodes. */
@@ -330,7 +340,7 @@ export class Cluster implements Bus {
         this.#membership.bye(node);
         break;
       case "notice":
-        notices.hint();
+        notices.hear(readBody(Bodies.notice, body).notices ?? []);
         break;
       case "failed": {
         const failed = readBody(Bodies.failed, body);

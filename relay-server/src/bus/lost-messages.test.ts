@@ -6,6 +6,7 @@ import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
 import { HELD_LINK_MS } from "../core/limits.ts";
 import { Lockout } from "../core/lockout.ts";
+import type { Notice } from "../store/notices.ts";
 import { Cluster, type Shared } from "./cluster.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
@@ -151,6 +152,8 @@ class Node {
   readonly side: Side;
   readonly hub: Hub;
   readonly cluster: Cluster;
+  /** The notices of each message that announced some. */
+  readonly heard: (readonly Notice[])[] = [];
   readonly #world: World;
 
   constructor(world: World, name: string) {
@@ -178,7 +181,7 @@ class Node {
       { bus: this.cluster },
       world.nowMs,
     );
-    const notices = { hint: () => {} };
+    const notices = { hear: (some: readonly Notice[]) => this.heard.push(some) };
     const shared = { notices, lockout: new Lockout(), usernameLockout: new UsernameLockout() };
     this.cluster.attach(this.hub, shared as unknown as Shared);
   }
@@ -634,6 +637,38 @@ test("a node's guests take turns: a heavy sender delays only their own messages"
   expect(device.heard.length - before).toBe(flood);
   const seqs = device.heard.slice(before).map((message) => (message as { seq?: number }).seq);
   expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
+});
+
+test("notices reach the other nodes in the message itself, except those that would admit somebody", () => {
+  const { world, a, b } = twoNodes();
+  const notice = (seq: number, kind: Notice["kind"] = "end_session"): Notice => ({
+    seq,
+    kind,
+    subject: "h".repeat(64),
+    at: 1,
+  });
+  const many = Array.from({ length: 250 }, (_, seq) => notice(seq));
+  a.cluster.post([...many, notice(250, "unlock")]);
+  world.run(100);
+  expect(b.heard.flat()).toEqual(many);
+  expect(b.heard.at(-1)).toEqual([]); // it is in the store
+  expect(world.longestBytes).toBeLessThan(65_536);
+  expect(a.heard).toEqual([]);
+});
+
+test("a hint without notices, as older nodes send it, is a reason to look; what is malformed is not", () => {
+  const { world, b } = twoNodes();
+  const say = (text: string) => world.hand(b, "p.all", Buffer.from(`notice OLD\n${text}`));
+  say("{}");
+  expect(b.heard).toEqual([[]]);
+  say('{"notices":[{"seq":1,"kind":"unlock","subject":"grace","at":1}]}');
+  say('{"notices":[{"seq":1,"kind":"end_agent","subject":"a b","at":1}]}');
+  say('{"notices":[{"seq":-1,"kind":"end_agent","subject":"a","at":1}]}');
+  say(
+    `{"notices":${JSON.stringify(Array(101).fill({ seq: 1, kind: "end_agent", subject: "a", at: 1 }))}}`,
+  );
+  expect(b.heard).toEqual([[]]);
+  expect(b.cluster.pending().malformed).toBe(4);
 });
 
 /** What a client received, without presence. */

@@ -203,8 +203,12 @@ export class VirtualRelay {
         () => undefined,
       );
     };
+    const hear = (notices: readonly Notice[]): void => {
+      for (const notice of notices) take(notice);
+      look();
+    };
     const shared = {
-      notices: { hint: look },
+      notices: { hear },
       lockout: this.lockout,
       usernameLockout: new UsernameLockout(),
     };
@@ -266,7 +270,7 @@ export class VirtualRelay {
       this.hub?.endAgent(agentId, "REVOKED", this.nowMs());
       return;
     }
-    const notice = this.store.post("end_agent", agentId);
+    const notice = this.store.post("end_agent", agentId, this.nowMs());
     node.take(notice);
     node.cluster.post([notice]);
   }
