@@ -63,6 +63,11 @@ export const Bodies = {
   here: Type.Array(Type.Object({ agentId: Name, epoch: Count, onlineForMs: Milliseconds }), {
     maxItems: AGENTS_PER_MESSAGE,
   }),
+  holding: Type.Object({
+    agents: Type.Array(Type.Object({ agentId: Name, epoch: Count }), {
+      maxItems: AGENTS_PER_MESSAGE,
+    }),
+  }),
   compare: Type.Array(Type.Object({ userId: Name, digest: Count }), {
     maxItems: USERS_PER_MESSAGE,
   }),

@@ -7,7 +7,8 @@
  * |----------------|--------------------------------|------------------------------------------|
  * | `a.<agent_id>` | the node with the agent's link | msg, bind, claim, holds                  |
  * | `u.<user>`     | nodes with clients of the user | here, gone                               |
- * | `all`          | every node                     | hello, bye, who, notice, failed, known   |
+ * | `all`          | every node                     | hello, bye, who, notice, holding, failed,|
+ * |                |                                | known                                    |
  * | `n.<node>.*`   | that node                      | ans, say, fwd, passed, guest, left,      |
  * |                |                                | refuse, who, compare, differs, here,     |
  * |                |                                | claimed, older, "nobody listens"         |
@@ -122,6 +123,7 @@ export class Cluster implements Bus {
       this.#membership.tick();
       this.#hub.guests.refresh((node) => this.isLive(node), this.#parts.nowMs());
       this.#presence.compare(this.#membership.nodes());
+      if (this.figures().length > 0) this.#holdings.nameSome();
     });
   }
 
@@ -341,6 +343,11 @@ export class Cluster implements Bus {
         break;
       case "notice":
         notices.hear(readBody(Bodies.notice, body).notices ?? []);
+        break;
+      case "holding":
+        for (const { agentId, epoch } of readBody(Bodies.holding, body).agents) {
+          this.#holdings.namedBy(agentId, node, epoch);
+        }
         break;
       case "failed": {
         const failed = readBody(Bodies.failed, body);

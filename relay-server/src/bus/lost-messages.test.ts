@@ -326,7 +326,53 @@ test("nodes that agree compare each user once in 30 s, and send nothing else", (
   world.run(500);
   world.sent.splice(0);
   world.run(30_000);
-  expect(world.sent.filter((kind) => kind !== "hello")).toEqual(["compare"]);
+  const sent = (kind: string) => world.sent.filter((each) => each === kind).length;
+  expect(sent("compare")).toBe(1);
+  expect(sent("holding")).toBeLessThanOrEqual(30);
+  expect(world.sent.filter((kind) => !["hello", "compare", "holding"].includes(kind))).toEqual([]);
+});
+
+test("two links of an agent become one within 35 s of the lost messages, on nodes without clients", () => {
+  for (const [older, newer] of [
+    [0, 1],
+    [1, 0],
+  ] as const) {
+    const { world, a, b } = twoNodes();
+    const nodes = [a, b];
+    const first = (nodes[older] as Node).agent("pump", 29);
+    world.run(700);
+    world.lost = ["claim", "holds"];
+    (nodes[newer] as Node).agent("pump", 30);
+    world.run(2000);
+    world.lost = [];
+    const holders = () => nodes.map(({ hub }) => hub.isOnline("pump"));
+    expect(holders()).toEqual([true, true]);
+    world.run(32_000);
+    expect(holders()).toEqual([newer === 0, newer === 1]);
+    expect(first.heard.at(-1)).toMatchObject({ code: "REPLACED" });
+  }
+});
+
+test("agents in any number are named within 30 s, in messages that fit", () => {
+  const { world, a } = twoNodes();
+  for (let number = 1; number <= 1000; number += 1) {
+    a.agent(`${number}-`.padEnd(64, "x"), 30 * number); // all have their turn at once
+    if (number % 16 === 0) world.run(100);
+  }
+  world.run(2000);
+  const named = new Set<string>();
+  const publish = world.publish.bind(world);
+  vi.spyOn(world, "publish").mockImplementation((from, subject, payload, replyTo) => {
+    const text = Buffer.from(payload).toString();
+    if (text.startsWith("holding ")) {
+      expect(payload.length).toBeLessThan(65_536);
+      const { agents } = JSON.parse(text.slice(text.indexOf("\n")));
+      for (const { agentId } of agents) named.add(agentId);
+    }
+    publish(from, subject, payload, replyTo);
+  });
+  world.run(30_000);
+  expect(named.size).toBe(1000);
 });
 
 test("of two links of an agent the older one ends, however often it was taken over", () => {

@@ -139,7 +139,7 @@ describe("an oracle objects", () => {
   const reconnects: Fault[] = [{ at: "20s", kind: "net.half_open", devices: "lamps" }];
 
   test("to two links of one agent", async () => {
-    silence("claim", "holds");
+    silence("claim", "holds", "holding");
     const { violation } = await play(1, reconnects);
     expect(violation?.oracle).toBe("one-link");
   });
