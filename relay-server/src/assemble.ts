@@ -143,8 +143,10 @@ const linkLimits = (config: Config) => ({
 });
 
 const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links => ({
-  isOnline: (agentId, node) =>
-    hub.isOnline(agentId) || (node !== null && (bus?.cluster.isLive(node) ?? false)),
+  // The store is up to a second behind what the clients here were told.
+  isOnline: (agentId, node, userId) =>
+    hub.isOnlineAnywhere(userId, agentId) ??
+    (node !== null && (bus?.cluster.isLive(node) ?? false)),
   act: (posted) => {
     for (const notice of posted) notices.take(notice);
     bus?.cluster.post(posted);

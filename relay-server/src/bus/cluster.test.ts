@@ -163,7 +163,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     await expect.poll(heard).toEqual([[true], [true]]);
     const online = async (node: Node) =>
       (await node.api("GET", `/agents/${agent.agent_id}`, account)).body.online;
-    await expect.poll(() => online(b)).toBe(true);
+    expect(await online(b)).toBe(true);
     const newcomer = await b.client({ api_token: account, presence: true });
     const status = { type: "agent_status", agent_id: agent.agent_id, online: true };
     await expect.poll(() => newcomer.waiting()).toContainEqual(expect.objectContaining(status));
@@ -175,8 +175,34 @@ describe.skipIf(noCluster)("two nodes", () => {
       [true, false],
       [true, false],
     ]);
-    await expect.poll(() => online(b)).toBe(false);
+    expect(await online(b)).toBe(false);
     for (const { socket } of [...watchers, newcomer, first, second]) socket.close();
+  });
+
+  test("REST says about an agent of the other node what a client was just told", async () => {
+    const agent = await newAgent();
+    const watcher = await b.client({ api_token: account });
+    const told = async () => {
+      for (;;) {
+        const { type, agent_id, online } = await watcher.next();
+        if (type === "agent_status" && agent_id === agent.agent_id) return online;
+      }
+    };
+    const said = async () => [
+      (await b.api("GET", `/agents/${agent.agent_id}`, account)).body.online,
+      ...(await b.api("GET", "/agents?online=true", account)).body.items
+        .filter(({ agent_id }: { agent_id: string }) => agent_id === agent.agent_id)
+        .map(({ online }: { online: boolean }) => online),
+    ];
+    for (let round = 0; round < 5; round += 1) {
+      const device = await a.agent(agent);
+      expect(await told()).toBe(true);
+      expect(await said()).toEqual([true, true]);
+      device.socket.close();
+      expect(await told()).toBe(false);
+      expect(await said()).toEqual([false]);
+    }
+    watcher.socket.close();
   });
 
   test("the first client on a node that asks for presence gets all agents", async () => {

@@ -262,6 +262,16 @@ export class Hub {
   }
 
   /**
+   * Whether a user's agent is online on some node, as the user's clients here were told; null: none
+   * of them was told lately.
+   */
+  isOnlineAnywhere(userId: string, agentId: string): boolean | null {
+    const { peers, presence } = this.#state;
+    if (this.isOnline(agentId) || peers.find(userId)?.abroad.has(agentId)) return true;
+    return presence.isJustGone(agentId) ? false : null;
+  }
+
+  /**
    * Ends an agent's connection, for example after its token was rotated. Its bindings stay for its
    * next one.
    */

@@ -119,6 +119,16 @@ describe("several nodes", () => {
   });
 });
 
+test("an agent whose claim and news were lost has one link within 35 s, though nobody asks for it", async () => {
+  const faults: Fault[] = [
+    { at: "40s", kind: "bus.loss", messages: "100%", for: "4s" },
+    { at: "41s", kind: "device.reboot", devices: "lamps" },
+  ];
+  const { violation, report } = await play(1, faults, { relay: { nodes: 2 }, clients: [] });
+  expect(violation).toBeNull();
+  expect(report.oracles).toContainEqual(expect.objectContaining({ name: "one-link", ok: true }));
+});
+
 describe("an oracle objects", () => {
   afterEach(() => vi.restoreAllMocks());
 
