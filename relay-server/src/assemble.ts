@@ -82,9 +82,14 @@ export const assemble = async (inputs: RelayInputs) => {
     steadyMs,
     quotas: config,
   });
-  bus?.cluster.attach(hub, { notices, lockout, usernameLockout: context.usernameLockout });
   const figures = figuresOf(hub, bus, steadyMs());
   const life = { draining: false };
+  bus?.cluster.attach(hub, {
+    notices,
+    lockout,
+    usernameLockout: context.usernameLockout,
+    isReady: () => !life.draining,
+  });
   const settle = () =>
     writeBehind
       .flush()

@@ -39,7 +39,13 @@ const Connections = Type.Object({
 });
 
 export const Bodies = {
-  hello: Type.Object({ agentsOnline: Count, connections: Connections, isBack: Type.Boolean() }),
+  hello: Type.Object({
+    agentsOnline: Count,
+    connections: Connections,
+    isBack: Type.Boolean(),
+    /** Absent if the node runs an older version. */
+    isReady: Type.Optional(Type.Boolean()),
+  }),
   who: Type.Object({ userId: Name }),
   /** Without notices from an older version: they are in the store. */
   notice: Type.Object({

@@ -55,6 +55,8 @@ export interface Shared {
   readonly notices: Pick<NoticeReader, "hear">;
   readonly lockout: Lockout;
   readonly usernameLockout: UsernameLockout;
+  /** Whether this node accepts new peers, as far as it knows at once. */
+  readonly isReady: () => boolean;
 }
 
 export class Cluster implements Bus {
@@ -107,6 +109,7 @@ export class Cluster implements Bus {
     const subjects = this.#subjects;
     const { lockout, usernameLockout } = shared;
     this.#attached = hub;
+    this.#membership.isReady = shared.isReady;
     subjects.listen(`n.${subjects.node}.*`, (delivery) => this.#toNode(delivery));
     subjects.listen("all", (delivery) => this.#toAll(shared, delivery));
     this.#parts.transport.onUp(() => subjects.guard(() => this.#returned()));
@@ -187,6 +190,10 @@ export class Cluster implements Bus {
 
   hasRoom(): boolean {
     return this.#subjects.hasRoom();
+  }
+
+  hasReadyNode(): boolean {
+    return this.#subjects.isUp && this.#membership.hasReadyNode();
   }
 
   refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void {
@@ -334,8 +341,8 @@ export class Cluster implements Bus {
     if (node === this.#subjects.node) return;
     switch (kind) {
       case "hello": {
-        const { isBack, ...figures } = readBody(Bodies.hello, body);
-        this.#membership.hello(node, figures, isBack);
+        const { isBack, isReady = false, ...figures } = readBody(Bodies.hello, body);
+        this.#membership.hello(node, { ...figures, isReady }, isBack);
         break;
       }
       case "bye":

@@ -154,6 +154,7 @@ class Node {
   readonly cluster: Cluster;
   /** The notices of each message that announced some. */
   readonly heard: (readonly Notice[])[] = [];
+  isReady = true;
   readonly #world: World;
 
   constructor(world: World, name: string) {
@@ -182,7 +183,12 @@ class Node {
       world.nowMs,
     );
     const notices = { hear: (some: readonly Notice[]) => this.heard.push(some) };
-    const shared = { notices, lockout: new Lockout(), usernameLockout: new UsernameLockout() };
+    const shared = {
+      notices,
+      lockout: new Lockout(),
+      usernameLockout: new UsernameLockout(),
+      isReady: () => this.isReady,
+    };
     this.cluster.attach(this.hub, shared as unknown as Shared);
   }
 
@@ -683,6 +689,27 @@ test("a node's guests take turns: a heavy sender delays only their own messages"
   expect(device.heard.length - before).toBe(flood);
   const seqs = device.heard.slice(before).map((message) => (message as { seq?: number }).seq);
   expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
+});
+
+test("a newcomer on a draining node is sent on at once only while another node says that it is ready", () => {
+  const { world, a, b } = twoNodes();
+  a.isReady = false;
+  a.hub.drain();
+  world.run(1000);
+  const waits = () =>
+    Array.from({ length: 8 }, () => a.client().heard[0] as { reconnect_in?: number }).map(
+      ({ reconnect_in }) => reconnect_in,
+    );
+  expect(new Set(waits())).toEqual(new Set([1]));
+  b.isReady = false;
+  world.run(1000);
+  expect(new Set(waits()).size).toBeGreaterThan(5);
+  b.isReady = true;
+  world.run(1000);
+  expect(new Set(waits())).toEqual(new Set([1]));
+  world.kill(b);
+  world.run(7000);
+  expect(new Set(waits()).size).toBeGreaterThan(5);
 });
 
 test("notices reach the other nodes in the message itself, except those that would admit somebody", () => {

@@ -81,7 +81,8 @@ export class Hub {
     if (this.#drain === null) {
       this.#heartbeat.awaitAuth(connection);
     } else {
-      this.#disconnector.restart(connection, this.#drain.newcomerReconnectInS(), now);
+      const inS = this.#drain.newcomerReconnectInS(this.#state.bus.hasReadyNode());
+      this.#disconnector.restart(connection, inS, now);
     }
     return connection;
   }

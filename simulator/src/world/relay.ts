@@ -109,9 +109,9 @@ export class VirtualRelay {
         ? {}
         : { bus: node.cluster, reserve: (hash: string) => node.store.reserve(hash) }),
     });
-    if (node !== null) this.runNode(node, this.running);
     this.isUp = true;
     this.isReady = true;
+    if (node !== null) this.runNode(node, this.running);
     this.watcher.trace("relay", this.name, "starts");
   }
 
@@ -211,6 +211,7 @@ export class VirtualRelay {
       notices: { hear },
       lockout: this.lockout,
       usernameLockout: new UsernameLockout(),
+      isReady: () => this.isReady,
     };
     cluster.attach(hub, shared);
     every(TICK_MS, () => {
