@@ -302,8 +302,8 @@ export class RelayLink {
     if (code === "RESTARTING") {
       const asked = message.reconnectIn === null ? 0 : message.reconnectIn * 1000;
       // All nodes may be restarting: who comes again and again keeps them busy.
-      const wait = Math.max(asked, doubled(asked, this.restarts, BACKOFF_MAX_MS));
       if (this.restartAt === null) this.restarts++;
+      const wait = Math.max(asked, doubled(asked, this.restarts - 1, BACKOFF_MAX_MS));
       this.restartAt = this.options.ports.timer.now() + wait;
       return;
     }

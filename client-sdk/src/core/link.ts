@@ -304,8 +304,9 @@ export class RelayLink {
     if (code === "RESTARTING") {
       const asked = askedMs(message.reconnectIn ?? 0);
       // All nodes may be restarting: who comes again and again keeps them busy.
-      const waitMs = Math.max(asked, Math.min(asked * 2 ** this.restarts, BACKOFF_CEILING_MS));
       if (this.movesAt === null) this.restarts++;
+      const doubledMs = asked * 2 ** (this.restarts - 1);
+      const waitMs = Math.max(asked, Math.min(doubledMs, BACKOFF_CEILING_MS));
       this.movesAt = this.ports.timer.now() + waitMs;
       this.nextDelayMs = null;
       // If the relay repeats itself, there is no second attempt while one is in progress.
