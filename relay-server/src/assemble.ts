@@ -25,7 +25,7 @@ import type { Tls } from "./ops/tls.ts";
 import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import type { ReleaseKeys } from "./releases/keys.ts";
 import { sharedLook } from "./shared-look.ts";
-import type { Notice } from "./store/notices.ts";
+import { type Notice, noticesIn } from "./store/notices.ts";
 import { reserveRequests } from "./store/sessions.ts";
 import { runHub } from "./ws/hub-driver.ts";
 import { writeLinks } from "./ws/link.ts";
@@ -73,7 +73,13 @@ export const assemble = async (inputs: RelayInputs) => {
     log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
     actOn(notice, hub, context, steadyMs());
   };
-  const notices = await NoticeReader.open(store.db, act, steadyMs);
+  const notices = await NoticeReader.open({
+    source: noticesIn(store.db),
+    act,
+    onChanged: (lost) => log.fatal({ seq: lost.seq, at: lost.at }, STORE_WENT_BACK),
+    nowMs: steadyMs,
+    wallMs: clocks.wallMs,
+  });
   const context = controlContext({
     ...data,
     lockout,
@@ -82,10 +88,15 @@ export const assemble = async (inputs: RelayInputs) => {
     steadyMs,
     quotas: config,
   });
-  bus?.cluster.attach(hub, { notices, lockout, usernameLockout: context.usernameLockout });
   const figures = figuresOf(hub, bus, steadyMs());
   const life = { draining: false };
   const isReady = sharedLook(() => store.isReady(), steadyMs);
+  bus?.cluster.attach(hub, {
+    notices,
+    lockout,
+    usernameLockout: context.usernameLockout,
+    isReady: () => !life.draining,
+  });
   const settle = () =>
     writeBehind
       .flush()
@@ -117,6 +128,7 @@ export const assemble = async (inputs: RelayInputs) => {
   });
   const engines = {
     store: { isReady, pool: () => store.pool() },
+    notices,
     bus: bus === null ? null : busEngine(bus),
     pending: () => app.connections.size,
     certificateEnd: () => (tls?.endMs() ?? Number.POSITIVE_INFINITY) / 1000,
@@ -155,13 +167,19 @@ const linkLimits = (config: Config) => ({
 });
 
 const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links => ({
-  isOnline: (agentId, node) =>
-    hub.isOnline(agentId) || (node !== null && (bus?.cluster.isLive(node) ?? false)),
+  // The store is up to a second behind what the clients here were told.
+  isOnline: (agentId, node, userId) =>
+    hub.isOnlineAnywhere(userId, agentId) ??
+    (node !== null && (bus?.cluster.isLive(node) ?? false)),
   act: (posted) => {
     for (const notice of posted) notices.take(notice);
     bus?.cluster.post(posted);
   },
 });
+
+/** Sessions and logins that it had acknowledged are lost, and only people can tell why. */
+const STORE_WENT_BACK =
+  "the store has lost changes that it had confirmed, as after a failover to a standby that had fallen behind: all notices were read anew";
 
 /** Executes a notice on this relay. */
 const actOn = (

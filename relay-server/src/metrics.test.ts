@@ -15,6 +15,7 @@ import { metricsServer, relayMetrics } from "./metrics.ts";
 
 const ENGINES = {
   store: { isReady: async () => true, pool: () => null },
+  notices: { changes: 0 },
   bus: null,
   pending: () => 0,
   certificateEnd: () => Number.POSITIVE_INFINITY,

@@ -15,6 +15,7 @@ import {
 import type { BusTraffic } from "./bus/counted.ts";
 import { contained, faultCounts } from "./contain.ts";
 import type { ControlContext } from "./control/context.ts";
+import type { NoticeReader } from "./control/notice-reader.ts";
 import type { HubStats } from "./core/hub.ts";
 import { registerDurations, type Timings } from "./duration-histogram.ts";
 import { limitPipelining } from "./http/limits/pipelining.ts";
@@ -66,6 +67,7 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 /** What a relay shares with others; `nodes`: how many were heard from recently. */
 export interface Engines {
   readonly store: Pick<Store, "isReady" | "pool">;
+  readonly notices: Pick<NoticeReader, "changes">;
   /** Null: a single relay. */
   readonly bus: {
     traffic(): BusTraffic;
@@ -184,7 +186,7 @@ export const relayMetrics = (
     [{ labels: {}, durations: timings.routed }],
   );
   labelled(Counter, "faults_total", "Errors contained where they occurred.", "in", faultCounts);
-  const { store, bus, pending, certificateEnd } = engines;
+  const { store, notices, bus, pending, certificateEnd } = engines;
   gauge("pending_connections", "Connections without a link: handshakes and requests.", pending);
   gauge(
     "certificate_not_after_seconds",
@@ -193,6 +195,11 @@ export const relayMetrics = (
   );
   gauge("store_ready", "Whether the store can be read and written.", async () =>
     Number(await store.isReady()),
+  );
+  counter(
+    "store_went_back",
+    "Times that the store had lost changes which it had confirmed.",
+    () => notices.changes,
   );
   if (store.pool() !== null) {
     labelled(Gauge, "store_connections", "Connections to PostgreSQL.", "state", () => {

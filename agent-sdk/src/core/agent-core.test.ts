@@ -363,6 +363,25 @@ describe("a lost link", () => {
     expect(world.core.link.status.waitMs).toBeLessThanOrEqual(1000);
   });
 
+  it("doubles what RESTARTING asks for, to a minute, until it has logged in again", () => {
+    const world = new World().online();
+    const waits: number[] = [];
+    const restart = () => {
+      // Twice: a relay that repeats itself on one link does not count twice.
+      for (let n = 0; n < 2; n++) {
+        world.say({ type: "error", error: "", code: "RESTARTING", reconnect_in: 5 });
+      }
+      world.link().end.close(1012, "restart");
+      world.settle();
+      waits.push(world.untilConnected());
+    };
+    for (let n = 0; n < 6; n++) restart();
+    expect(waits).toEqual([5000, 10000, 20000, 40000, 60000, 60000]);
+    world.accept();
+    restart();
+    expect(waits.at(-1)).toBe(5000);
+  });
+
   it("waits a minute, then longer, when another device replaces it", () => {
     const world = new World().online();
     for (const least of [60, 120, 240]) {

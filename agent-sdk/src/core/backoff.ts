@@ -18,7 +18,7 @@ import {
 import type { Failure } from "./failures.ts";
 
 /** `first * 2^times`, at most `max`. No shifts: their counts wrap at 32. */
-const doubled = (first: number, times: number, max: number): number => {
+export const doubled = (first: number, times: number, max: number): number => {
   let value = first;
   for (let i = 0; i < times && value < max; i++) value *= 2;
   return Math.min(value, max);

@@ -13,8 +13,13 @@ import { asciiBytes, crc32 } from "@blindrelay/protocol/crypto";
 import type { AgentsPacket, MessageForAgent, RelayError } from "@blindrelay/protocol/wire";
 import { decodeForAgent, encodeAgentAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "../ports.ts";
-import { Backoff } from "./backoff.ts";
-import { CONNECT_TIMEOUT_MS, LINK_SILENCE_MS, SESSION_TOKEN_MARGIN_MS } from "./defaults.ts";
+import { Backoff, doubled } from "./backoff.ts";
+import {
+  BACKOFF_MAX_MS,
+  CONNECT_TIMEOUT_MS,
+  LINK_SILENCE_MS,
+  SESSION_TOKEN_MARGIN_MS,
+} from "./defaults.ts";
 import type { Failure } from "./failures.ts";
 import { authFailure, LOCKED_OUT, LOST, linkFailure, RESTARTING } from "./failures.ts";
 
@@ -101,6 +106,8 @@ export class RelayLink {
   private onlineAt: number | null = null;
   /** When to reconnect after an announced restart; set until the relay closes. */
   private restartAt: number | null = null;
+  /** Restarts that the relay has announced in a row, without a login in between. */
+  private restarts = 0;
 
   private sessionToken: string | null = null;
   private sessionTokenEnds = 0;
@@ -265,6 +272,7 @@ export class RelayLink {
       this.sessionToken = message.sessionToken;
       this.sessionTokenEnds = now + expiresIn * 1000 - SESSION_TOKEN_MARGIN_MS;
       this.onlineAt = now;
+      this.restarts = 0;
       this.counters.logins++;
       this.move("accepted", null, null, null);
       return;
@@ -296,7 +304,10 @@ export class RelayLink {
     const fields = { code: code, error: message.error };
     this.options.ports.log("debug", "the relay reports an error", fields);
     if (code === "RESTARTING") {
-      const wait = message.reconnectIn === null ? 0 : message.reconnectIn * 1000;
+      const asked = message.reconnectIn === null ? 0 : message.reconnectIn * 1000;
+      // All nodes may be restarting: who comes again and again keeps them busy.
+      if (this.restartAt === null) this.restarts++;
+      const wait = Math.max(asked, doubled(asked, this.restarts - 1, BACKOFF_MAX_MS));
       this.restartAt = this.options.ports.timer.now() + wait;
       return;
     }

@@ -119,6 +119,8 @@ export class RelayLink {
   private besideTries = 0;
   /** When the restarting relay asked us to reconnect. */
   private movesAt: number | null = null;
+  /** Restarts that the relay has announced in a row, without a login in between. */
+  private restarts = 0;
   private timer: unknown = null;
   private heardAt = 0;
   private onlineAt = 0;
@@ -261,6 +263,7 @@ export class RelayLink {
     this.lastToken = token;
     this.move("accepted");
     this.onlineAt = now;
+    this.restarts = 0;
     this.nextDelayMs = null;
     this.watch();
     this.events.online(fresh);
@@ -312,7 +315,11 @@ export class RelayLink {
   private relayError(message: RelayError): boolean {
     const { code } = message;
     if (code === "RESTARTING") {
-      const waitMs = askedMs(message.reconnectIn ?? 0);
+      const asked = askedMs(message.reconnectIn ?? 0);
+      // All nodes may be restarting: who comes again and again keeps them busy.
+      if (this.movesAt === null) this.restarts++;
+      const doubledMs = asked * 2 ** (this.restarts - 1);
+      const waitMs = Math.max(asked, Math.min(doubledMs, BACKOFF_CEILING_MS));
       this.movesAt = this.ports.timer.now() + waitMs;
       this.nextDelayMs = null;
       // If the relay repeats itself, there is no second attempt while one is in progress.
@@ -406,6 +413,7 @@ export class RelayLink {
     this.besideRestarts = null;
     this.besideTries = 0;
     this.movesAt = null;
+    this.restarts = 0;
     this.heardAt = now;
     this.onlineAt = now;
     if (old !== null) this.leaveLater(old);

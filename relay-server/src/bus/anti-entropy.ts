@@ -4,8 +4,8 @@
  * and a node with a different digest announces its agents again.
  */
 
-/** Each user is compared once in this many ticks, of a second each. */
-const ROUND_TICKS = 30;
+/** Each user is compared, and each agent named, once in this many ticks, of a second each. */
+export const ROUND_TICKS = 30;
 /** Users in one message: about 20 KB. */
 export const USERS_PER_MESSAGE = 500;
 

@@ -15,6 +15,8 @@ const MAX_JSON_BYTES = 262_144;
 export const AGENTS_PER_MESSAGE = 400;
 /** Parts of one client's sids in one message: up to 35 KB. */
 export const SIDS_PER_MESSAGE = 512;
+/** Up to 25 KB. */
+export const NOTICES_PER_MESSAGE = 100;
 /**
  * An agent's sessions in the answer to a claim: fits on any server that can carry a client's
  * message. For sessions left out, the clients' nodes report them once the agent has moved.
@@ -37,8 +39,28 @@ const Connections = Type.Object({
 });
 
 export const Bodies = {
-  hello: Type.Object({ agentsOnline: Count, connections: Connections, isBack: Type.Boolean() }),
+  hello: Type.Object({
+    agentsOnline: Count,
+    connections: Connections,
+    isBack: Type.Boolean(),
+    /** Absent if the node runs an older version. */
+    isReady: Type.Optional(Type.Boolean()),
+  }),
   who: Type.Object({ userId: Name }),
+  /** Without notices from an older version: they are in the store. */
+  notice: Type.Object({
+    notices: Type.Optional(
+      Type.Array(
+        Type.Object({
+          seq: Count,
+          kind: Type.Enum(["end_agent", "forget_agent", "end_clients", "end_user", "end_session"]),
+          subject: Name,
+          at: Count,
+        }),
+        { maxItems: NOTICES_PER_MESSAGE },
+      ),
+    ),
+  }),
   failed: Type.Union([
     Type.Object({ address: Type.String({ maxLength: 64 }) }),
     Type.Object({ name: Type.String({ maxLength: 256 }) }),
@@ -46,6 +68,11 @@ export const Bodies = {
   known: Type.Object({ pair: Type.String({ maxLength: 512 }) }),
   here: Type.Array(Type.Object({ agentId: Name, epoch: Count, onlineForMs: Milliseconds }), {
     maxItems: AGENTS_PER_MESSAGE,
+  }),
+  holding: Type.Object({
+    agents: Type.Array(Type.Object({ agentId: Name, epoch: Count }), {
+      maxItems: AGENTS_PER_MESSAGE,
+    }),
   }),
   compare: Type.Array(Type.Object({ userId: Name, digest: Count }), {
     maxItems: USERS_PER_MESSAGE,

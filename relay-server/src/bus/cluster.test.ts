@@ -163,7 +163,7 @@ describe.skipIf(noCluster)("two nodes", () => {
     await expect.poll(heard).toEqual([[true], [true]]);
     const online = async (node: Node) =>
       (await node.api("GET", `/agents/${agent.agent_id}`, account)).body.online;
-    await expect.poll(() => online(b)).toBe(true);
+    expect(await online(b)).toBe(true);
     const newcomer = await b.client({ api_token: account, presence: true });
     const status = { type: "agent_status", agent_id: agent.agent_id, online: true };
     await expect.poll(() => newcomer.waiting()).toContainEqual(expect.objectContaining(status));
@@ -175,8 +175,34 @@ describe.skipIf(noCluster)("two nodes", () => {
       [true, false],
       [true, false],
     ]);
-    await expect.poll(() => online(b)).toBe(false);
+    expect(await online(b)).toBe(false);
     for (const { socket } of [...watchers, newcomer, first, second]) socket.close();
+  });
+
+  test("REST says about an agent of the other node what a client was just told", async () => {
+    const agent = await newAgent();
+    const watcher = await b.client({ api_token: account });
+    const told = async () => {
+      for (;;) {
+        const { type, agent_id, online } = await watcher.next();
+        if (type === "agent_status" && agent_id === agent.agent_id) return online;
+      }
+    };
+    const said = async () => [
+      (await b.api("GET", `/agents/${agent.agent_id}`, account)).body.online,
+      ...(await b.api("GET", "/agents?online=true", account)).body.items
+        .filter(({ agent_id }: { agent_id: string }) => agent_id === agent.agent_id)
+        .map(({ online }: { online: boolean }) => online),
+    ];
+    for (let round = 0; round < 5; round += 1) {
+      const device = await a.agent(agent);
+      expect(await told()).toBe(true);
+      expect(await said()).toEqual([true, true]);
+      device.socket.close();
+      expect(await told()).toBe(false);
+      expect(await said()).toEqual([false]);
+    }
+    watcher.socket.close();
   });
 
   test("the first client on a node that asks for presence gets all agents", async () => {
@@ -250,6 +276,32 @@ describe.skipIf(noCluster)("two nodes", () => {
     const again = await b.client({ session_token });
     expect(again.answer).toMatchObject({ code: "LIMIT_EXCEEDED" });
     device.socket.close();
+  });
+
+  test("after a failover to a database that has lost the last notices, every revocation holds on both nodes", async () => {
+    const rotate = (node: Node, { agent_id }: { agent_id: string }, token = account) =>
+      node.api("POST", `/agents/${agent_id}/rotate-token`, token);
+    const spare = await newAgent();
+    for (let n = 0; n < 20; n += 1) await rotate(a, spare);
+    await sleep(1100); // both have read them
+    const lose = `delete from notices where seq > (select max(seq) - $1::bigint from notices)`;
+    await cluster.sql(lose, [15]);
+    const renumber = `select setval(pg_get_serial_sequence('notices', 'seq'), (select max(seq) from notices))`;
+    await cluster.sql(renumber, []);
+    const user = { username: "grace", password: "correct horse", role: "user" };
+    const { id } = (await a.api("POST", "/admin/users", account, user)).body;
+    const logIn = { username: "grace", password: "correct horse" };
+    const token = (await a.api("POST", "/auth/login", null, logIn)).body.user.api_token;
+    const [far, near, gone] = [await newAgent(), await newAgent(), await newAgent()];
+    const devices = [await a.agent(far), await a.agent(near), await a.agent(gone)];
+    const people = [await a.client({ api_token: token }), await b.client({ api_token: token })];
+    await rotate(b, far);
+    await rotate(a, near);
+    await b.api("DELETE", `/agents/${gone.agent_id}`, account);
+    await a.api("PATCH", `/admin/users/${id}`, account, { disabled: true });
+    for (const link of [...devices, ...people]) {
+      expect(await link.next()).toMatchObject({ code: "REVOKED" });
+    }
   });
 
   test("failures of one address count on both nodes together", async () => {

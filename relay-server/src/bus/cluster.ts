@@ -7,7 +7,8 @@
  * |----------------|--------------------------------|------------------------------------------|
  * | `a.<agent_id>` | the node with the agent's link | msg, bind, claim, holds                  |
  * | `u.<user>`     | nodes with clients of the user | here, gone                               |
- * | `all`          | every node                     | hello, bye, who, notice, failed, known   |
+ * | `all`          | every node                     | hello, bye, who, notice, holding, failed,|
+ * |                |                                | known                                    |
  * | `n.<node>.*`   | that node                      | ans, say, fwd, passed, guest, left,      |
  * |                |                                | refuse, who, compare, differs, here,     |
  * |                |                                | claimed, older, "nobody listens"         |
@@ -27,6 +28,7 @@ import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import {
   Bodies,
+  NOTICES_PER_MESSAGE,
   readBody,
   readCode,
   readCount,
@@ -50,9 +52,11 @@ export interface ClusterParts extends SubjectParts {
 
 /** State that all nodes keep in common. */
 export interface Shared {
-  readonly notices: Pick<NoticeReader, "hint">;
+  readonly notices: Pick<NoticeReader, "hear">;
   readonly lockout: Lockout;
   readonly usernameLockout: UsernameLockout;
+  /** Whether this node accepts new peers, as far as it knows at once. */
+  readonly isReady: () => boolean;
 }
 
 export class Cluster implements Bus {
@@ -105,6 +109,7 @@ export class Cluster implements Bus {
     const subjects = this.#subjects;
     const { lockout, usernameLockout } = shared;
     this.#attached = hub;
+    this.#membership.isReady = shared.isReady;
     subjects.listen(`n.${subjects.node}.*`, (delivery) => this.#toNode(delivery));
     subjects.listen("all", (delivery) => this.#toAll(shared, delivery));
     this.#parts.transport.onUp(() => subjects.guard(() => this.#returned()));
@@ -121,6 +126,7 @@ export class Cluster implements Bus {
       this.#membership.tick();
       this.#hub.guests.refresh((node) => this.isLive(node), this.#parts.nowMs());
       this.#presence.compare(this.#membership.nodes());
+      if (this.figures().length > 0) this.#holdings.nameSome();
     });
   }
 
@@ -144,9 +150,18 @@ export class Cluster implements Bus {
     this.#subjects.tellAll("bye", {});
   }
 
-  /** Announces new notices in the store, which the other nodes can read there. */
+  /**
+   * Sends new notices to the other nodes, which may not be able to read the store. What only ends
+   * links is acted on as received; whoever can write on the bus can end links anyway. The rest is
+   * read in the store.
+   */
   post(notices: readonly Notice[]): void {
-    if (notices.length > 0) this.#subjects.tellAll("notice", {});
+    const ends = notices.filter(({ kind }) => kind !== "unlock");
+    for (let at = 0; at < ends.length; at += NOTICES_PER_MESSAGE) {
+      const some = ends.slice(at, at + NOTICES_PER_MESSAGE);
+      this.#subjects.tellAll("notice", { notices: some });
+    }
+    if (ends.length < notices.length) this.#subjects.tellAll("notice", {});
   }
 
   /** Resolves once messages for agents that have moved go only to their new nodes. */
@@ -175,6 +190,10 @@ export class Cluster implements Bus {
 
   hasRoom(): boolean {
     return this.#subjects.hasRoom();
+  }
+
+  hasReadyNode(): boolean {
+    return this.#subjects.isUp && this.#membership.hasReadyNode();
   }
 
   refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void {
@@ -322,15 +341,20 @@ export class Cluster implements Bus {
     if (node === this.#subjects.node) return;
     switch (kind) {
       case "hello": {
-        const { isBack, ...figures } = readBody(Bodies.hello, body);
-        this.#membership.hello(node, figures, isBack);
+        const { isBack, isReady = false, ...figures } = readBody(Bodies.hello, body);
+        this.#membership.hello(node, { ...figures, isReady }, isBack);
         break;
       }
       case "bye":
         this.#membership.bye(node);
         break;
       case "notice":
-        notices.hint();
+        notices.hear(readBody(Bodies.notice, body).notices ?? []);
+        break;
+      case "holding":
+        for (const { agentId, epoch } of readBody(Bodies.holding, body).agents) {
+          this.#holdings.namedBy(agentId, node, epoch);
+        }
         break;
       case "failed": {
         const failed = readBody(Bodies.failed, body);

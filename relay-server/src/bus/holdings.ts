@@ -4,7 +4,8 @@
  */
 import type { Origin } from "../core/bus.ts";
 import type { Hub } from "../core/hub.ts";
-import { readFrame, readOrigin } from "./bodies.ts";
+import { ROUND_TICKS } from "./anti-entropy.ts";
+import { AGENTS_PER_MESSAGE, readFrame, readOrigin } from "./bodies.ts";
 import type { BusMessage } from "./head.ts";
 import type { Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
@@ -50,6 +51,7 @@ export class Holdings {
   readonly #passedOn = new Set<string>();
   /** Bytes in `early`, over all agents. */
   #earlyBytes = 0;
+  #ticks = 0;
 
   constructor(parts: HoldingsParts) {
     this.#parts = parts;
@@ -118,6 +120,30 @@ export class Holdings {
     for (const [agentId, { loginNumber, movedTo }] of this.#byAgent) {
       if (movedTo === null) this.#announce(agentId, loginNumber);
     }
+  }
+
+  /**
+   * Once a second. A lost `claim` and `holds` would leave two links of an agent, so each agent here
+   * is named once in 30 s. Numbers of logins are consecutive: the same number of agents each time.
+   */
+  nameSome(): void {
+    this.#ticks += 1;
+    const agents: { agentId: string; epoch: number }[] = [];
+    for (const [agentId, { loginNumber, movedTo }] of this.#byAgent) {
+      if (movedTo === null && (loginNumber + this.#ticks) % ROUND_TICKS === 0) {
+        agents.push({ agentId, epoch: loginNumber });
+      }
+    }
+    for (let at = 0; at < agents.length; at += AGENTS_PER_MESSAGE) {
+      const some = agents.slice(at, at + AGENTS_PER_MESSAGE);
+      this.#parts.subjects.tellAll("holding", { agents: some });
+    }
+  }
+
+  /** Another node has named an agent. */
+  namedBy(agentId: string, node: string, loginNumber: number): void {
+    const holding = this.#byAgent.get(agentId);
+    if (holding?.movedTo === null) this.heldBy(agentId, holding, node, loginNumber);
   }
 
   /** Another node announces that it holds an agent that is, or was, here. */

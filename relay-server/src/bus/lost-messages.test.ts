@@ -6,6 +6,7 @@ import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
 import { HELD_LINK_MS } from "../core/limits.ts";
 import { Lockout } from "../core/lockout.ts";
+import type { Notice } from "../store/notices.ts";
 import { Cluster, type Shared } from "./cluster.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
@@ -151,6 +152,9 @@ class Node {
   readonly side: Side;
   readonly hub: Hub;
   readonly cluster: Cluster;
+  /** The notices of each message that announced some. */
+  readonly heard: (readonly Notice[])[] = [];
+  isReady = true;
   readonly #world: World;
 
   constructor(world: World, name: string) {
@@ -178,8 +182,13 @@ class Node {
       { bus: this.cluster },
       world.nowMs,
     );
-    const notices = { hint: () => {} };
-    const shared = { notices, lockout: new Lockout(), usernameLockout: new UsernameLockout() };
+    const notices = { hear: (some: readonly Notice[]) => this.heard.push(some) };
+    const shared = {
+      notices,
+      lockout: new Lockout(),
+      usernameLockout: new UsernameLockout(),
+      isReady: () => this.isReady,
+    };
     this.cluster.attach(this.hub, shared as unknown as Shared);
   }
 
@@ -323,7 +332,53 @@ test("nodes that agree compare each user once in 30 s, and send nothing else", (
   world.run(500);
   world.sent.splice(0);
   world.run(30_000);
-  expect(world.sent.filter((kind) => kind !== "hello")).toEqual(["compare"]);
+  const sent = (kind: string) => world.sent.filter((each) => each === kind).length;
+  expect(sent("compare")).toBe(1);
+  expect(sent("holding")).toBeLessThanOrEqual(30);
+  expect(world.sent.filter((kind) => !["hello", "compare", "holding"].includes(kind))).toEqual([]);
+});
+
+test("two links of an agent become one within 35 s of the lost messages, on nodes without clients", () => {
+  for (const [older, newer] of [
+    [0, 1],
+    [1, 0],
+  ] as const) {
+    const { world, a, b } = twoNodes();
+    const nodes = [a, b];
+    const first = (nodes[older] as Node).agent("pump", 29);
+    world.run(700);
+    world.lost = ["claim", "holds"];
+    (nodes[newer] as Node).agent("pump", 30);
+    world.run(2000);
+    world.lost = [];
+    const holders = () => nodes.map(({ hub }) => hub.isOnline("pump"));
+    expect(holders()).toEqual([true, true]);
+    world.run(32_000);
+    expect(holders()).toEqual([newer === 0, newer === 1]);
+    expect(first.heard.at(-1)).toMatchObject({ code: "REPLACED" });
+  }
+});
+
+test("agents in any number are named within 30 s, in messages that fit", () => {
+  const { world, a } = twoNodes();
+  for (let number = 1; number <= 1000; number += 1) {
+    a.agent(`${number}-`.padEnd(64, "x"), 30 * number); // all have their turn at once
+    if (number % 16 === 0) world.run(100);
+  }
+  world.run(2000);
+  const named = new Set<string>();
+  const publish = world.publish.bind(world);
+  vi.spyOn(world, "publish").mockImplementation((from, subject, payload, replyTo) => {
+    const text = Buffer.from(payload).toString();
+    if (text.startsWith("holding ")) {
+      expect(payload.length).toBeLessThan(65_536);
+      const { agents } = JSON.parse(text.slice(text.indexOf("\n")));
+      for (const { agentId } of agents) named.add(agentId);
+    }
+    publish(from, subject, payload, replyTo);
+  });
+  world.run(30_000);
+  expect(named.size).toBe(1000);
 });
 
 test("of two links of an agent the older one ends, however often it was taken over", () => {
@@ -634,6 +689,59 @@ test("a node's guests take turns: a heavy sender delays only their own messages"
   expect(device.heard.length - before).toBe(flood);
   const seqs = device.heard.slice(before).map((message) => (message as { seq?: number }).seq);
   expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
+});
+
+test("a newcomer on a draining node is sent on at once only while another node says that it is ready", () => {
+  const { world, a, b } = twoNodes();
+  a.isReady = false;
+  a.hub.drain();
+  world.run(1000);
+  const waits = () =>
+    Array.from({ length: 8 }, () => a.client().heard[0] as { reconnect_in?: number }).map(
+      ({ reconnect_in }) => reconnect_in,
+    );
+  expect(new Set(waits())).toEqual(new Set([1]));
+  b.isReady = false;
+  world.run(1000);
+  expect(new Set(waits()).size).toBeGreaterThan(5);
+  b.isReady = true;
+  world.run(1000);
+  expect(new Set(waits())).toEqual(new Set([1]));
+  world.kill(b);
+  world.run(7000);
+  expect(new Set(waits()).size).toBeGreaterThan(5);
+});
+
+test("notices reach the other nodes in the message itself, except those that would admit somebody", () => {
+  const { world, a, b } = twoNodes();
+  const notice = (seq: number, kind: Notice["kind"] = "end_session"): Notice => ({
+    seq,
+    kind,
+    subject: "h".repeat(64),
+    at: 1,
+  });
+  const many = Array.from({ length: 250 }, (_, seq) => notice(seq));
+  a.cluster.post([...many, notice(250, "unlock")]);
+  world.run(100);
+  expect(b.heard.flat()).toEqual(many);
+  expect(b.heard.at(-1)).toEqual([]); // it is in the store
+  expect(world.longestBytes).toBeLessThan(65_536);
+  expect(a.heard).toEqual([]);
+});
+
+test("a hint without notices, as older nodes send it, is a reason to look; what is malformed is not", () => {
+  const { world, b } = twoNodes();
+  const say = (text: string) => world.hand(b, "p.all", Buffer.from(`notice OLD\n${text}`));
+  say("{}");
+  expect(b.heard).toEqual([[]]);
+  say('{"notices":[{"seq":1,"kind":"unlock","subject":"grace","at":1}]}');
+  say('{"notices":[{"seq":1,"kind":"end_agent","subject":"a b","at":1}]}');
+  say('{"notices":[{"seq":-1,"kind":"end_agent","subject":"a","at":1}]}');
+  say(
+    `{"notices":${JSON.stringify(Array(101).fill({ seq: 1, kind: "end_agent", subject: "a", at: 1 }))}}`,
+  );
+  expect(b.heard).toEqual([[]]);
+  expect(b.cluster.pending().malformed).toBe(4);
 });
 
 /** What a client received, without presence. */

@@ -11,6 +11,8 @@ const MAX_NODES = 1024;
 export interface NodeFigures {
   readonly agentsOnline: number;
   readonly connections: HubStats["connections"];
+  /** Whether it is known to accept new peers. */
+  readonly isReady: boolean;
 }
 
 interface OtherNode {
@@ -31,6 +33,8 @@ export interface MembershipParts {
 export class Membership {
   readonly #parts: MembershipParts;
   readonly #nodes = new Map<string, OtherNode>();
+  /** Whether this node accepts new peers. */
+  isReady = (): boolean => true;
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -44,6 +48,11 @@ export class Membership {
   /** The names of the other nodes. */
   nodes(): Iterable<string> {
     return this.#nodes.keys();
+  }
+
+  /** Whether another node has reported lately that it accepts new peers. */
+  hasReadyNode(): boolean {
+    return this.figures().some(({ isReady }) => isReady);
   }
 
   /** What the other nodes have reported about themselves. */
@@ -67,7 +76,8 @@ export class Membership {
   sayHello(isBack = false): void {
     const { subjects, hub } = this.#parts;
     const { agentsOnline, connections } = hub().stats();
-    subjects.tellAll("hello", { agentsOnline, connections, isBack });
+    const isReady = this.isReady();
+    subjects.tellAll("hello", { agentsOnline, connections, isReady, isBack });
   }
 
   /**

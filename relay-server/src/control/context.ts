@@ -34,7 +34,7 @@ export interface ControlContext {
 /** What the control plane needs from this relay and the others: who is online, and ending links. */
 export interface Links {
   /** `node`: the one recorded in the store. */
-  isOnline(agentId: string, node: string | null): boolean;
+  isOnline(agentId: string, node: string | null, userId: string): boolean;
   /**
    * Executes what the transaction has posted, at once and on every node that can be reached; call
    * it after the commit. The hub itself handles links that were being admitted at that moment.

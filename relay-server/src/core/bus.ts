@@ -51,6 +51,8 @@ export interface BusPort {
   answer(to: Origin, frame: Frame): void;
   /** Whether `answer` may be called: the bus is connected and keeps up. */
   hasRoom(): boolean;
+  /** Whether another node is known to accept new peers. */
+  hasReadyNode(): boolean;
   /** A message from an agent of `node` was not delivered to its client here. */
   refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void;
   /** A guest was added; its node reports when it leaves. */
@@ -103,6 +105,7 @@ export const ALONE: Bus = {
   deliver: () => "offline",
   answer: () => undefined,
   hasRoom: () => true,
+  hasReadyNode: () => false,
   refuse: () => undefined,
   welcome: () => undefined,
   leave: () => undefined,

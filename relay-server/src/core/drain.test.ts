@@ -54,8 +54,11 @@ test("50,000 peers reconnect before the process ends, and their links are closed
   expect(closedAt).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - ANSWERS_MS);
 });
 
-test("a peer that connects to a draining node need not wait: others have room", () => {
-  expect(drained(1000).drain.newcomerReconnectInS()).toBe(1);
+test("a peer that connects to a draining node need not wait if another node is ready, and is spread otherwise", () => {
+  const { drain } = drained(1000);
+  expect(drain.newcomerReconnectInS(true)).toBe(1);
+  const waits = Array.from({ length: 100 }, () => 1000 * drain.newcomerReconnectInS(false));
+  expect(most(waits, 1000)).toBeLessThan(15);
 });
 
 describe("the link of an agent that stays until it is closed", () => {

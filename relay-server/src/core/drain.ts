@@ -52,9 +52,12 @@ export class Drain {
     this.#holds = holds;
   }
 
-  /** When a peer that has only just connected should reconnect: another node has room at once. */
-  newcomerReconnectInS(): number {
-    return this.#holds ? 1 : this.#nextReconnectInS();
+  /**
+   * When a peer that has only just connected should reconnect: at once if another node is ready. If
+   * none is, all peers that look for one arrive here again and again, so they are spread.
+   */
+  newcomerReconnectInS(isOtherReady: boolean): number {
+    return isOtherReady ? 1 : this.#nextReconnectInS();
   }
 
   /** Seconds, at least 1, in tenths. */

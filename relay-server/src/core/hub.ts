@@ -81,7 +81,8 @@ export class Hub {
     if (this.#drain === null) {
       this.#heartbeat.awaitAuth(connection);
     } else {
-      this.#disconnector.restart(connection, this.#drain.newcomerReconnectInS(), now);
+      const inS = this.#drain.newcomerReconnectInS(this.#state.bus.hasReadyNode());
+      this.#disconnector.restart(connection, inS, now);
     }
     return connection;
   }
@@ -259,6 +260,16 @@ export class Hub {
 
   isOnline(agentId: string): boolean {
     return this.#state.peers.agent(agentId) !== undefined;
+  }
+
+  /**
+   * Whether a user's agent is online on some node, as the user's clients here were told; null: none
+   * of them was told lately.
+   */
+  isOnlineAnywhere(userId: string, agentId: string): boolean | null {
+    const { peers, presence } = this.#state;
+    if (this.isOnline(agentId) || peers.find(userId)?.abroad.has(agentId)) return true;
+    return presence.isJustGone(agentId) ? false : null;
   }
 
   /**

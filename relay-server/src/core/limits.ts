@@ -121,6 +121,8 @@ export const NEWS_PER_TURN = 32;
  * Changes of a user's agents that are queued individually; beyond it only the newest of each agent.
  */
 export const NEWS_KEPT = 256;
+/** The store learns within a second, on an idle machine, that an agent has left its node. */
+export const GONE_KEPT_MS = 5000;
 
 /**
  * `agent_status` messages per tick in a snapshot: 320 a second, so that 10,000 agents take half a

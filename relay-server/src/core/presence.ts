@@ -11,7 +11,13 @@
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
 import type { LocalClient, User } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
-import { NEWS_KEPT, NEWS_PER_TURN, SNAPSHOT_BATCH, SNAPSHOTS_AT_ONCE } from "./limits.ts";
+import {
+  GONE_KEPT_MS,
+  NEWS_KEPT,
+  NEWS_PER_TURN,
+  SNAPSHOT_BATCH,
+  SNAPSHOTS_AT_ONCE,
+} from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
 
 /** The rest of a client's snapshot. */
@@ -41,6 +47,8 @@ export class Presence {
   /** For users with many clients; in order, keyed by agent or, while few are queued, by number. */
   readonly #news = new Map<User, Map<string | number, News>>();
   #newsCount = 0;
+  /** Agents whose clients here were last told that they are offline, and when; oldest first. */
+  readonly #gone = new Map<string, number>();
 
   /** `askForTurn`: has `turn` called in the next turn of the event loop. */
   constructor(
@@ -61,6 +69,8 @@ export class Presence {
       this.#news.delete(user);
       return;
     }
+    this.#gone.delete(agentId);
+    if (!online) this.#gone.set(agentId, now);
     const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
     let news = this.#news.get(user);
     if (news === undefined && user.clients.size <= NEWS_PER_TURN) {
@@ -124,7 +134,16 @@ export class Presence {
     }
   }
 
+  /** Whether clients here were just told that an agent is offline. */
+  isJustGone(agentId: string): boolean {
+    return this.#gone.has(agentId);
+  }
+
   tick(now: number): void {
+    for (const [agentId, since] of this.#gone) {
+      if (since > now - GONE_KEPT_MS) break;
+      this.#gone.delete(agentId);
+    }
     for (const snapshots of this.#snapshots.values()) {
       for (const client of [...snapshots.keys()].slice(0, SNAPSHOTS_AT_ONCE)) {
         this.#continue(client, snapshots, now);

@@ -8,7 +8,15 @@ import { forgetRows } from "./forget.ts";
 import type { Db } from "./open.ts";
 import type { NoticeRow } from "./tables.ts";
 
-export type Notice = Pick<NoticeRow, "seq" | "kind" | "subject">;
+export type Notice = Pick<NoticeRow, "seq" | "kind" | "subject" | "at">;
+
+/** The notices in the store, for the reader of a relay. */
+export interface NoticeSource {
+  /** The highest number; 0: there are none. */
+  last(): Promise<number>;
+  /** In order: numbers higher than `after`, posted at `sinceMs` or later. */
+  list(after: number, sinceMs: number, limit: number): Promise<Notice[]>;
+}
 
 /** Limits one statement: engines limit their parameters. */
 const MAX_TOGETHER = 500;
@@ -39,25 +47,26 @@ export const postNotices = async (
       ...(await tx
         .insertInto("notices")
         .values(rows)
-        .returning(["seq", "kind", "subject"])
+        .returning(["seq", "kind", "subject", "at"])
         .execute()),
     );
   }
   return posted;
 };
 
-/** Notices with a number higher than `after`, in order. */
-export const listNotices = (db: Db, after: number, limit: number): Promise<Notice[]> =>
+/** Notices with a number higher than `after`, posted at `sinceMs` or later, in order. */
+const listNotices = (db: Db, after: number, sinceMs: number, limit: number): Promise<Notice[]> =>
   db
     .selectFrom("notices")
-    .select(["seq", "kind", "subject"])
+    .select(["seq", "kind", "subject", "at"])
     .where("seq", ">", after)
+    .where("at", ">=", sinceMs)
     .orderBy("seq")
     .limit(limit)
     .execute();
 
 /** The highest number so far; 0 before the first. */
-export const lastNotice = async (db: Db): Promise<number> => {
+const lastNotice = async (db: Db): Promise<number> => {
   const { last } = await db
     .selectFrom("notices")
     .select((of) => of.fn.max("seq").as("last"))
@@ -65,7 +74,16 @@ export const lastNotice = async (db: Db): Promise<number> => {
   return Number(last ?? 0);
 };
 
-/** Deletes notices from before `beforeMs`; running nodes have long since read them. */
+export const noticesIn = (db: Db): NoticeSource => ({
+  last: () => lastNotice(db),
+  list: (after, sinceMs, limit) => listNotices(db, after, sinceMs, limit),
+});
+
+/**
+ * Deletes notices from before `beforeMs`; running nodes have long since read them. The last one
+ * stays: without it, nodes could not tell that the database has lost some.
+ */
 export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => {
-  await forgetRows(db, "notices", "seq", sql`at < ${beforeMs}`);
+  const isOld = sql`at < ${beforeMs} and seq < (select max(seq) from notices)`;
+  await forgetRows(db, "notices", "seq", isOld);
 };

@@ -5,8 +5,10 @@
 
 /** Longer than any back-off after lost links. */
 export const RECOVERY_US = 100_000_000;
-/** Longer than nodes need to agree on an agent's link once the bus works again. */
+/** Longer than nodes need to agree on most things once the bus works again. */
 const AGREEMENT_US = 10_000_000;
+/** The same for an agent's link: if messages were lost, they compare once in 30 s. */
+const LINKS_US = 35_000_000;
 /** Connections of one peer within `WINDOW_US` of calm; a session token of 30 s takes seven. */
 const MAX_CONNECTS = 20;
 const WINDOW_US = 100_000_000;
@@ -45,6 +47,11 @@ export class LivenessOracle {
   /** No fault is active, and the last one has been over for a few seconds. */
   isQuiet(nowUs: number): boolean {
     return this.on === 0 && nowUs - this.lastUs >= AGREEMENT_US;
+  }
+
+  /** The same, for long enough that an agent has one link. */
+  isOneLinkDue(nowUs: number): boolean {
+    return this.on === 0 && nowUs - this.lastUs >= LINKS_US;
   }
 
   /** Whether the world was calm all the time from `fromUs` to now. */

@@ -119,6 +119,16 @@ describe("several nodes", () => {
   });
 });
 
+test("an agent whose claim and news were lost has one link within 35 s, though nobody asks for it", async () => {
+  const faults: Fault[] = [
+    { at: "40s", kind: "bus.loss", messages: "100%", for: "4s" },
+    { at: "41s", kind: "device.reboot", devices: "lamps" },
+  ];
+  const { violation, report } = await play(1, faults, { relay: { nodes: 2 }, clients: [] });
+  expect(violation).toBeNull();
+  expect(report.oracles).toContainEqual(expect.objectContaining({ name: "one-link", ok: true }));
+});
+
 describe("an oracle objects", () => {
   afterEach(() => vi.restoreAllMocks());
 
@@ -139,7 +149,7 @@ describe("an oracle objects", () => {
   const reconnects: Fault[] = [{ at: "20s", kind: "net.half_open", devices: "lamps" }];
 
   test("to two links of one agent", async () => {
-    silence("claim", "holds");
+    silence("claim", "holds", "holding");
     const { violation } = await play(1, reconnects);
     expect(violation?.oracle).toBe("one-link");
   });

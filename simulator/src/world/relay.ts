@@ -109,9 +109,9 @@ export class VirtualRelay {
         ? {}
         : { bus: node.cluster, reserve: (hash: string) => node.store.reserve(hash) }),
     });
-    if (node !== null) this.runNode(node, this.running);
     this.isUp = true;
     this.isReady = true;
+    if (node !== null) this.runNode(node, this.running);
     this.watcher.trace("relay", this.name, "starts");
   }
 
@@ -203,10 +203,15 @@ export class VirtualRelay {
         () => undefined,
       );
     };
+    const hear = (notices: readonly Notice[]): void => {
+      for (const notice of notices) take(notice);
+      look();
+    };
     const shared = {
-      notices: { hint: look },
+      notices: { hear },
       lockout: this.lockout,
       usernameLockout: new UsernameLockout(),
+      isReady: () => this.isReady,
     };
     cluster.attach(hub, shared);
     every(TICK_MS, () => {
@@ -266,7 +271,7 @@ export class VirtualRelay {
       this.hub?.endAgent(agentId, "REVOKED", this.nowMs());
       return;
     }
-    const notice = this.store.post("end_agent", agentId);
+    const notice = this.store.post("end_agent", agentId, this.nowMs());
     node.take(notice);
     node.cluster.post([notice]);
   }

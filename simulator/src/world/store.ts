@@ -141,8 +141,8 @@ export class ModelStore implements HubLookups, WriteBehind {
   // ---- shared by several nodes
 
   /** Posted in the same transaction as the change. */
-  post(kind: Notice["kind"], subject: string): Notice {
-    const notice = { seq: this.notices.length + 1, kind, subject };
+  post(kind: Notice["kind"], subject: string, at: number): Notice {
+    const notice = { seq: this.notices.length + 1, kind, subject, at };
     this.notices.push(notice);
     return notice;
   }

@@ -512,7 +512,7 @@ export class World implements Observer {
       const holders = running.filter(({ hub }) => hub?.isOnline(id) ?? false);
       return [id, holders.map(({ name }) => name)] as const;
     });
-    this.clusterOracle?.links(held, this.liveness.isQuiet(this.clock.nowUs), this.clock.nowUs);
+    this.clusterOracle?.links(held, this.liveness.isOneLinkDue(this.clock.nowUs), this.clock.nowUs);
   }
 
   private isOnItsWay(agentId: string): boolean {

@@ -58,9 +58,8 @@ const choosePlaces = async (
       if (places.length === limit || lookedAt === MAX_LOOKED_AT) return { places, next: last };
       last = place;
       lookedAt += 1;
-      if (online === undefined || context.links.isOnline(place.agent_id, place.node) === online) {
-        places.push(place);
-      }
+      const isOnline = () => context.links.isOnline(place.agent_id, place.node, userId);
+      if (online === undefined || isOnline() === online) places.push(place);
     }
     if (last === null || found.length < atOnce) return { places, next: null };
     after = { at: last.created_at, id: last.agent_id };

@@ -262,7 +262,7 @@ const ownAgent = async (
 const agentAnswer = (context: HttpContext, row: AgentRow): Agent => ({
   agent_id: row.agent_id,
   name: row.name,
-  online: context.links.isOnline(row.agent_id, row.node),
+  online: context.links.isOnline(row.agent_id, row.node, row.user_id),
   last_seen: row.last_seen === null ? null : timestamp(row.last_seen),
   runtime: row.runtime,
   firmware_version: row.firmware_version,
