@@ -69,6 +69,15 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
       "test/src/xs/**",
     ],
   },
+  attacks: {
+    tests: ["test/src/attacks/raw-http.test.ts"],
+    inputs: [
+      "protocol",
+      "relay-server",
+      "test/src/overload/memory-report.ts",
+      "test/src/overload/relay-process.ts",
+    ],
+  },
   bench: { tests: ["bench/**"] },
   bridge: {
     tests: ["test/src/bridge/**"],

@@ -71,7 +71,7 @@ const FAILURES: { readonly [code: string]: Failure } = {
     course: "asked",
     waitMs: REFUSED_WAIT_MS,
     dropsSession: true,
-    advice: "many devices at this network address log in at once; trying again later",
+    advice: "many devices at this address log in at once: waiting",
   },
   TAKEOVER_LOOP: {
     course: "asked",

@@ -1,0 +1,269 @@
+/**
+ * What was tried against a relay from outside, row by row, and the tests that try it ever since: a
+ * file, and a text in it that names the test. table.test.ts holds the table to the files.
+ */
+export interface Attack {
+  readonly rows: readonly number[];
+  readonly what: string;
+  readonly tests: readonly (readonly [file: string, title: string])[];
+}
+
+const RELAY = "relay-server/src";
+
+/** Rows 1 to 16 are earlier scripts, numbered by subject here. */
+export const ATTACKS: readonly Attack[] = [
+  {
+    rows: [1],
+    what: "fragments that keep memory alive",
+    tests: [
+      ["test/src/overload/memory.test.ts", "200 connections with 16,000 fragments each"],
+      [
+        "test/src/overload/memory.test.ts",
+        "2,000 connections that wait, each with nearly a message",
+      ],
+    ],
+  },
+  {
+    rows: [2],
+    what: "kills while writing",
+    tests: [["test/src/kill/kill.test.ts", "nothing acknowledged is lost in"]],
+  },
+  {
+    rows: [3],
+    what: "signals that come twice",
+    tests: [[`${RELAY}/signals.test.ts`, "the first signal drains, the second is ignored"]],
+  },
+  {
+    rows: [4],
+    what: "one-time codes, guessed and repeated",
+    tests: [
+      [`${RELAY}/http/routes/auth.test.ts`, "requires the code, once, with one step of drift"],
+      [
+        `${RELAY}/http/routes/auth.test.ts`,
+        "wrong codes after a correct password lock the account",
+      ],
+    ],
+  },
+  {
+    rows: [5, 6],
+    what: "rate of messages, floods of control frames",
+    tests: [
+      ["test/src/contract/link.test.ts", "a burst of 2,000 passes, the rest is RATE_LIMITED"],
+      [`${RELAY}/ws/connection.test.ts`, "accepts pings at the rate of messages"],
+    ],
+  },
+  {
+    rows: [7, 8],
+    what: "a full disk, a slow flush",
+    tests: [
+      [`${RELAY}/disk.test.ts`, "a full disk is reported, makes the relay not ready"],
+      [`${RELAY}/disk.test.ts`, "a disk that fails or is slow is named"],
+    ],
+  },
+  {
+    rows: [9, 10],
+    what: "a clock that jumps",
+    tests: [
+      [`${RELAY}/server.test.ts`, "a clock that jumps ahead and is corrected ends no link"],
+      [`${RELAY}/clock.test.ts`, "a jump moves only the wall clock"],
+    ],
+  },
+  {
+    rows: [12, 13],
+    what: "users apart; odd HTTP",
+    tests: [
+      ["test/src/contract/rest.test.ts", "another user's resource is 404, like a missing one"],
+      [
+        "test/src/contract/routing.test.ts",
+        "users are separate: the same first part is two sessions",
+      ],
+      [`${RELAY}/http/errors.test.ts`, "bytes that are not HTTP get a problem document too"],
+    ],
+  },
+  {
+    rows: [14],
+    what: "bodies byte by byte",
+    tests: [[`${RELAY}/http/limits/time-limits.test.ts`, "a slow body is aborted, except uploads"]],
+  },
+  {
+    rows: [15, 16],
+    what: "frames that break RFC 6455; random requests",
+    tests: [
+      [`${RELAY}/ws/edge.test.ts`, "a frame that breaks RFC 6455 ends only its connection"],
+      ["test/src/conformance/conformance.test.ts", "requests are answered as documented"],
+    ],
+  },
+  {
+    rows: [19],
+    what: "a client that never reads",
+    tests: [
+      ["test/src/contract/link.test.ts", "costs the sender SLOW_CONSUMER, and is closed with 1013"],
+    ],
+  },
+  {
+    rows: [20],
+    what: "600 upgrades reset at once; a FIN with the upgrade",
+    tests: [["test/src/attacks/raw-http.test.ts", "600 upgrades that are reset at once"]],
+  },
+  {
+    rows: [21],
+    what: "certificates reloaded, mismatched, not PEM, missing",
+    tests: [
+      [`${RELAY}/ops/tls.test.ts`, "a reload uses the new pair for new connections"],
+      [`${RELAY}/ops/tls.test.ts`, "a pair that does not match, or is not PEM, changes nothing"],
+    ],
+  },
+  {
+    rows: [26],
+    what: "forwarded addresses, Host",
+    tests: [
+      [
+        `${RELAY}/http/base/client-address.test.ts`,
+        "an untrusted sender of the header is logged once",
+      ],
+      ["test/src/contract/link.test.ts", "counts IPv6 by /64"],
+      [`${RELAY}/http/limits/request-limits.test.ts`, "an invalid Host is 400, not a fault"],
+    ],
+  },
+  {
+    rows: [27],
+    what: "traversals, names of prototypes, open redirects",
+    tests: [["test/src/attacks/raw-http.test.ts", "finds nothing, and leads nowhere"]],
+  },
+  {
+    rows: [28],
+    what: "JSON: depth, width, keys twice, __proto__, byte order mark, surrogates",
+    tests: [["test/src/attacks/raw-http.test.ts", "is answered without a fault"]],
+  },
+  {
+    rows: [29],
+    what: "cursors, wildcards",
+    tests: [
+      ["test/src/attacks/raw-http.test.ts", "shows nothing of others"],
+      [`${RELAY}/http/routes/agent-list.test.ts`, "exactly and without wildcards"],
+    ],
+  },
+  {
+    rows: [31],
+    what: "artifacts: cut, too large, wrongly signed, ranges, tickets",
+    tests: [
+      [`${RELAY}/http/routes/releases.test.ts`, "is refused if over the limit, empty"],
+      [`${RELAY}/http/routes/releases.test.ts`, "an aborted upload leaves nothing"],
+      [`${RELAY}/http/routes/releases.test.ts`, "a forged one is not"],
+    ],
+  },
+  {
+    rows: [32, 33],
+    what: "hostile texts in console and terminal",
+    tests: [
+      ["test/src/console/console.test.ts", "is served with a strict policy"],
+      ["tools/src/cli.test.ts", "does not let text from others control the terminal"],
+    ],
+  },
+  {
+    rows: [34],
+    what: "documents as a weapon",
+    tests: [
+      [`${RELAY}/http/limits/request-limits.test.ts`, "documents and bundles are sent once"],
+      [`${RELAY}/http/limits/time-limits.test.ts`, "a relay ends a connection that sends many"],
+    ],
+  },
+  {
+    rows: [37, 38],
+    what: "revocations and one-time codes raced over two nodes",
+    tests: [
+      [
+        `${RELAY}/store/concurrency.test.ts`,
+        "two concurrent rotations leave exactly one live token",
+      ],
+      [`${RELAY}/store/concurrency.test.ts`, "concurrent wrong codes on two nodes are all counted"],
+      [`${RELAY}/store/store.test.ts`, "a recovery code can be used once, by its own user"],
+    ],
+  },
+  {
+    rows: [41],
+    what: "a store of a newer program",
+    tests: [[`${RELAY}/store/store.test.ts`, "a store from a newer program is refused"]],
+  },
+  {
+    rows: [45],
+    what: "an old backup under a fleet",
+    tests: [["test/src/restore/restored.test.ts", "1,000 agents are back within five minutes"]],
+  },
+  {
+    rows: [46],
+    what: "a second relay on one folder; a backup and a new key while it runs",
+    tests: [
+      [`${RELAY}/main.test.ts`, "refuses a folder that another relay uses"],
+      [`${RELAY}/ops/ops.test.ts`, "of a running relay is a complete store without the key"],
+      [`${RELAY}/server.test.ts`, "the master key is not rotated under a running relay"],
+    ],
+  },
+  {
+    rows: [48],
+    what: "frozen processes",
+    tests: [["test/src/cluster/cluster.test.ts", "a node is frozen: its agents move to others"]],
+  },
+  {
+    rows: [49],
+    what: "clocks that differ",
+    tests: [
+      [`${RELAY}/control/login-check.test.ts`, "codes tried while the clock was ahead lock nobody"],
+    ],
+  },
+  {
+    rows: [50, 51],
+    what: "database and bus away, locked or frozen",
+    tests: [
+      [`${RELAY}/outage.test.ts`, "a frozen database is a 503 in time"],
+      [`${RELAY}/outage.test.ts`, "a statement that waits for a lock does not count"],
+      [
+        `${RELAY}/bus/cluster.test.ts`,
+        "links and local routing continue, remote calls fail at once",
+      ],
+    ],
+  },
+  {
+    rows: [53],
+    what: "lost and malformed messages on the bus",
+    tests: [
+      [`${RELAY}/bus/lost-messages.test.ts`, "presence is correct again after a lost message"],
+      [`${RELAY}/bus/lost-messages.test.ts`, "malformed messages are dropped and counted"],
+    ],
+  },
+  {
+    rows: [56],
+    what: "secrets in logs, metrics and printed settings",
+    tests: [
+      [
+        "test/src/instruments/secrets/secrets.test.ts",
+        "recognises secrets without a format by their registration",
+      ],
+      [`${RELAY}/ops/ops.test.ts`, "without passwords"],
+    ],
+  },
+];
+
+/** Rows without a test of this table yet, each with the reason. */
+export const OPEN: Readonly<Record<number, string>> = {
+  11: "churn of connections: measured by the soak test, by hand",
+  17: "odd upgrades: with the mended upgrade",
+  18: "an upgrade with a body: with the mended upgrade",
+  22: "half TLS handshakes: with the mended listener",
+  23: "refused upgrades that are held: with the mended listener",
+  24: "SIGTERM against each kind of connection: with the mended end",
+  25: "few descriptors: with the mended listener",
+  30: "U+0000 over PostgreSQL: with the mended route",
+  35: "floods of health: with the shared look",
+  36: "a flood of rotations: with the bounded store",
+  39: "a name's lockout over a restart: with the stored pairs",
+  40: "a store of an earlier version: with its fixture",
+  42: "kills during a migration and an init: with the additive migrations",
+  43: "a full disk during a migration: with the additive migrations",
+  44: "damages of a store: with the damaged store that is not ready",
+  47: "10,000 agents in a small heap: measured by the benchmark, by hand",
+  52: "a failover to a stale standby: with the mended notices",
+  54: "mixed versions: with the additive migrations",
+  55: "more and fewer nodes: npm run rolling, by hand",
+  57: "npm run rolling, by hand",
+};
