@@ -19,13 +19,11 @@ import { createLog } from "./log.ts";
 import { exposedPaths } from "./ops/check.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
-import { applyRetention } from "./store/retention.ts";
+import { applyRetention, RETENTION_EVERY_MS } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
 
 /** How often the hub's pending writes are written, and changes by commands are noticed. */
 const FLUSH_MS = 1000;
-/** How often retention is applied to the store. */
-const FORGET_MS = 3_600_000;
 /** Long enough for 10,000 links at the hub's pace, and shorter than a supervisor's timeout. */
 const DRAIN_TIMEOUT_MS = 15_000;
 /** The same for a cluster node, which keeps each link until its peer has moved. */
@@ -145,7 +143,7 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     setInterval(settle, FLUSH_MS),
     setInterval(() => outages.look(data.store.isWritable), FLUSH_MS),
     setInterval(() => watch.look() && log.warn(CLOCK_JUMPED), FLUSH_MS),
-    every(FORGET_MS, "cannot delete expired data", async () => {
+    every(RETENTION_EVERY_MS, "cannot delete expired data", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
     }),
   ];

@@ -27,7 +27,7 @@ for (const engine of [sqlite(), postgres()]) {
       const reader = await NoticeReader.open(store.db, act, () => clock.nowMs);
       return { reader, done, clock };
     };
-    const post = (subject: string) => postNotice(store.db, "end_agent", subject, 1);
+    const post = (subject: string) => postNotice(store.db, "end_agent", subject, 1, null);
 
     test("notices that exist at the start are skipped, later ones are handled once", async () => {
       await post("before");
@@ -48,7 +48,7 @@ for (const engine of [sqlite(), postgres()]) {
       const { reader, done } = await open();
       const subjects = Array.from({ length: 2500 }, (_, i) => `many-${i}`);
       await store.write(async (tx) => {
-        for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1);
+        for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1, null);
       });
       await reader.look();
       expect(done).toEqual(subjects);
@@ -67,7 +67,7 @@ for (const engine of [sqlite(), postgres()]) {
           posted = resolve;
         });
         const slow = store.db.transaction().execute(async (tx) => {
-          await postNotice(tx, "end_agent", "slow", 1);
+          await postNotice(tx, "end_agent", "slow", 1, null);
           posted();
           await held;
         });

@@ -6,8 +6,11 @@ import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
-import { drawToken, hashToken } from "../../control/secrets.ts";
+import { recallAddress } from "../../control/known-addresses.ts";
+import { drawToken, hashToken, Secrets } from "../../control/secrets.ts";
 import { storeLookups } from "../../control/token-check.ts";
+import { UsernameLockout } from "../../control/username-lockout.ts";
+import { applyRetention } from "../../store/retention.ts";
 import { addRequestsUsed } from "../../store/sessions.ts";
 import { PASSWORD, type Rest, startRest } from "../testing/test-rest.ts";
 
@@ -466,5 +469,50 @@ test("/auth/config tells a client what to expect", async () => {
     lockout: { failures: 5, window: 300, duration: 600 },
     packet_versions: ["1", "2"],
     version: "test",
+  });
+});
+
+describe("addresses from which a user has logged in", () => {
+  const HOME = "198.51.100.7";
+  const attempt = async (address: string, password = PASSWORD) =>
+    (await login({ username: "admin", password }, address)).statusCode;
+  /** All that a relay has in memory about names is gone. */
+  const restart = () => Object.assign(rest.context, { usernameLockout: new UsernameLockout() });
+  const guessFromTen = async () => {
+    for (let host = 1; host <= 10; host += 1) await attempt(`203.0.113.${host}`, "a wrong guess");
+  };
+  const rows = () => rest.context.store.db.selectFrom("known_addresses").selectAll().execute();
+
+  test("are exempt from the lockout of the name, also after a restart, for 90 days", async () => {
+    rest = await startRest();
+    expect(await attempt(HOME)).toBe(200);
+    restart();
+    await guessFromTen();
+    expect([await attempt(HOME), await attempt("198.51.100.8")]).toEqual([200, 429]);
+    rest.clock.nowMs += 90 * DAY_MS + 1;
+    restart();
+    await guessFromTen();
+    expect(await attempt(HOME)).toBe(429);
+    await applyRetention(rest.context.store.db, rest.clock.nowMs);
+    expect(await rows()).toEqual([]);
+  });
+
+  test("are kept as digests under the master key, the 20 newest of each user", async () => {
+    rest = await startRest();
+    for (let host = 1; host <= 22; host += 1) {
+      rest.clock.nowMs += 1000;
+      expect(await attempt(`198.51.100.${host}`)).toBe(200);
+    }
+    const kept = await rows();
+    expect(kept).toHaveLength(20);
+    expect(JSON.stringify(kept)).not.toContain("198.51");
+    restart();
+    await guessFromTen();
+    expect([await attempt("198.51.100.22"), await attempt("198.51.100.2")]).toEqual([200, 429]);
+    Object.assign(rest.context, { secrets: new Secrets(new Uint8Array(32)) });
+    restart();
+    expect(rest.context.usernameLockout.isKnown("admin", "198.51.100.22")).toBe(false);
+    await recallAddress(rest.context, "admin", "198.51.100.22");
+    expect(rest.context.usernameLockout.isKnown("admin", "198.51.100.22")).toBe(false);
   });
 });
