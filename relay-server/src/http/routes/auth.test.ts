@@ -119,7 +119,7 @@ describe("lockout", () => {
     }
     const current = rotated.json().api_token;
     const mistyped = `${current.slice(0, -1)}${current.endsWith("0") ? "1" : "0"}`;
-    for (const token of [mistyped, "x", drawToken("session"), drawToken("login"), mistyped]) {
+    for (const token of [mistyped, "x", mistyped, drawToken("login"), mistyped]) {
       expect((await rest.call("GET", "/account", { token })).json().detail).toBe("Invalid token");
     }
     expect((await rest.call("GET", "/account", { token: current })).statusCode).toBe(429);
@@ -515,4 +515,23 @@ describe("addresses from which a user has logged in", () => {
     await recallAddress(rest.context, "admin", "198.51.100.22");
     expect(rest.context.usernameLockout.isKnown("admin", "198.51.100.22")).toBe(false);
   });
+});
+
+test("unknown session tokens, as after a restore, are refused and not counted", async () => {
+  rest = await startRest();
+  const unknown = () => rest.call("GET", "/account", { token: drawToken("session") });
+  const answers = [];
+  for (let round = 0; round < 61; round += 1) answers.push(await unknown());
+  const [first] = answers;
+  expect([first?.statusCode, first?.json().code]).toEqual([401, "SESSION_EXPIRED"]);
+  expect(new Set(answers.slice(0, 60).map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
+  const last = answers.at(-1);
+  expect([last?.statusCode, last?.json().code]).toEqual([429, "RATE_LIMITED"]);
+  expect(Number(last?.headers["retry-after"])).toBeGreaterThan(0);
+  expect(rest.context.lockout.failures).toBe(0);
+  expect((await login({ username: "admin", password: PASSWORD })).statusCode).toBe(200);
+  for (let round = 0; round < 5; round += 1) {
+    await rest.call("GET", "/account", { token: "guess" });
+  }
+  expect((await unknown()).json().code).toBe("LOCKED_OUT");
 });
