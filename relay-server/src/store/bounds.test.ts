@@ -1,5 +1,6 @@
 /** Every table has a bound, and what users grow through REST stays within it. */
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { storeLookups } from "../control/token-check.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { BOUNDS, ENDED_TOKENS_PER_OWNER } from "./bounds.ts";
 import { applyRetention, RETENTION_EVERY_MS } from "./retention.ts";
@@ -47,15 +48,24 @@ it("a loop of rotations displaces its own tokens, not the one that a device hold
 });
 
 it("no session token of a deleted hash becomes valid again", async () => {
-  const { session_token } = (await post("/auth/session")).json();
+  const { api_token: apiToken } = (await post("/agents", { name: "a", agent_id: "a" })).json();
+  const { store } = rest.context;
+  const asked = { clientType: "agent", agentId: "a", address: "192.0.2.1" } as const;
+  const login = await storeLookups(store).authenticate({
+    ...asked,
+    apiToken,
+    nowMs: rest.clock.nowMs,
+  });
+  const sessionToken = login.ok ? login.sessionToken : "";
   for (let round = 0; round <= ENDED_TOKENS_PER_OWNER + 1; round += 1) {
-    const answer = await post("/auth/token/rotate");
-    token = answer.json().api_token;
-    rest.clock.nowMs += round;
+    rest.clock.nowMs += round + 1; // each is valid for longer than the first
+    await post("/agents/a/rotate-token");
   }
-  const { findCredential } = await import("../control/credentials.ts");
-  const { state } = await findCredential(rest.context.store.db, session_token, rest.clock.nowMs);
-  expect(["ended", "unknown"]).toContain(state);
+  const nowMs = rest.clock.nowMs;
+  expect(await storeLookups(store).authenticate({ ...asked, sessionToken, nowMs })).toMatchObject({
+    ok: false,
+    counted: false,
+  });
 });
 
 it("what a user adds in a month stays within the bounds", async () => {
