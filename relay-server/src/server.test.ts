@@ -19,6 +19,7 @@ import { backupStore } from "./ops/backup.ts";
 import { checkRelay } from "./ops/check.ts";
 import { setDisabled } from "./ops/users.ts";
 import { type RunningServer, startServer } from "./server.ts";
+import { RETENTION_EVERY_MS } from "./store/retention.ts";
 import { callRest, connectPeer } from "./testing/peer.ts";
 
 const PASSWORD = "correct horse";
@@ -104,7 +105,9 @@ test("a clock that has just jumped deletes no audit entries", async () => {
   const clocks = { steadyMs, wallMs: () => Date.now() + aheadMs };
   const timers = vi.spyOn(globalThis, "setInterval");
   server = await startServer({ data, port: 0, metricsPort: 0 }, { log: LOG, clocks });
-  const [tidy] = timers.mock.calls.find(([, ms]) => ms === 3_600_000) as [() => Promise<void>];
+  const [tidy] = timers.mock.calls.find(([, ms]) => ms === RETENTION_EVERY_MS) as [
+    () => Promise<void>,
+  ];
   timers.mockRestore();
   const token = (await logIn()).body.access_token;
   await api("POST", "/agents", token, { name: "pump" });

@@ -20,13 +20,11 @@ import { createLog } from "./log.ts";
 import { exposedPaths } from "./ops/check.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
-import { applyRetention } from "./store/retention.ts";
+import { applyRetention, RETENTION_EVERY_MS } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
 
 /** How often the hub's pending writes are written, and changes by commands are noticed. */
 const FLUSH_MS = 1000;
-/** How often retention is applied to the store. */
-const FORGET_MS = 3_600_000;
 /** How often a certificate that ends soon is logged. */
 const CERTIFICATE_MS = 86_400_000;
 /** Long enough for 10,000 links at the hub's pace, and shorter than a supervisor's timeout. */
@@ -157,7 +155,7 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store.isWritable)),
     every(FLUSH_MS, "cannot look at the clock", () => watch.look() && log.warn(CLOCK_JUMPED)),
     every(CERTIFICATE_MS, "cannot look at the certificate", () => tls?.look()),
-    asking(FORGET_MS, "cannot delete expired data", async () => {
+    asking(RETENTION_EVERY_MS, "cannot delete expired data", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
     }),
   ];

@@ -100,6 +100,7 @@ export const AuthFailure = Type.Object(
       Type.Literal("WRONG_TOKEN_KIND"),
       Type.Literal("LOCKED_OUT"),
       Type.Literal("SESSION_EXPIRED"),
+      Type.Literal("RATE_LIMITED"),
       Type.Literal("LIMIT_EXCEEDED"),
       Type.Literal("TAKEOVER_LOOP"),
       Type.Literal("BAD_MESSAGE"),

@@ -20,6 +20,7 @@ import {
 import type { ControlContext } from "./context.ts";
 import { KNOWN } from "./hash-queue.ts";
 import { type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
+import { rememberAddress } from "./known-addresses.ts";
 import { provesFactors } from "./login-check.ts";
 import { hashPassword } from "./passwords.ts";
 import { drawRecoveryCodes, drawTotpSecret, otpauthUri, totpStep } from "./totp.ts";
@@ -45,7 +46,7 @@ export interface Login {
 }
 
 /**
- * Logs a person in; null for a wrong name, password or code alike. `rank`: of this login in the
+ * Logs a person in, from `address`; null for a wrong name, password or code alike. `rank`: of this login in the
  * queue (hash-queue.ts). Rejects with Overloaded.
  */
 export const logIn = async (
@@ -53,6 +54,7 @@ export const logIn = async (
   username: string,
   password: string,
   code: string | undefined,
+  address: string,
   rank = KNOWN,
 ): Promise<Login | null> => {
   // A name of another form cannot exist, and may contain characters that a database rejects.
@@ -63,11 +65,12 @@ export const logIn = async (
     return null;
   const limited = context.totpRequired && user.totp_confirmed === 0;
   // A change of password ends the logins that it finds, so none may be added behind its back.
-  const login = await context.store.write(async (tx) =>
-    (await holdPassword(tx, user.id, user.password_hash))
-      ? issueLogin(tx, user.id, limited, context.nowMs())
-      : null,
-  );
+  const login = await context.store.write(async (tx) => {
+    if (!(await holdPassword(tx, user.id, user.password_hash))) return null;
+    const issued = await issueLogin(tx, user.id, limited, context.nowMs());
+    await rememberAddress(context, tx, user, address);
+    return issued;
+  });
   if (login === null) return null;
   const owner = { userId: user.id, agentId: null };
   const accountToken = limited
@@ -77,11 +80,15 @@ export const logIn = async (
 };
 
 /** Ends an access token, and the session tokens and links made with it. */
-export const logOut = async (context: ControlContext, loginHash: string): Promise<void> => {
+export const logOut = async (
+  context: ControlContext,
+  userId: string,
+  loginHash: string,
+): Promise<void> => {
   const nowMs = context.nowMs();
   const notices = await context.store.write(async (tx) => {
     const made = await endLogin(tx, loginHash, nowMs);
-    return postNotices(tx, "end_session", made, nowMs);
+    return postNotices(tx, "end_session", made, nowMs, userId);
   });
   context.links.act(notices);
 };
@@ -99,7 +106,7 @@ export const rotateAccountToken = async (
     const token = await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["client"], null, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.rotate_token", subject: userId });
-    return { token, notice: await postNotice(tx, "end_clients", userId, nowMs) };
+    return { token, notice: await postNotice(tx, "end_clients", userId, nowMs, userId) };
   });
   context.links.act([done.notice]);
   return { token: done.token, rotatedAtMs: nowMs };
@@ -122,7 +129,7 @@ export const changePassword = async (
     await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.password", subject: userId });
-    return postNotice(tx, "end_clients", userId, nowMs);
+    return postNotice(tx, "end_clients", userId, nowMs, userId);
   });
   context.links.act([notice]);
 };

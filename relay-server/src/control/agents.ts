@@ -65,7 +65,7 @@ export const rotateAgentToken = async (
     if ((await findAgent(tx, userId, agentId)) === undefined) return null;
     await noteAct(tx, nowMs, { actorId: userId, action: "agent.rotate_token", subject: agentId });
     const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
-    return { token, notice: await postNotice(tx, "end_agent", agentId, nowMs) };
+    return { token, notice: await postNotice(tx, "end_agent", agentId, nowMs, userId) };
   });
   if (done === null) return null;
   context.links.act([done.notice]);
@@ -83,7 +83,7 @@ export const deleteAgent = async (
     if (!(await removeAgent(tx, userId, agentId))) return null;
     await retireTokens(tx, userId, agentId, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "agent.delete", subject: agentId });
-    return postNotice(tx, "forget_agent", agentId, nowMs);
+    return postNotice(tx, "forget_agent", agentId, nowMs, userId);
   });
   if (notice === null) return false;
   context.links.act([notice]);

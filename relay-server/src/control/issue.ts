@@ -7,7 +7,7 @@ import { whenKnown } from "../maybe-promise.ts";
 import { hold } from "../store/advisory-lock.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";
-import { addToken, currentToken, retireTokens } from "../store/tokens.ts";
+import { addToken, currentToken, retireTokens, trimTokens } from "../store/tokens.ts";
 import type { Credential } from "./credentials.ts";
 import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
 
@@ -27,6 +27,7 @@ export const issuePersistent = async (
   // Of two concurrent rotations, the second ends what the first made.
   await hold(db, `token of ${owner.userId}/${owner.agentId ?? ""}`);
   await retireTokens(db, owner.userId, owner.agentId, nowMs);
+  await trimTokens(db, owner.userId, owner.agentId, nowMs);
   const kind = owner.agentId === null ? "account" : "agent";
   const nonce = drawNonce();
   const token = secrets.persistentToken(kind, owner.agentId ?? owner.userId, nonce);

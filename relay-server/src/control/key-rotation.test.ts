@@ -105,10 +105,11 @@ test("second factors stay valid; recovery codes and stored answers end", async (
     expect(() => rest.context.secrets.unwrap(userId, user.totp_secret as string)).toThrow();
     const { logIn } = await import("./account.ts");
     const context = { ...rest.context, ...data };
-    expect(await logIn(context, "admin", "correct horse", recoveryCode)).toBeNull();
+    expect(await logIn(context, "admin", "correct horse", recoveryCode, "192.0.2.1")).toBeNull();
     rest.clock.nowMs += 30_000;
     const code = rest.code(totpSecret);
-    expect((await logIn(context, "admin", "correct horse", code))?.accountToken).toMatch(/^acct_/);
+    const login = await logIn(context, "admin", "correct horse", code, "192.0.2.1");
+    expect(login?.accountToken).toMatch(/^acct_/);
     expect(await data.store.db.selectFrom("idempotency").selectAll().execute()).toEqual([]);
   });
 });

@@ -36,7 +36,8 @@ for (const engine of [sqlite(), postgres()]) {
       });
       return { reader, done, lost, clock, source };
     };
-    const post = (subject: string, atMs = 1) => postNotice(store.db, "end_agent", subject, atMs);
+    const post = (subject: string, atMs = 1) =>
+      postNotice(store.db, "end_agent", subject, atMs, null);
     /** The database is now a standby that had read this notice, and nothing after it. */
     const failOver = async ({ seq }: Notice) => {
       await store.db.deleteFrom("notices").where("seq", ">", seq).execute();
@@ -68,7 +69,7 @@ for (const engine of [sqlite(), postgres()]) {
       const { reader, done } = await open();
       const subjects = Array.from({ length: 2500 }, (_, i) => `many-${i}`);
       await store.write(async (tx) => {
-        for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1);
+        for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1, null);
       });
       await reader.look();
       expect(done).toEqual(subjects);
@@ -162,7 +163,7 @@ for (const engine of [sqlite(), postgres()]) {
           posted = resolve;
         });
         const slow = store.db.transaction().execute(async (tx) => {
-          await postNotice(tx, "end_agent", "slow", 1);
+          await postNotice(tx, "end_agent", "slow", 1, null);
           posted();
           await held;
         });

@@ -57,6 +57,13 @@ export class Secrets {
     return createHmac("sha256", this.#printKey).update(request, "utf8").digest("hex");
   }
 
+  /** The stored form of a user name and an address that it has logged in from. Hex. */
+  addressPrint(username: string, address: string): string {
+    return createHmac("sha256", this.#printKey)
+      .update(JSON.stringify(["address", username, address]), "utf8")
+      .digest("hex");
+  }
+
   /** Proves that this relay permits fetching a release until `expiryS`, Unix seconds. Hex. */
   ticketMac(releaseId: string, expiryS: number): string {
     return this.#hmac(`ticket/${releaseId}/${expiryS}`).toString("hex");

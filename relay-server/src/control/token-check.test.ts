@@ -175,7 +175,9 @@ describe("refused with exactly Invalid token", () => {
     }
     expect(await ask({ sessionToken: drawToken("session") })).toEqual({
       ...INVALID,
-      counted: true,
+      code: "SESSION_EXPIRED",
+      counted: false,
+      isUnknownSession: true,
     });
   });
 

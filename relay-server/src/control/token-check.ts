@@ -40,6 +40,9 @@ const judge = (
   const expected = EXPECTED[side][request.apiToken === undefined ? "session" : "persistent"];
   const misplaced = misplacement(text, finding, expected);
   if (misplaced !== null) return misplaced;
+  if (finding.state === "unknown" && isSessionToken(text)) {
+    return { ...stale("SESSION_EXPIRED", "Invalid token"), isUnknownSession: true };
+  }
   if (finding.state === "unknown" || finding.state === "ended") {
     return invalid(isCounted(finding));
   }
@@ -90,6 +93,12 @@ const misplacement = (
  * token in the wrong place, or with another agent's identifier, counts like any other failure.
  */
 const isCounted = ({ state }: CredentialState): boolean => state === "unknown" || state === "live";
+
+/** By its form and checksum alone. */
+const isSessionToken = (text: string): boolean => {
+  const reading = readToken(text);
+  return reading.ok && reading.kind === "session";
+};
 
 const invalid = (counted: boolean): LookupFailure => ({
   ok: false,

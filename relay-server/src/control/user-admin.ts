@@ -104,7 +104,7 @@ export const administer = async (
     const ends = change.disabled === true || passwordHash !== null;
     return {
       user: (await findUser(tx, id)) as UserRow,
-      notices: ends ? [await postNotice(tx, kind, id, nowMs)] : [],
+      notices: ends ? [await postNotice(tx, kind, id, nowMs, id)] : [],
     };
   });
   if (typeof changed === "string") return changed;
@@ -128,7 +128,7 @@ export const deleteUser = async (
     await retireAllTokens(tx, id, nowMs);
     await endSessions(tx, id, ["login", "client"], null, nowMs);
     await removeUser(tx, id);
-    return postNotice(tx, "end_user", id, nowMs);
+    return postNotice(tx, "end_user", id, nowMs, id);
   });
   if (typeof notice === "string") return notice;
   context.links.act([notice]);

@@ -13,7 +13,7 @@ import { Lockout } from "../core/lockout.ts";
  */
 const NAME_FAILURES = 10;
 const NAME_WINDOW_S = 600;
-/** Names are untrusted text; they are kept only in memory, like the counts of addresses. */
+/** Of the pairs in memory: the store has the others (known-addresses.ts). */
 const MAX_KNOWN = 10_000;
 
 export class UsernameLockout {
@@ -70,6 +70,11 @@ export class UsernameLockout {
     const pair = pairKey(username, address);
     if (!this.#known.has(pair)) this.onKnown(pair);
     this.succeedElsewhere(pair);
+  }
+
+  /** The store has this pair. */
+  recall(username: string, address: string): void {
+    this.succeedElsewhere(pairKey(username, address));
   }
 
   /** Adds a pair that another node reported through `onKnown`. */

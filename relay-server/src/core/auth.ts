@@ -20,6 +20,7 @@ import { concerns } from "./revocations.ts";
 import type { HubState } from "./state.ts";
 
 const MINUTE_MS = 60_000;
+const MANY_UNKNOWN = "Too many unknown session tokens from this address";
 /** Retry time for a client whose account has too many connections. */
 const QUOTA_RETRY_S = 60;
 
@@ -242,6 +243,12 @@ export class Authenticator {
     const shutOut = this.#shutOut(connection, now);
     if (shutOut !== null) {
       return shutOut;
+    }
+    if (!result.ok && result.isUnknownSession === true) {
+      const waitS = this.#state.lockout.unknownSessions.count(connection.address, now);
+      return waitS === 0
+        ? this.#refuse(connection, result.code, result.error, 0)
+        : this.#refuse(connection, "RATE_LIMITED", MANY_UNKNOWN, waitS);
     }
     if (!result.ok) {
       const retryAfterS = result.counted ? this.#state.lockout.fail(connection.address, now) : 0;

@@ -5,6 +5,7 @@
  */
 import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/protocol";
 import { addressKey } from "./address-group.ts";
+import { UnknownSessions } from "./unknown-sessions.ts";
 
 export interface LockoutLimits {
   failures: number;
@@ -27,6 +28,8 @@ type Entry = { failedAt: number[]; until: number | null };
 /** Pure: every call takes the time in milliseconds; one clock for all callers. */
 export class Lockout {
   readonly limits: LockoutLimits;
+  /** Refused apart from the failures that are counted here. */
+  readonly unknownSessions = new UnknownSessions();
   /** How often an address was locked out, since the start. */
   lockouts = 0;
   /** Counted failures, since the start. */

@@ -68,6 +68,8 @@ export interface LookupFailure {
   error: string;
   /** Whether it counts as a failed authentication of the address. */
   counted: boolean;
+  /** A well-formed session token that the store does not know (unknown-sessions.ts). */
+  isUnknownSession?: boolean;
 }
 
 export type LookupFailureCode =

@@ -11,6 +11,7 @@ import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
 import { messageOf } from "../failure.ts";
+import { appliedTo } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
@@ -103,22 +104,19 @@ const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
 };
 
 const schema = async (db: Kysely<Tables>): Promise<Finding> => {
-  const table = db.withTables<{ migrations: { name: string } }>();
-  const rows = await table.selectFrom("migrations").select("name").execute();
-  const known = MIGRATIONS.map(({ name }) => name);
-  const unknown = rows.map(({ name }) => name).filter((name) => !known.includes(name));
+  const { missing, unknown, additions } = await appliedTo(db as Kysely<unknown>);
   if (unknown.length > 0) {
     return bad("schema", `has ${unknown.join(", ")}`, "run a newer blindrelay-server");
   }
-  const waiting = known.length - rows.length;
-  const newest =
-    rows
-      .map(({ name }) => name)
-      .sort()
-      .at(-1) ?? "nothing";
+  if (additions.length > 0) {
+    return good("schema", `a newer version's, which added ${additions.join(", ")}`);
+  }
+  const newest = MIGRATIONS.filter((each) => !missing.includes(each)).at(-1)?.name ?? "nothing";
+  if (missing.length === 0) return good("schema", newest);
+  const breaking = missing.some(({ additive }) => !additive);
   return good(
     "schema",
-    waiting === 0 ? newest : `${newest}; the next start applies ${waiting} more`,
+    `${newest}; the next start applies ${missing.length} more, after which the version before ${breaking ? "does not start" : "still starts"}`,
   );
 };
 

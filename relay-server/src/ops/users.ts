@@ -105,7 +105,7 @@ export const unlock = async (options: DataOptions, subject: string): Promise<Unl
         await forgiveTotp(tx, user.id);
         await noteAct(tx, nowMs, { actorId: null, action: "user.unlock", subject: user.id });
       }
-      await postNotice(tx, "unlock", subject, nowMs);
+      await postNotice(tx, "unlock", subject, nowMs, null);
       return { address, username: user === undefined ? null : subject };
     });
   } finally {

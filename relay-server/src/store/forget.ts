@@ -22,6 +22,25 @@ export const forgetRows = async (
       delete from ${from} where ${id} in
         (select ${id} from ${from} where ${condition} limit ${AT_ONCE})`.execute(db);
     if (Number(numAffectedRows ?? 0) < AT_ONCE) return;
-    await sleep(PAUSE_MS);
+    await pause();
   }
+};
+
+/** Between two steps of a deletion. */
+export const pause = (): Promise<void> => sleep(PAUSE_MS);
+
+/** The users with more than `kept` rows. */
+export const crowdedOwners = async (
+  db: Db,
+  table: "tokens" | "sessions" | "notices",
+  kept: number,
+): Promise<string[]> => {
+  const rows = await db
+    .selectFrom(table)
+    .select("user_id")
+    .where("user_id", "is not", null)
+    .groupBy("user_id")
+    .having((of) => of.fn.countAll<number>(), ">", kept)
+    .execute();
+  return rows.map(({ user_id }) => user_id as string);
 };

@@ -28,6 +28,7 @@ export const rewrap = async (tx: Db, user: WrappedSecrets): Promise<void> => {
 /** Deletes what only the old key could read or check; returns the number of recovery codes. */
 export const dropUnreadable = async (tx: Db): Promise<number> => {
   await tx.deleteFrom("idempotency").execute();
+  await tx.deleteFrom("known_addresses").execute();
   const codes = await tx.deleteFrom("recovery_codes").returning("hash").execute();
   return codes.length;
 };

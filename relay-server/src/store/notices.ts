@@ -4,7 +4,7 @@
  * transaction as the change; each relay reads them every second (control/notice-reader.ts).
  */
 import { sql } from "kysely";
-import { forgetRows } from "./forget.ts";
+import { crowdedOwners, forgetRows } from "./forget.ts";
 import type { Db } from "./open.ts";
 import type { NoticeRow } from "./tables.ts";
 
@@ -18,17 +18,23 @@ export interface NoticeSource {
   list(after: number, sinceMs: number, limit: number): Promise<Notice[]>;
 }
 
+/** A node may not have read a newer one, whoever posted how many. */
+const UNREAD_MS = 300_000;
 /** Limits one statement: engines limit their parameters. */
 const MAX_TOGETHER = 500;
 
-/** Call it inside the transaction, and pass the result to `links.act` after it. */
+/**
+ * Call it inside the transaction, and pass the result to `links.act` after it. `userId`: whose
+ * change it is; null: a command's.
+ */
 export const postNotice = async (
   tx: Db,
   kind: Notice["kind"],
   subject: string,
   nowMs: number,
+  userId: string | null,
 ): Promise<Notice> => {
-  const [notice] = await postNotices(tx, kind, [subject], nowMs);
+  const [notice] = await postNotices(tx, kind, [subject], nowMs, userId);
   return notice as Notice;
 };
 
@@ -37,12 +43,13 @@ export const postNotices = async (
   kind: Notice["kind"],
   subjects: readonly string[],
   nowMs: number,
+  userId: string | null,
 ): Promise<Notice[]> => {
   const posted: Notice[] = [];
   for (let at = 0; at < subjects.length; at += MAX_TOGETHER) {
     const rows = subjects
       .slice(at, at + MAX_TOGETHER)
-      .map((subject) => ({ kind, subject, at: nowMs }));
+      .map((subject) => ({ kind, subject, at: nowMs, user_id: userId }));
     posted.push(
       ...(await tx
         .insertInto("notices")
@@ -80,10 +87,26 @@ export const noticesIn = (db: Db): NoticeSource => ({
 });
 
 /**
- * Deletes notices from before `beforeMs`; running nodes have long since read them. The last one
- * stays: without it, nodes could not tell that the database has lost some.
+ * Deletes notices from before `beforeMs`; running nodes have long since read them. The newest of
+ * all stays: without it, nodes could not tell that the database has lost some.
  */
 export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => {
-  const isOld = sql`at < ${beforeMs} and seq < (select max(seq) from notices)`;
-  await forgetRows(db, "notices", "seq", isOld);
+  const newest = sql`(select max(seq) from notices)`;
+  await forgetRows(db, "notices", "seq", sql`at < ${beforeMs} and seq < ${newest}`);
+};
+
+/** Deletes all but the newest `kept` of each user's notices that every node has had time to read. */
+export const trimNoticesOfUsers = async (db: Db, nowMs: number, kept: number): Promise<void> => {
+  for (const userId of await crowdedOwners(db, "notices", kept)) {
+    const { seq } = await db
+      .selectFrom("notices")
+      .select("seq")
+      .where("user_id", "=", userId)
+      .orderBy("seq", "desc")
+      .offset(kept - 1)
+      .limit(1)
+      .executeTakeFirstOrThrow();
+    const isOlder = sql`user_id = ${userId} and seq < ${seq} and at < ${nowMs - UNREAD_MS}`;
+    await forgetRows(db, "notices", "seq", isOlder);
+  }
 };

@@ -3,7 +3,8 @@ import { chmodSync, existsSync } from "node:fs";
 import { Kysely } from "kysely";
 import { groupCommit, type Write } from "./group-commit.ts";
 import { storeHealth } from "./health.ts";
-import { migrate } from "./migrate.ts";
+import { hasNoTable, migrate } from "./migrate.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
 import { boundedPool, PATIENT, type PoolFigures, PROMPT, postgresDialect } from "./postgres.ts";
 import { readSetting } from "./settings.ts";
 import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
@@ -42,7 +43,11 @@ export class StoreMissing extends Error {}
  * Opens the store; `create` makes an empty one if it is missing. Rejects with StoreMissing, or with
  * the engine's own error if it cannot be reached.
  */
-export const openStore = async (location: StoreLocation, create: boolean): Promise<Store> => {
+export const openStore = async (
+  location: StoreLocation,
+  create: boolean,
+  known = MIGRATIONS,
+): Promise<Store> => {
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
     throw new StoreMissing(`no store at ${location.path}`);
   }
@@ -53,7 +58,7 @@ export const openStore = async (location: StoreLocation, create: boolean): Promi
     if (patient !== db) await patient.destroy();
   };
   try {
-    await migrate(patient as Kysely<unknown>, location.engine);
+    await migrate(patient as Kysely<unknown>, location.engine, undefined, known);
   } catch (error) {
     await close();
     throw error;
@@ -96,11 +101,3 @@ export const isInitialised = async (location: StoreLocation): Promise<boolean> =
     await db.destroy();
   }
 };
-
-const UNDEFINED_TABLE = "42P01";
-
-const hasNoTable = (error: unknown): boolean =>
-  error instanceof Error &&
-  ("code" in error && error.code === UNDEFINED_TABLE
-    ? true
-    : error.message.includes("no such table"));

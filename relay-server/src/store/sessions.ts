@@ -5,7 +5,7 @@ import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import { hold } from "./advisory-lock.ts";
-import { forgetRows } from "./forget.ts";
+import { crowdedOwners, forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -242,4 +242,24 @@ const addUsed = prepared((db, { hash, requests }: { hash: string; requests: numb
 /** Deletes sessions that expired before `beforeMs`. */
 export const forgetSessions = async (db: Db, beforeMs: number): Promise<void> => {
   await forgetRows(db, "sessions", "hash", sql`expires_at < ${beforeMs}`);
+};
+
+/**
+ * Deletes all but the newest `kept` of each user's ended session tokens. Not logins: what was made
+ * with one has ended with its row; and they are few (`makeRoom`).
+ */
+export const trimSessionsOfUsers = async (db: Db, nowMs: number, kept: number): Promise<void> => {
+  for (const userId of await crowdedOwners(db, "sessions", kept)) {
+    const isOver = sql`user_id = ${userId} and kind <> 'login' and (
+      expires_at < ${nowMs} or ended_at is not null or exists (
+        select 1 from tokens as token where token.hash = sessions.parent
+        and token.retired_at is not null and token.good_until is null))`;
+    const { rows } = await sql<{ created_at: number }>`
+      select created_at from sessions where ${isOver}
+      order by created_at desc limit 1 offset ${kept - 1}`.execute(db);
+    const [oldest] = rows;
+    if (oldest === undefined) continue;
+    const isOlder = sql`${isOver} and created_at < ${oldest.created_at}`;
+    await forgetRows(db, "sessions", "hash", isOlder);
+  }
 };

@@ -25,6 +25,7 @@ export interface Tables {
   release_offers: ReleaseOffersTable;
   audit: AuditTable;
   notices: NoticesTable;
+  known_addresses: KnownAddressesTable;
 }
 
 /** One row per name; see settings.ts. */
@@ -179,6 +180,17 @@ interface NoticesTable {
    */
   subject: string;
   at: number;
+  /** Whose change it was; null: a command's, or an earlier version's. */
+  user_id: string | null;
+}
+
+/** A user has logged in from there; see store/known-addresses.ts. */
+interface KnownAddressesTable {
+  /** HMAC of name and address. */
+  print: string;
+  user_id: string;
+  /** Of the last login. */
+  seen_at: number;
 }
 
 export type NoticeRow = Selectable<NoticesTable>;

@@ -1,7 +1,8 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
 import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
-import { forgetRows } from "./forget.ts";
+import { ENDED_TOKENS_PER_OWNER } from "./bounds.ts";
+import { crowdedOwners, forgetRows, pause } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -73,8 +74,66 @@ export const retireAllTokens = async (db: Db, userId: string, nowMs: number): Pr
   await retire(db, userId, nowMs).execute();
 };
 
+/** Tokens that have ended; what was made with them has ended too. */
+const endedTokens = (db: Db, userId: string, nowMs: number) =>
+  db
+    .selectFrom("tokens")
+    .select("hash")
+    .where("user_id", "=", userId)
+    .where("retired_at", "is not", null)
+    .where((is) => is.or([is("good_until", "is", null), is("good_until", "<", nowMs)]))
+    .orderBy((of) => sql`${of.ref("retired_at")} - ${of.ref("issued_at")}`, "desc")
+    .orderBy("issued_at", "desc");
+
+/** Limits how long a transaction takes; an excess from before there was a limit is removed later. */
+const MAX_TOGETHER = 100;
+
+/** Deletes the ended tokens of an account (`agentId` null) or of an agent but for `kept`. */
+export const trimTokens = async (
+  tx: Db,
+  userId: string,
+  agentId: string | null,
+  nowMs: number,
+  kept = ENDED_TOKENS_PER_OWNER,
+): Promise<void> => {
+  const excess = await endedTokens(tx, userId, nowMs)
+    .where("agent_id", agentId === null ? "is" : "=", agentId)
+    .offset(kept)
+    .limit(MAX_TOGETHER)
+    .execute();
+  await removeTokens(tx, excess);
+};
+
+/** Its sessions first: without its row they would no longer count as ended. */
+const removeTokens = async (
+  tx: Db,
+  tokens: readonly { readonly hash: string }[],
+): Promise<void> => {
+  const hashes = tokens.map(({ hash }) => hash);
+  if (hashes.length === 0) return;
+  await tx.deleteFrom("sessions").where("parent", "in", hashes).execute();
+  await tx.deleteFrom("tokens").where("hash", "in", hashes).execute();
+};
+
 /** Deletes hashes that were retired before `beforeMs`. */
 export const forgetTokens = async (db: Db, beforeMs: number): Promise<void> => {
   const isOver = sql`retired_at < ${beforeMs} and (good_until is null or good_until < ${beforeMs})`;
   await forgetRows(db, "tokens", "hash", isOver);
+};
+
+/**
+ * Deletes all but `kept` of each user's ended tokens, which may be of agents that were removed.
+ */
+export const trimTokensOfUsers = async (db: Db, nowMs: number, kept: number): Promise<void> => {
+  for (const userId of await crowdedOwners(db, "tokens", kept)) {
+    for (;;) {
+      const excess = await endedTokens(db, userId, nowMs)
+        .offset(kept)
+        .limit(MAX_TOGETHER)
+        .execute();
+      await db.transaction().execute((tx) => removeTokens(tx, excess));
+      if (excess.length < MAX_TOGETHER) break;
+      await pause();
+    }
+  }
 };

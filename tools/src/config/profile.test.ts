@@ -4,6 +4,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readToken } from "@blindrelay/protocol";
 import { afterAll, expect, it } from "vitest";
 import { keepKey } from "../account.ts";
 import { makeCli } from "../cli.ts";
@@ -192,4 +193,15 @@ it("asks for no home folder as long as the environment says everything", () => {
   const env = { BLINDRELAY_URL: OTHER, BLINDRELAY_ACCOUNT_TOKEN: "acct_given\n" };
   const given = new Settings(env, "default");
   expect([given.httpUrl(), given.accountToken()]).toEqual([OTHER, "acct_given"]);
+});
+
+it("opens a keyring that an earlier version wrote", () => {
+  const kept = new URL("../../fixtures/keyring-03d9d31.json", import.meta.url);
+  writeFileSync(path, readFileSync(kept), { mode: 0o600 });
+  const { profile } = settings();
+  expect(profile).toMatchObject({ url: "http://127.0.0.1:8080", username: "ada" });
+  expect(Object.keys(profile?.keyring ?? {})).toEqual(["pump-7", "valve-2"]);
+  for (const { agent_token } of Object.values(profile?.keyring ?? {})) {
+    expect(readToken(agent_token)).toMatchObject({ ok: true, kind: "e2e" });
+  }
 });

@@ -166,6 +166,14 @@ const refused = (
   access: Access,
 ): HttpProblem => {
   const reading = readToken(text);
+  if (counted && reading.ok && reading.kind === "session") {
+    const { lockout, steadyMs } = context;
+    const waitS = lockout.unknownSessions.count(context.addressOf(request.raw), steadyMs());
+    if (waitS === 0) return new HttpProblem("SESSION_EXPIRED", "Invalid token");
+    return new HttpProblem("RATE_LIMITED", "Too many unknown session tokens from this address", {
+      headers: { "retry-after": String(waitS) },
+    });
+  }
   const foreign = reading.ok && (reading.kind === "e2e" || reading.kind === "agent");
   const code = foreign ? "WRONG_TOKEN_KIND" : "INVALID_TOKEN";
   const detail = foreign

@@ -10,6 +10,7 @@ import { IDEMPOTENCY_TTL_S } from "@blindrelay/protocol";
 import { IDEMPOTENCY_HEADER, type IdempotencyHeaders } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { QuotaExceeded } from "../../control/quotas.ts";
+import { BOUNDS } from "../../store/bounds.ts";
 import {
   claimIdempotent,
   dropIdempotent,
@@ -21,8 +22,8 @@ import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
-/** Per user. A script that needs more within a day loses its oldest, and the store stays small. */
-const MAX_KEPT = 1000;
+/** A script that needs more within a day loses its oldest, and the store stays small. */
+const MAX_KEPT = BOUNDS.idempotency.perOwner;
 
 /** What a route with a key may answer in addition to its own problems. */
 export const IDEMPOTENCY_PROBLEMS = ["IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_KEY_IN_USE"] as const;

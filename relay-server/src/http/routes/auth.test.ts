@@ -6,8 +6,11 @@ import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
-import { drawToken, hashToken } from "../../control/secrets.ts";
+import { recallAddress } from "../../control/known-addresses.ts";
+import { drawToken, hashToken, Secrets } from "../../control/secrets.ts";
 import { storeLookups } from "../../control/token-check.ts";
+import { UsernameLockout } from "../../control/username-lockout.ts";
+import { applyRetention } from "../../store/retention.ts";
 import { addRequestsUsed } from "../../store/sessions.ts";
 import { PASSWORD, type Rest, startRest } from "../testing/test-rest.ts";
 
@@ -116,7 +119,7 @@ describe("lockout", () => {
     }
     const current = rotated.json().api_token;
     const mistyped = `${current.slice(0, -1)}${current.endsWith("0") ? "1" : "0"}`;
-    for (const token of [mistyped, "x", drawToken("session"), drawToken("login"), mistyped]) {
+    for (const token of [mistyped, "x", mistyped, drawToken("login"), mistyped]) {
       expect((await rest.call("GET", "/account", { token })).json().detail).toBe("Invalid token");
     }
     expect((await rest.call("GET", "/account", { token: current })).statusCode).toBe(429);
@@ -467,4 +470,68 @@ test("/auth/config tells a client what to expect", async () => {
     packet_versions: ["1", "2"],
     version: "test",
   });
+});
+
+describe("addresses from which a user has logged in", () => {
+  const HOME = "198.51.100.7";
+  const attempt = async (address: string, password = PASSWORD) =>
+    (await login({ username: "admin", password }, address)).statusCode;
+  /** All that a relay has in memory about names is gone. */
+  const restart = () => Object.assign(rest.context, { usernameLockout: new UsernameLockout() });
+  const guessFromTen = async () => {
+    for (let host = 1; host <= 10; host += 1) await attempt(`203.0.113.${host}`, "a wrong guess");
+  };
+  const rows = () => rest.context.store.db.selectFrom("known_addresses").selectAll().execute();
+
+  test("are exempt from the lockout of the name, also after a restart, for 90 days", async () => {
+    rest = await startRest();
+    expect(await attempt(HOME)).toBe(200);
+    restart();
+    await guessFromTen();
+    expect([await attempt(HOME), await attempt("198.51.100.8")]).toEqual([200, 429]);
+    rest.clock.nowMs += 90 * DAY_MS + 1;
+    restart();
+    await guessFromTen();
+    expect(await attempt(HOME)).toBe(429);
+    await applyRetention(rest.context.store.db, rest.clock.nowMs);
+    expect(await rows()).toEqual([]);
+  });
+
+  test("are kept as digests under the master key, the 20 newest of each user", async () => {
+    rest = await startRest();
+    for (let host = 1; host <= 22; host += 1) {
+      rest.clock.nowMs += 1000;
+      expect(await attempt(`198.51.100.${host}`)).toBe(200);
+    }
+    const kept = await rows();
+    expect(kept).toHaveLength(20);
+    expect(JSON.stringify(kept)).not.toContain("198.51");
+    restart();
+    await guessFromTen();
+    expect([await attempt("198.51.100.22"), await attempt("198.51.100.2")]).toEqual([200, 429]);
+    Object.assign(rest.context, { secrets: new Secrets(new Uint8Array(32)) });
+    restart();
+    expect(rest.context.usernameLockout.isKnown("admin", "198.51.100.22")).toBe(false);
+    await recallAddress(rest.context, "admin", "198.51.100.22");
+    expect(rest.context.usernameLockout.isKnown("admin", "198.51.100.22")).toBe(false);
+  });
+});
+
+test("unknown session tokens, as after a restore, are refused and not counted", async () => {
+  rest = await startRest();
+  const unknown = () => rest.call("GET", "/account", { token: drawToken("session") });
+  const answers = [];
+  for (let round = 0; round < 61; round += 1) answers.push(await unknown());
+  const [first] = answers;
+  expect([first?.statusCode, first?.json().code]).toEqual([401, "SESSION_EXPIRED"]);
+  expect(new Set(answers.slice(0, 60).map(({ statusCode }) => statusCode))).toEqual(new Set([401]));
+  const last = answers.at(-1);
+  expect([last?.statusCode, last?.json().code]).toEqual([429, "RATE_LIMITED"]);
+  expect(Number(last?.headers["retry-after"])).toBeGreaterThan(0);
+  expect(rest.context.lockout.failures).toBe(0);
+  expect((await login({ username: "admin", password: PASSWORD })).statusCode).toBe(200);
+  for (let round = 0; round < 5; round += 1) {
+    await rest.call("GET", "/account", { token: "guess" });
+  }
+  expect((await unknown()).json().code).toBe("LOCKED_OUT");
 });

@@ -21,6 +21,7 @@ import type { FastifyRequest } from "fastify";
 import { logIn, logOut, rotateAccountToken } from "../../control/account.ts";
 import { KNOWN, Overloaded } from "../../control/hash-queue.ts";
 import { issueSession } from "../../control/issue.ts";
+import { recallAddress } from "../../control/known-addresses.ts";
 import { addressKey } from "../../core/address-group.ts";
 import {
   credentialOf,
@@ -93,7 +94,8 @@ export const authRoutes = (app: App, context: HttpContext): void => {
       },
     },
     async (request, reply) => {
-      await logOut(context, credentialOf(request).hash);
+      const { userId, hash } = credentialOf(request);
+      await logOut(context, userId, hash);
       return reply.code(204).send(null);
     },
   );
@@ -145,13 +147,14 @@ const answerLogin = async (
   body: LoginBody,
 ): Promise<LoginAnswer> => {
   refuseLockedOut(context, request);
-  refuseShutName(context, request, body.username);
   const { username, password, totp_code } = body;
   const address = context.addressOf(request.raw);
+  await recallAddress(context, username, address);
+  refuseShutName(context, request, username);
   const rank = context.usernameLockout.isKnown(username, address)
     ? KNOWN
     : KNOWN + 1 + context.wrongLogins.of(address, context.steadyMs());
-  const result = await logIn(context, username, password, totp_code, rank).catch(
+  const result = await logIn(context, username, password, totp_code, address, rank).catch(
     (error: unknown) => {
       if (error instanceof Overloaded) context.wrongLogins.unheard(address, context.steadyMs());
       throw error;

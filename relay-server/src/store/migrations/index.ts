@@ -1,5 +1,7 @@
 /**
  * Every migration in order. A released one is never changed; a correction becomes the next number.
+ * Within a minor version they are additive (CONTRIBUTING.md, "How to add"): the version before must
+ * still start on the store, because during a deployment it may have to.
  */
 import type { Kysely } from "kysely";
 import { up as initial } from "./0001-initial.ts";
@@ -16,25 +18,32 @@ import { up as agentNodes } from "./0011-agent-nodes.ts";
 import { up as agentListsWithNode } from "./0012-agent-lists-with-node.ts";
 import { up as heldByUsers } from "./0013-held-by-users.ts";
 import { up as liveSessions } from "./0014-live-sessions.ts";
+import { up as knownAddresses } from "./0015-known-addresses.ts";
 
 export interface Migration {
   readonly name: string;
+  /**
+   * Whether a version that does not know it may run on the result: it adds tables, indexes, and
+   * columns that may be left out. `additive.test.ts` checks that.
+   */
+  readonly additive: boolean;
   readonly up: (db: Kysely<unknown>) => Promise<void>;
 }
 
 export const MIGRATIONS: readonly Migration[] = [
-  { name: "0001-initial", up: initial },
-  { name: "0002-idempotency", up: idempotency },
-  { name: "0003-releases", up: releases },
-  { name: "0004-admin", up: admin },
-  { name: "0005-grace", up: grace },
-  { name: "0006-one-live-token", up: oneLiveToken },
-  { name: "0007-notices", up: notices },
-  { name: "0008-agent-lists", up: agentLists },
-  { name: "0009-agent-epochs", up: agentEpochs },
-  { name: "0010-notice-numbers", up: noticeNumbers },
-  { name: "0011-agent-nodes", up: agentNodes },
-  { name: "0012-agent-lists-with-node", up: agentListsWithNode },
-  { name: "0013-held-by-users", up: heldByUsers },
-  { name: "0014-live-sessions", up: liveSessions },
+  { name: "0001-initial", additive: false, up: initial },
+  { name: "0002-idempotency", additive: false, up: idempotency },
+  { name: "0003-releases", additive: false, up: releases },
+  { name: "0004-admin", additive: false, up: admin },
+  { name: "0005-grace", additive: false, up: grace },
+  { name: "0006-one-live-token", additive: false, up: oneLiveToken },
+  { name: "0007-notices", additive: false, up: notices },
+  { name: "0008-agent-lists", additive: false, up: agentLists },
+  { name: "0009-agent-epochs", additive: false, up: agentEpochs },
+  { name: "0010-notice-numbers", additive: false, up: noticeNumbers },
+  { name: "0011-agent-nodes", additive: false, up: agentNodes },
+  { name: "0012-agent-lists-with-node", additive: false, up: agentListsWithNode },
+  { name: "0013-held-by-users", additive: false, up: heldByUsers },
+  { name: "0014-live-sessions", additive: false, up: liveSessions },
+  { name: "0015-known-addresses", additive: true, up: knownAddresses },
 ];
