@@ -95,8 +95,8 @@ const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T
 };
 
 /**
- * Binds a state folder to a new agent_token, with boot count 1 and the token's hash; keeps other
- * files in it. Throws a StateError if the token was used here before, or if the folder is locked or
+ * Binds a state folder to another agent_token; its boot counts continue, and other files are kept.
+ * Throws a StateError if the token was used here before, or if the folder is locked or
  * not writable.
  */
 export const provision = async (

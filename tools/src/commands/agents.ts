@@ -158,8 +158,10 @@ Example:
   blindrelay agent rotate pump-7
   blindrelay agent rotate pump-7 --secret
 
-With --secret, holders of the old secret can no longer read or make packets of this agent. Print what
-the device then needs with: blindrelay agent export pump-7 --env`,
+--secret changes the keyring alone: the device answers again once it has been given the new secret, which
+blindrelay agent export pump-7 --env prints. From then on it refuses packets under the old one. Whoever
+holds the old one still reads what was recorded under it and, with the relay's help, still calls a device
+that has it, or is that device towards clients that use it.`,
     )
     .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
       const settings = context.settings();
