@@ -319,7 +319,7 @@ describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
       },
     ],
   ])("in %s can be made good by repeating it, and repeat no count of any token", (_what, bind) => {
-    // TOKEN has used 2 and 3. OTHER is provisioned, then TOKEN again; each is cut once, and repeated.
+    // TOKEN has used 2 and 3. OTHER is provisioned, then TOKEN; each is cut once, and repeated.
     const origin = provisioned(medium);
     const used = [start(origin), start(origin)] as number[];
     const whole = origin.copy();
