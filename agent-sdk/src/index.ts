@@ -4,7 +4,7 @@ export { Agent } from "./core/agent.ts";
 export type { AgentCoreOptions, AgentCounters, AgentPorts } from "./core/agent-core.ts";
 export { AgentCore } from "./core/agent-core.ts";
 export type { BootCountProblem, BootCountResult } from "./core/bootcount.ts";
-export { provisionBootCount, raiseBootCount } from "./core/bootcount.ts";
+export { bootCountMarker, provisionBootCount, raiseBootCount } from "./core/bootcount.ts";
 export type { Credentials } from "./core/credentials.ts";
 export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";

@@ -4,7 +4,7 @@
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { describe, expect, it } from "vitest";
-import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { bootCountMarker, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import type { StoragePort } from "../ports.ts";
 
 export interface StorageUnderTest {
@@ -60,6 +60,24 @@ export const storageConformance = (
       const { storage, reopen } = open();
       expect(provisionBootCount(storage, suite, "token")).toEqual({ ok: true, count: 1 });
       for (const count of [2, 3, 4]) {
+        expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count });
+      }
+    });
+
+    it("carries it from token to token, and back", () => {
+      const { storage, reopen } = open();
+      provisionBootCount(storage, suite, "token");
+      expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count: 2 });
+      expect(provisionBootCount(reopen(), suite, "other")).toEqual({ ok: true, count: 3 });
+      expect(provisionBootCount(reopen(), suite, "token")).toEqual({ ok: true, count: 4 });
+      expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count: 5 });
+    });
+
+    it("turns a marker into a count once", () => {
+      const { reopen } = open();
+      const { name, content } = bootCountMarker(suite, "token");
+      for (const count of [2, 3, 4]) {
+        reopen().write(name, content);
         expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count });
       }
     });

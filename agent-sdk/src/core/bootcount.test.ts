@@ -1,9 +1,15 @@
+import { crc32 } from "node:zlib";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CuttableStorage, MEDIA, type Medium, MemoryStorage, PowerCut } from "../memory/index.ts";
 import type { StoragePort } from "../ports.ts";
-import { type BootCountResult, provisionBootCount, raiseBootCount } from "./bootcount.ts";
+import {
+  type BootCountResult,
+  bootCountMarker,
+  provisionBootCount,
+  raiseBootCount,
+} from "./bootcount.ts";
 
 const suite = nodeSuite();
 const TOKEN = "e2e_one";
@@ -15,6 +21,12 @@ const problemOf = (result: BootCountResult): string => (result.ok ? "none" : res
 const start = (storage: StoragePort, token = TOKEN): number | null => {
   const result = raiseBootCount(storage, suite, token);
   return result.ok ? result.count : null;
+};
+
+/** Copies files for this token onto a storage, as a person does. */
+const copyMarker = (storage: StoragePort, token = TOKEN): void => {
+  const { name, content } = bootCountMarker(suite, token);
+  storage.write(name, content);
 };
 
 const provisioned = (medium: Medium = "truncate"): CuttableStorage => {
@@ -109,12 +121,48 @@ describe("boot count", () => {
     }
   });
 
-  it("can be provisioned again only with a new token", () => {
+  it("can be provisioned again only with another token", () => {
     const storage = provisioned();
     expect(problemOf(provisionBootCount(storage, suite, TOKEN))).toBe("usedToken");
-    expect(provisionBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 1 });
-    expect(start(storage, OTHER)).toBe(2);
+    expect(provisionBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 2 });
+    expect(start(storage, OTHER)).toBe(3);
     expect(start(storage, TOKEN)).toBe(null);
+  });
+
+  it("goes on when a token comes back after another one", () => {
+    const storage = provisioned();
+    expect([start(storage), start(storage)]).toEqual([2, 3]);
+    expect(provisionBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 4 });
+    expect(provisionBootCount(storage, suite, TOKEN)).toEqual({ ok: true, count: 5 });
+    expect([start(storage), start(storage)]).toEqual([6, 7]);
+  });
+
+  it("goes on from the slot that is left when the other one is lost", () => {
+    for (const lost of ["boot.0", "boot.1"]) {
+      const storage = new MemoryStorage();
+      provisionBootCount(storage, suite, TOKEN);
+      const used = [start(storage), start(storage)];
+      storage.remove(lost);
+      provisionBootCount(storage, suite, OTHER);
+      provisionBootCount(storage, suite, TOKEN);
+      expect(start(storage)).toBeGreaterThan(Math.max(...(used as number[])));
+    }
+  });
+
+  it("is never used up unsaid: no higher count is neither a start nor 1 again", () => {
+    const storage = provisioned();
+    const hash = /[0-9a-f]{64}/.exec(storage.read("boot.0") as string)?.[0];
+    for (const [name, count] of [
+      ["boot.0", 4294967293],
+      ["boot.1", 4294967294],
+    ] as const) {
+      const text = `blindrelay-boot 1 ${count} ${hash}`;
+      storage.write(name, `${text} ${crc32(text).toString(16).padStart(8, "0")}\n`);
+    }
+    expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("usedUp");
+    expect(problemOf(provisionBootCount(storage, suite, OTHER))).toBe("usedUp");
+    copyMarker(storage, OTHER);
+    expect(problemOf(raiseBootCount(storage, suite, OTHER))).toBe("usedUp");
   });
 
   it.each<[string, (real: MemoryStorage) => StoragePort]>([
@@ -149,6 +197,60 @@ describe("boot count", () => {
     provisionBootCount(real, suite, TOKEN);
     expect(problemOf(raiseBootCount(wrap(real), suite, TOKEN))).toBe("medium");
     expect(problemOf(provisionBootCount(wrap(real), suite, OTHER))).toBe("medium");
+  });
+});
+
+describe("a marker", () => {
+  it("becomes a count at the next start, once, however often it is copied", () => {
+    const storage = new MemoryStorage();
+    copyMarker(storage);
+    expect(start(storage)).toBe(2);
+    expect(start(storage)).toBe(3);
+    copyMarker(storage);
+    expect([start(storage), start(storage)]).toEqual([4, 5]);
+  });
+
+  it("does not start again the counts of a storage that lost them later", () => {
+    const storage = new MemoryStorage();
+    copyMarker(storage);
+    start(storage);
+    for (const name of ["boot.0", "boot.1"]) storage.remove(name);
+    expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("missing");
+  });
+
+  it("continues the counts of other tokens, also when its token comes back", () => {
+    const storage = provisioned();
+    expect([start(storage), start(storage)]).toEqual([2, 3]);
+    copyMarker(storage, OTHER);
+    expect(start(storage, OTHER)).toBe(5);
+    copyMarker(storage, TOKEN);
+    expect(start(storage, TOKEN)).toBe(7);
+  });
+
+  it("of another token is left for that token", () => {
+    const storage = provisioned();
+    copyMarker(storage, OTHER);
+    expect(start(storage, TOKEN)).toBe(2);
+    expect(start(storage, OTHER)).toBe(4);
+  });
+
+  it("is one only if every byte of it is right", () => {
+    const { name, content } = bootCountMarker(suite, TOKEN);
+    for (let at = 0; at < content.length; at++) {
+      const storage = new MemoryStorage();
+      storage.write(name, content.slice(0, at));
+      expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("missing");
+      const flipped = String.fromCharCode(content.charCodeAt(at) ^ 1);
+      storage.write(name, content.slice(0, at) + flipped + content.slice(at + 1));
+      expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("missing");
+    }
+  });
+
+  it("is no count: a slot that contains one is unreadable", () => {
+    const storage = new MemoryStorage();
+    const { content } = bootCountMarker(suite, TOKEN);
+    for (const name of ["boot.0", "boot.1"]) storage.write(name, content);
+    expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
   });
 });
 
@@ -200,6 +302,46 @@ describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
       if (count !== null) expect(count).toBeGreaterThan(oldCount);
       const other = again.copy();
       expect(start(other, OTHER) ?? 2).toBeGreaterThanOrEqual(2);
+    }
+  });
+
+  it.each([
+    ["provisioning", provisionBootCount],
+    [
+      "a start with a marker",
+      (storage: StoragePort, _suite: unknown, token: string) => {
+        try {
+          copyMarker(storage, token);
+        } catch {
+          return; // The power failed while the file was copied.
+        }
+        raiseBootCount(storage, suite, token);
+      },
+    ],
+  ])("in %s can be made good by repeating it, and repeat no count of any token", (_what, bind) => {
+    // TOKEN has used 2 and 3. OTHER is provisioned, then TOKEN; each is cut once, and repeated.
+    const origin = provisioned(medium);
+    const used = [start(origin), start(origin)] as number[];
+    const whole = origin.copy();
+    bind(whole, suite, OTHER);
+    const most = whole.steps;
+    for (let first = 1; first <= most; first++) {
+      const once = origin.copy();
+      once.cutAfter(first);
+      bind(once, suite, OTHER);
+      const again = once.copy();
+      bind(again, suite, OTHER);
+      const counts = [...used, start(again, OTHER), start(again, OTHER)];
+      for (let second = 1; second <= most; second += 17) {
+        const back = again.copy();
+        back.cutAfter(second);
+        bind(back, suite, TOKEN);
+        const end = back.copy();
+        bind(end, suite, TOKEN);
+        const all = [...counts, start(end), start(end)];
+        expect(all).toEqual([...new Set(all)].sort((a, b) => (a as number) - (b as number)));
+        expect(all).not.toContain(null);
+      }
     }
   });
 });

@@ -11,6 +11,12 @@
  * broken slot would violate the invariant: if that failed in turn, the other slot would lead to
  * `count + 2` again.
  *
+ * Provisioning continues from the highest count of any token, so that a secret which comes back
+ * after another one never finds its old counts again. Files made elsewhere do not know that count:
+ * they carry a *marker*, a slot text with count 0 in a file of its own. The next start turns it
+ * into a count, unless the slots already contain one of that token, and then spoils it; a copy of
+ * the same files changes nothing.
+ *
  * [portable]
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
@@ -18,6 +24,9 @@ import { asciiBytes, crc32, toHex, utf8Bytes } from "@blindrelay/protocol/crypto
 import type { StoragePort } from "../ports.ts";
 
 const SLOTS = ["boot.0", "boot.1"];
+const MARKER = "boot.marker";
+/** What a marker becomes; anything but a marker would do. */
+const TAKEN = "taken";
 const HEADER = "blindrelay-boot 1";
 const TOKEN_LABEL = "blindrelay|boot-count";
 /** Exact in every runtime, and more than the starts that any medium survives. */
@@ -26,9 +35,16 @@ const MAX_COUNT = 4294967295;
 /**
  * Why an agent may not start. `missing`: never provisioned; `unreadable`: the storage has no valid
  * count; `otherToken`: the count belongs to another agent_token; `medium`: the storage failed, or
- * returned something else; `usedToken`: provisioning was called with the old token.
+ * returned something else; `usedToken`: provisioning was called with the old token; `usedUp`: there
+ * is no higher count.
  */
-export type BootCountProblem = "missing" | "unreadable" | "otherToken" | "medium" | "usedToken";
+export type BootCountProblem =
+  | "missing"
+  | "unreadable"
+  | "otherToken"
+  | "medium"
+  | "usedToken"
+  | "usedUp";
 
 export type BootCountResult =
   | { readonly ok: true; readonly count: number }
@@ -41,6 +57,7 @@ const ADVICE: { readonly [problem in BootCountProblem]: string } = {
     "the boot count belongs to another agent_token: use that one, or provision with a new one",
   medium: "the storage does not keep what is written: the agent must not start on it",
   usedToken: "provisioning wants an agent_token that was never used here: make a new one",
+  usedUp: "no boot count is left: erase the storage, and provision with a new agent_token",
 };
 
 interface Slot {
@@ -89,37 +106,75 @@ const decodeSlot = (text: string | null): Slot => {
     : BROKEN;
 };
 
-/** Writes a slot; returns whether it contains the text now. Throws what the storage throws. */
-const writeSlot = (storage: StoragePort, index: number, text: string): boolean => {
-  storage.write(SLOTS[index] as string, text);
-  return storage.read(SLOTS[index] as string) === text;
+/** Throws if the file does not contain the text afterwards. */
+const writeFile = (storage: StoragePort, name: string, text: string): void => {
+  storage.write(name, text);
+  if (storage.read(name) !== text) throw new Error();
 };
+
+const writeSlot = (storage: StoragePort, index: number, count: number, hash: string): void =>
+  writeFile(storage, SLOTS[index] as string, encodeSlot(count, hash));
 
 const readSlots = (storage: StoragePort): Slot[] => [
   decodeSlot(storage.read(SLOTS[0] as string)),
   decodeSlot(storage.read(SLOTS[1] as string)),
 ];
 
-const raise = (storage: StoragePort, hash: string): BootCountResult => {
-  const slots = readSlots(storage);
-  const a = slots[0] as Slot;
-  const b = slots[1] as Slot;
-  if (a.kind === "absent" && b.kind === "absent") return refused("missing");
-  if (a.kind !== "valid" && b.kind !== "valid") return refused("unreadable");
-  // Even if only one of them belongs to another token: provisioning was interrupted, and the other
-  // slot's count under our token is lost.
-  if (a.kind === "valid" && a.hash !== hash) return refused("otherToken");
-  if (b.kind === "valid" && b.hash !== hash) return refused("otherToken");
+/** Whether the slots belong to this token; false while its provisioning is incomplete. */
+const isOwn = (slots: readonly Slot[], hash: string): boolean => {
+  let own = false;
+  for (const slot of slots) {
+    if (slot.kind !== "valid") continue;
+    if (slot.hash !== hash) return false;
+    own = true;
+  }
+  return own;
+};
 
-  const both = a.kind === "valid" && b.kind === "valid";
-  // ABSENT and BROKEN count as 0, so the higher one is the valid one.
-  const higher = a.count >= b.count ? 0 : 1;
+/** ABSENT and BROKEN count as 0, so a valid slot is the higher one. */
+const higherOf = (slots: readonly Slot[]): number =>
+  (slots[0] as Slot).count >= (slots[1] as Slot).count ? 0 : 1;
+
+const provision = (storage: StoragePort, hash: string): BootCountResult => {
+  const slots = readSlots(storage);
+  if (isOwn(slots, hash)) return refused("usedToken");
+  const higher = higherOf(slots);
+  const count = (slots[higher] as Slot).count + 1;
+  if (count + 2 > MAX_COUNT) return refused("usedUp");
+  // The lower one first, as the invariant requires.
+  writeSlot(storage, 1 - higher, count, hash);
+  writeSlot(storage, higher, count, hash);
+  return { ok: true, count: count };
+};
+
+/** Turns a marker of this token, if there is one, into a count; returns what prevented it. */
+const takeMarker = (storage: StoragePort, hash: string): BootCountResult | null => {
+  const text = storage.read(MARKER);
+  if (text === null || text !== encodeSlot(0, hash)) return null;
+  const result = provision(storage, hash);
+  if (!result.ok && result.problem !== "usedToken") return result;
+  writeFile(storage, MARKER, TAKEN);
+  return null;
+};
+
+const raise = (storage: StoragePort, hash: string): BootCountResult => {
+  const failed = takeMarker(storage, hash);
+  if (failed !== null) return failed;
+  const slots = readSlots(storage);
+  const higher = higherOf(slots);
   const lower = 1 - higher;
-  const count = Math.max(a.count, b.count);
-  if (count + 2 > MAX_COUNT) return refused("unreadable");
-  if (!writeSlot(storage, lower, encodeSlot(count + 1, hash))) return refused("medium");
+  const count = (slots[higher] as Slot).count;
+  if ((slots[0] as Slot).kind === "absent" && (slots[1] as Slot).kind === "absent")
+    return refused("missing");
+  if (count === 0) return refused("unreadable");
+  // Even if only one of them belongs to another token: provisioning was interrupted, and must be
+  // completed.
+  if (!isOwn(slots, hash)) return refused("otherToken");
+  if (count + 2 > MAX_COUNT) return refused("usedUp");
+  const both = (slots[lower] as Slot).count > 0;
+  writeSlot(storage, lower, count + 1, hash);
   if (both) return { ok: true, count: count + 1 };
-  if (!writeSlot(storage, higher, encodeSlot(count + 2, hash))) return refused("medium");
+  writeSlot(storage, higher, count + 2, hash);
   return { ok: true, count: count + 2 };
 };
 
@@ -139,19 +194,10 @@ export const raiseBootCount = (
   }
 };
 
-const provision = (storage: StoragePort, hash: string): BootCountResult => {
-  for (const slot of readSlots(storage)) {
-    if (slot.kind === "valid" && slot.hash === hash) return refused("usedToken");
-  }
-  for (let index = 0; index < 2; index++) {
-    if (!writeSlot(storage, index, encodeSlot(1, hash))) return refused("medium");
-  }
-  return { ok: true, count: 1 };
-};
-
 /**
- * Writes count 1 and the token's hash into both slots; the first start raises it to 2. Refuses a
- * token if its hash is already there: its counts may have been used.
+ * Binds the slots to a token, with 1 + the highest count that is readable there, whichever token it
+ * belonged to; the first start raises it. Refuses a token that the slots belong to already. If a
+ * power cut left them with two tokens, either of these can be provisioned.
  */
 export const provisionBootCount = (
   storage: StoragePort,
@@ -164,3 +210,12 @@ export const provisionBootCount = (
     return refused("medium");
   }
 };
+
+/** The file that provisions the storage into which it is copied, at the next start. */
+export const bootCountMarker = (
+  suite: Suite,
+  agentToken: string,
+): { readonly name: string; readonly content: string } => ({
+  name: MARKER,
+  content: encodeSlot(0, hashToken(suite, agentToken)),
+});

@@ -21,6 +21,7 @@ import { ConfigError, StateError } from "./errors.ts";
 import { relayUrl, webSocketLinks } from "./link.ts";
 import { lockState, type StateLock } from "./lock.ts";
 import { logToStderr } from "./log.ts";
+import { machineNumber } from "./machine.ts";
 import { movingLinks } from "./moving-links.ts";
 import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
@@ -97,9 +98,9 @@ const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T
 };
 
 /**
- * Binds a state folder to a new agent_token, with boot count 1 and the token's hash; keeps other
- * files in it. Throws a StateError if the token was used here before, or if the folder is locked or
- * not writable.
+ * Binds a state folder to another agent_token; its boot counts continue, and other files are kept.
+ * Throws a StateError if the folder belongs to the token already, or if it is locked or not
+ * writable.
  */
 export const provision = async (
   stateDir: string,
@@ -215,7 +216,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       sdkVersion: SDK_VERSION,
       bootCount,
       deviceRandom: randomBytes(16),
-      serialNumber: null,
+      serialNumber: machineNumber(),
       freeMemory: freemem,
       limits,
       // Another transport may use a line that carries only one link.

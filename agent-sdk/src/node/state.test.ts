@@ -13,7 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { bootCountMarker } from "../core/bootcount.ts";
 import { lockState, provision, type StartOptions, StateError, startAgent } from "./index.ts";
 
 const root = mkdtempSync(join(tmpdir(), "blindrelay-state-"));
@@ -22,7 +24,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const freshFolder = (): string => mkdtempSync(join(root, "f-"));
 const secret = (byte: number) => makeToken("e2e", new Uint8Array(32).fill(byte));
 const locks = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("lock."));
-const slots = (folder: string) => readdirSync(folder).filter((name) => name.startsWith("boot."));
+const slots = (folder: string) => readdirSync(folder).filter((name) => /^boot\.\d/.test(name));
 
 /** Nobody listens there; the state folder is checked before anything is sent. */
 const options = (stateDir: string, token = secret(1)): StartOptions => ({
@@ -92,7 +94,26 @@ describe("a state folder", () => {
     await provision(folder, { agentToken: secret(2) });
     await runOnce(folder, secret(2));
     expect(await problemOf(startAgent(options(folder)))).toBe("otherToken");
-    expect(highest(folder)).toBe(2);
+    expect(highest(folder)).toBe(4);
+  });
+
+  it("goes on counting when a token comes back after another one", async () => {
+    const folder = freshFolder();
+    await runOnce(folder);
+    await provision(folder, { agentToken: secret(2) });
+    await provision(folder, { agentToken: secret(1) });
+    await runOnce(folder);
+    expect(highest(folder)).toBe(5);
+  });
+
+  it("that contains a marker is provisioned by the first start alone", async () => {
+    const folder = freshFolder();
+    const { name, content } = bootCountMarker(nodeSuite(), secret(1));
+    for (const count of [2, 3]) {
+      writeFileSync(join(folder, name), content);
+      await runOnce(folder);
+      expect(highest(folder)).toBe(count);
+    }
   });
 
   it("with other files is provisioned on demand, and keeps them", async () => {

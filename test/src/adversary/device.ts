@@ -22,6 +22,8 @@ const LIMITS = {
   unheldBurst: 400,
   epochSessions: EPOCH_SESSIONS,
 };
+/** Of no device's secrets, which begin with its seed. */
+export const OTHER_TOKEN = makeToken("e2e", new Uint8Array(32).fill(255));
 /** A handler that takes this long answers into whatever is left of its session. */
 export const SLOW_MS = 700;
 
@@ -63,7 +65,7 @@ export class Device {
       violate: (what) => world.violate(what),
       restart: () => this.restart(),
     });
-    this.provision();
+    this.provision(this.agentToken);
   }
 
   get wishes(): Wishes {
@@ -162,6 +164,13 @@ export class Device {
     this.boot();
   }
 
+  undoRotation(): void {
+    this.powerOff();
+    this.provision(OTHER_TOKEN);
+    this.provision(this.agentToken);
+    this.boot();
+  }
+
   /** Replaces one of the boot count's two slots with `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void {
     this.powerOff();
@@ -199,9 +208,9 @@ export class Device {
     };
   }
 
-  private provision(): void {
+  private provision(agentToken: string): void {
     const { provisionBootCount } = this.build.agent;
-    const done = provisionBootCount(this.storage, this.world.makeSuite(), this.agentToken);
+    const done = provisionBootCount(this.storage, this.world.makeSuite(), agentToken);
     if (!done.ok) throw new Error(`${this.name} cannot be provisioned: ${done.problem}`);
   }
 
@@ -210,7 +219,7 @@ export class Device {
     const bytes = new Uint8Array(32).fill(this.tokens);
     bytes.set([this.seed & 255, this.seed >> 8]);
     this.agentToken = makeToken("e2e", bytes);
-    this.provision();
+    this.provision(this.agentToken);
     this.world.tokenChanged(this);
   }
 }

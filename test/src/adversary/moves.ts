@@ -196,6 +196,11 @@ export const MOVES = {
     weight: 1,
     play: (stage, a) => device(stage, a).loseMedium(),
   },
+  undoRotation: {
+    does: "an agent restarts after it was provisioned with another secret, and its own again",
+    weight: 1,
+    play: (stage, a) => device(stage, a).undoRotation(),
+  },
   damageSlot: {
     does: "an agent restarts with one slot of its boot count damaged or missing",
     weight: 1,

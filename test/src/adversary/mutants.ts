@@ -67,22 +67,21 @@ const BOOT_COUNT: readonly Mutant[] = [
     patches: [
       patch(
         BOOT,
-        '  if (!writeSlot(storage, lower, encodeSlot(count + 1, hash))) return refused("medium");\n',
-        "  Promise.resolve().then(() => writeSlot(storage, lower, encodeSlot(count + 1, hash))).catch(() => {});\n",
+        "  writeSlot(storage, lower, count + 1, hash);\n",
+        "  Promise.resolve().then(() => writeSlot(storage, lower, count + 1, hash)).catch(() => {});\n",
       ),
     ],
     rather: ["restart", "replaySession"],
   },
   {
     without: "a missing boot count is never 0",
-    patches: [
-      patch(
-        BOOT,
-        'if (a.kind === "absent" && b.kind === "absent") return refused("missing");',
-        'if (a.kind === "absent" && b.kind === "absent") return provision(storage, hash);',
-      ),
-    ],
+    patches: [patch(BOOT, 'return refused("missing");', "return provision(storage, hash);")],
     rather: ["loseMedium", "replaySession"],
+  },
+  {
+    without: "provisioning never lowers a boot count",
+    patches: [patch(BOOT, "const count = (slots[higher] as Slot).count + 1;", "const count = 1;")],
+    rather: ["undoRotation", "replaySession"],
   },
   {
     without: "a torn boot-count write leaves the old or a higher value",

@@ -20,6 +20,8 @@ export interface DeviceUnderAttack extends Party {
   restartWithCut(step: number): void;
   /** The medium is empty afterwards, as from a board whose flash was erased. */
   loseMedium(): void;
+  /** Provisioned with another secret, and with its own again. */
+  undoRotation(): void;
   /** Replaces one of the two slots with `text`; null: it is gone. */
   damageSlot(slot: number, text: string | null): void;
 }

@@ -16,7 +16,7 @@ import { HostileStage } from "../hostile-boards/hostile-stage.ts";
 import { binary, whySkipped } from "./engine.ts";
 
 /** Moves after which a board restarts with empty memory. */
-const STARTS = ["restart", "cutPower", "loseMedium", "damageSlot"];
+const STARTS = ["restart", "cutPower", "loseMedium", "undoRotation", "damageSlot"];
 /** Variables, for longer numbers; a session takes some sixty, a link that is never freed 57. */
 const SLACK = 40;
 

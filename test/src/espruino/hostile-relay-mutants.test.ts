@@ -33,6 +33,7 @@ const HARM = /sealed twice with one nonce|executed again/;
 test.each([
   "the boot count is raised at every start",
   "a missing boot count is never 0",
+  "provisioning never lowers a boot count",
   "where a slot of the boot count is damaged, a count is skipped",
   "an epoch remembers what it stored",
   "an agent looks at its mark",

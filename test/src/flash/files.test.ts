@@ -1,7 +1,7 @@
 /** The commands around flashing: monitor, devices, and files instead of a board. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:tls";
 import { makeCertificates, noOpenssl } from "@blindrelay/relay-server/testing";
@@ -65,6 +65,8 @@ describe("files instead of a board", () => {
     expect([made.code, JSON.parse(made.stdout).packet_version]).toEqual([0, "1"]);
     const config = JSON.parse(readFileSync(`${out}/blindrelay.json`, "utf8"));
     expect([config.relay_token, config.agent_token]).toEqual(await secretsOf("filed"));
+    expect(made.stderr).toContain("if its storage is ever erased, it needs a new folder");
+    expect(readdirSync(out).sort()).toEqual(["blindrelay.json", "boot.marker"]);
     expect(statSync(`${out}/blindrelay.json`).mode & 0o777).toBe(0o600);
     const again = await house.cli(["provision", "--out", out, "--id", "filed-2"]);
     expect([again.code, again.stderr]).toEqual([7, expect.stringContaining("empty folder")]);

@@ -1,9 +1,10 @@
 /** A board at a hostile relay, whatever engine runs its agent. */
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
+import { OTHER_TOKEN } from "../adversary/device.ts";
 import type { Stage } from "../adversary/stage.ts";
 import type { DeviceUnderAttack } from "../adversary/surroundings.ts";
-import type { Hardware, Identity, MakeHardware } from "./hardware.ts";
+import { DEAD_NETWORK, type Hardware, type Identity, type MakeHardware } from "./hardware.ts";
 
 const RELAY_TOKEN = makeToken("agent", new Uint8Array(32));
 
@@ -72,6 +73,16 @@ export class AttackedBoard implements DeviceUnderAttack {
   loseMedium(): void {
     this.powerOff();
     this.hardware.eraseFlash();
+    this.boot();
+  }
+
+  undoRotation(): void {
+    this.powerOff();
+    const { hardware, identity } = this;
+    hardware.powerOn(DEAD_NETWORK);
+    hardware.provision({ ...identity, agentToken: OTHER_TOKEN });
+    hardware.provision(identity);
+    hardware.powerOff();
     this.boot();
   }
 

@@ -164,10 +164,11 @@ Example:
   blindrelay agent rotate pump-7
   blindrelay agent rotate pump-7 --secret
 
-With --secret, the device must be given both before it can be called again. Print them with:
-blindrelay agent export pump-7 --env
-Until then, holders of the old secret can still open what they recorded. If the command is interrupted,
-run it again: the new secret is kept before the relay is asked.`,
+--secret changes the keyring alone: the device answers again once it has been given the new secret, which
+blindrelay agent export pump-7 --env prints. From then on it refuses packets under the old one. Whoever
+holds the old one still reads what was recorded under it and, with the relay's help, still calls a device
+that has it, or is that device towards clients that use it. If the command is
+interrupted, run it again: the new secret is kept before the relay is asked.`,
     )
     .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
       const settings = context.settings();

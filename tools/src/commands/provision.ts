@@ -236,8 +236,9 @@ Secrets are not printed. With --wifi it asks for the password, or reads it from 
 standard input; leave it empty for an open network. It is stored in the board's Storage; with --out in
 DIR/blindrelay.json, and for Moddable in the project's agent.json. If --wifi is the only option, a board
 that is already an agent changes only its network. The end-to-end secret is made here and stored in the
-profile's keyring, so that \`call\` finds it. A folder made with --out is for one board, once: its files
-contain secrets and a boot count that must never be written twice. Exit codes: 2 usage, 4 relay not
+profile's keyring, so that \`call\` finds it. A folder made with --out is for one board, because its files
+contain secrets. Copied onto it again, they change nothing; but a board whose storage was erased needs a
+new folder, because the boot counts that it used are forgotten. Exit codes: 2 usage, 4 relay not
 reachable, 5 refused, 7 device or port. If it fails, the agent it created is removed again.`,
     )
     .action(async (port: string | undefined, flags: ProvisionFlags) => {
@@ -262,6 +263,7 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
       const inFolder = async (): Promise<Provisioned> => {
         const write = async (made: BoardConfig) => {
           provisionFolder(flags.out as string, made);
+          printStatus("for one board; if its storage is ever erased, it needs a new folder");
         };
         return { config: await provisionOne(settings, flags, version, wifi, write), next: null };
       };

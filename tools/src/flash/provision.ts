@@ -1,10 +1,11 @@
 /**
- * Makes a board an agent: writes its configuration and its boot count, which belong together and
- * are written once. A secret is never written again to a board that has used its count.
+ * Makes a board an agent: writes its configuration and its boot count, which belong together. The
+ * count continues what the board contains, whichever secret it belonged to. A folder does not know
+ * what its board contains: it carries a marker instead, which the agent's start turns into a count.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
+import { bootCountMarker, provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
 import { encodeJson, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Failure } from "../failure.ts";
@@ -36,23 +37,21 @@ const BOOT_FILES = ["boot.0", "boot.1"];
 /** The session token of a board that sleeps: another agent's would be refused, and counted. */
 const SESSION_FILE = "session";
 
-/** All files of a board that becomes this agent. `held`: its existing boot files, by name. */
-export const boardFiles = (
+/** The boot files of a board that becomes this agent, in the order in which they are written. */
+const bootFiles = (
   config: BoardConfig,
   held: { readonly [name: string]: string | null },
 ): BoardFile[] => {
-  const files = new Map<string, string | null>(Object.entries(held));
+  const files = new Map<string, string>();
   const storage: StoragePort = {
-    read: (name) => files.get(name) ?? null,
+    read: (name) => files.get(name) ?? held[name] ?? null,
     write: (name, text) => {
       files.set(name, text);
     },
   };
   const result = provisionBootCount(storage, nodeSuite(), config.agent_token);
   if (!result.ok) throw new Failure("device", result.advice);
-  const boot = BOOT_FILES.map((name) => ({ name, content: files.get(name) ?? "" }));
-  // The configuration last: a board that was unplugged in between is not provisioned.
-  return [...boot, { name: CONFIG_FILE, content: encodeConfig(config) }];
+  return [...files].map(([name, content]) => ({ name, content }));
 };
 
 /** Escaped, so that a name is the same in a file and on a board, where strings are bytes. */
@@ -60,6 +59,11 @@ const encodeConfig = ({ name, ...rest }: BoardConfig): string => {
   const text = JSON.stringify(rest);
   return name === undefined ? text : `${text.slice(0, -1)},"name":${encodeJson(name)}}`;
 };
+
+const configFile = (config: BoardConfig): BoardFile => ({
+  name: CONFIG_FILE,
+  content: encodeConfig(config),
+});
 
 /** A board's strings are bytes, and a network's name is compared by its bytes. */
 const inBytes = (wifi: Wifi): Wifi => ({
@@ -75,7 +79,11 @@ export const provisionBoard = async (board: EspruinoRepl, config: BoardConfig): 
   )) as (string | null)[];
   const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
   const { wifi } = config;
-  const files = boardFiles(wifi ? { ...config, wifi: inBytes(wifi) } : config, byName);
+  const files = [
+    ...bootFiles(config, byName),
+    // The configuration last: a board that was unplugged in between is not provisioned.
+    configFile(wifi ? { ...config, wifi: inBytes(wifi) } : config),
+  ];
   await eraseFile(board, CONFIG_FILE);
   await eraseFile(board, SESSION_FILE);
   for (const file of files) await writeFile(board, file, () => undefined);
@@ -92,14 +100,13 @@ export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<Board
     const why = `${before.agent_id} has no network: its messages go through ${before.serial.port}`;
     throw new Failure("device", `${why}; provision it again, with --id or --agent`);
   }
-  const content = encodeConfig({ ...before, wifi: inBytes(wifi) });
-  await writeFile(board, { name: CONFIG_FILE, content }, () => undefined);
+  await writeFile(board, configFile({ ...before, wifi: inBytes(wifi) }), () => undefined);
   return before;
 };
 
 /** Writes them as files (0600) into a folder (0700) that contains none of them yet. */
-export const provisionFolder = (folder: string, config: BoardConfig): string[] => {
-  const files = boardFiles(config, {});
+export const provisionFolder = (folder: string, config: BoardConfig): void => {
+  const files = [bootCountMarker(nodeSuite(), config.agent_token), configFile(config)];
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     for (const { name, content } of files) {
@@ -115,5 +122,4 @@ export const provisionFolder = (folder: string, config: BoardConfig): string[] =
     }
     throw new Failure("device", `${folder} cannot be written: ${(error as Error).message}`, error);
   }
-  return files.map(({ name }) => name);
 };
