@@ -15,8 +15,10 @@ import type { Peer } from "./core/peer.ts";
 import { CallError } from "./errors.ts";
 import { Listeners } from "./listeners.ts";
 import type { Log, Ports } from "./ports.ts";
-import { ReadStream, type StreamOptions, WriteStream } from "./streams.ts";
+import { ReadStream } from "./read-stream.ts";
+import type { StreamOptions } from "./streams.ts";
 import { relayUrl } from "./url.ts";
+import { WriteStream } from "./write-stream.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
