@@ -205,8 +205,9 @@ describe("streams that outlive the session token", () => {
     expect(auths(relay)).toBeGreaterThan(2);
   });
 
-  it("end with an error if the agent does not pause and a packet is lost", async () => {
-    const { world, pump, state } = await house(undefined, 610);
+  it("end with an error if the agent does not pause and an older relay loses a packet", async () => {
+    const { world, relay, pump, state } = await house(undefined, 610);
+    relay.renews = false;
     state.everyMs = 400;
     const reader = (await settle(world, pump.readStream("log.read"), 1_000)) as ReadStream;
     const reading = world.follow(collect(reader));

@@ -45,6 +45,14 @@ export const SETTLE_MS = 100;
 export const DRAIN_LIMIT_MS = 2_000;
 /** How long answers to earlier calls may still arrive on the link that was left. */
 export const LEFT_LINK_MS = 5_000;
+/** How long what is missing before a message on a renewed link may still come on the old one. */
+export const RENEWED_LINK_MS = 1_000;
+/** How often a stream looks whether a renewal is over that it waits for. */
+export const RENEWAL_PACE_MS = 20;
+/** Bytes that wait for earlier ones, for each session: what the relay queues for a link. */
+export const MAX_EARLY_BYTES = 1_048_576;
+/** Attempts to renew a session token on a second link, before it is renewed on the only one. */
+export const RENEW_TRIES = 3;
 /** A link that lasted this long does not count as a failed attempt. */
 export const STABLE_LINK_MS = 10_000;
 

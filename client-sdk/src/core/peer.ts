@@ -195,8 +195,13 @@ export class Peer {
   /** Another link, without a gap: a ping shows the relay the new route for answers and events. */
   linkMoved(): void {
     for (const session of this.sessions()) {
-      if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping();
+      if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping(true);
     }
+  }
+
+  /** The link before this one delivers nothing any more. */
+  linkLeft(): void {
+    for (const session of this.sessions()) session.stopWaiting();
   }
 
   linkOffline(): void {

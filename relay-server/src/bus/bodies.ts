@@ -65,6 +65,7 @@ export const Bodies = {
           connection: Count,
           userId: Name,
           sessionHash: Name,
+          renews: Type.Optional(Name),
           firsts: Firsts,
         }),
         { maxItems: MAX_FIRSTS },
@@ -96,10 +97,11 @@ export const readFrame = (body: Uint8Array, maxBytes: number): string => {
   return textOf(body);
 };
 
-/** `words`: node, connection, user, session. Throws Malformed. */
+/** `words`: node, connection, user, session, the session that it renews if any. Throws Malformed. */
 export const readOrigin = (words: readonly string[]): Origin => {
-  const [node, connection, userId, sessionHash] = words;
+  const [node, connection, userId, sessionHash, renews] = words;
   return {
+    ...(renews === undefined ? {} : { renews: readName(renews) }),
     node: readName(node),
     connection: readCount(connection),
     userId: readName(userId),
