@@ -1,6 +1,6 @@
 /**
- * Bytes to an agent (streams.ts). Small writes are gathered into one message: each message is one of
- * the session token's 10,000 requests.
+ * Bytes to an agent (streams.ts). Small writes are gathered into one message: each message is one
+ * of the session token's 10,000 requests.
  */
 import type { ClientCore } from "./core/client-core.ts";
 import { MAX_STREAM_CHUNK, WRITE_CREDIT_MS, WRITE_GATHER_MS } from "./core/defaults.ts";

@@ -34,7 +34,7 @@ import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
 import { RelayLink, type RelayLinkOptions } from "./link.ts";
 import { Pacer } from "./pacer.ts";
 import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
-import type { Call, PeerSession } from "./session.ts";
+import type { Call, Missing, PeerSession } from "./session.ts";
 
 /** 96 random bits: an envelope's request_id must not be guessable (section 3). */
 const REQUEST_ID_BYTES = 12;
@@ -57,7 +57,7 @@ export interface ClientCoreEvents {
   link(report: LinkReport): void;
   presence(presence: Presence): void;
   event(peer: Peer, event: string, data: unknown): void;
-  gap(peer: Peer, packets: number): void;
+  gap(peer: Peer, count: number, of: Missing): void;
   /** A subscriber's session ended: events are missing until it is reopened. */
   interrupted(peer: Peer, reason: string): void;
   reopened(peer: Peer, reason: string): void;
@@ -139,9 +139,9 @@ export class ClientCore {
       requeued: (call) => this.inFlight.delete(call),
       streamsOver: () => this.pump(),
       event: (peer, event, data) => events.event(peer, event, data),
-      gap: (peer, packets) => {
-        this.counters.packetsLost += packets;
-        events.gap(peer, packets);
+      gap: (peer, count, of) => {
+        if (of === "packets") this.counters.packetsLost += count;
+        events.gap(peer, count, of);
       },
       interrupted: (peer, reason) => events.interrupted(peer, reason),
       reopened: (peer, reason) => events.reopened(peer, reason),

@@ -94,7 +94,7 @@ export const STABLE_SESSION_MS = 10_000;
 
 /** Bytes of one stream.data: small enough for other messages to come between. */
 export const MAX_STREAM_CHUNK = 12_288;
-/** How long a write that fills no chunk waits for the next one: a loop of small writes is faster. */
+/** How long a write that fills no chunk waits for the next one; a loop of writes is faster. */
 export const WRITE_GATHER_MS = 2;
 /** How long it waits for more credit. Agents that grant by the record need those bytes first. */
 export const WRITE_CREDIT_MS = 1_000;

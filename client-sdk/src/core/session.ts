@@ -5,7 +5,7 @@
  * sending a refused packet again byte for byte.
  */
 import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS } from "@blindrelay/protocol";
-import { asciiBytes, type Version } from "@blindrelay/protocol/crypto";
+import { asciiBytes, isObject, own, type Version } from "@blindrelay/protocol/crypto";
 import {
   CLOSE_METHOD,
   CLOSE_NOTICE,
@@ -25,6 +25,12 @@ import {
 import { EarlyPackets } from "./early-packets.ts";
 import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
 import { isStreamNotice, SessionStreams } from "./streams.ts";
+
+/** The agent's count of events that it could not send in this session (section 2). */
+const LOST_METHOD = "system.lost";
+
+/** What is missing: packets lost on the way, or events that were never sent. */
+export type Missing = "packets" | "events";
 
 /** A sealed request that waits for its answer. */
 interface Outstanding {
@@ -66,8 +72,8 @@ export interface PeerSessionEvents {
   /** Its last stream has ended. */
   drained(session: PeerSession): void;
   event(event: string, data: unknown): void;
-  /** This many packets of the agent never arrived. */
-  gap(packets: number): void;
+  /** This many packets of the agent never arrived, or it could not send this many events. */
+  gap(count: number, of: Missing): void;
   /**
    * Its `C` was abandoned; these calls were in flight, oldest first. `byAgent`: the agent dropped
    * it.
@@ -392,13 +398,13 @@ export class PeerSession {
         this.rebinding = false;
         this.resends = 0;
         this.stopHolding();
-        if (effect.gap > 0) this.events.gap(effect.gap);
+        if (effect.gap > 0) this.events.gap(effect.gap, "packets");
         this.events.opened(this);
       } else if (effect.kind === "message") {
         this.rebinding = false;
         if (effect.gap > 0) {
           this.streams.fail("packets were lost");
-          this.events.gap(effect.gap);
+          this.events.gap(effect.gap, "packets");
         }
         this.read(effect.plaintext);
       } else if (effect.kind === "abandoned") {
@@ -414,6 +420,7 @@ export class PeerSession {
     const said = readSaid(plaintext);
     if (said.kind === "event") {
       if (said.event === CLOSE_METHOD) this.droppedByAgent();
+      else if (said.event === LOST_METHOD) this.eventsLost(said.data);
       else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
       else this.events.event(said.event, said.data);
     }
@@ -427,6 +434,14 @@ export class PeerSession {
     if (answered.call === null) this.pings--;
     else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
     if (this.holding && this.outstanding.size === 0) this.goOn();
+  }
+
+  /** It had no link, or a full queue, when they happened. */
+  private eventsLost(data: unknown): void {
+    const count = isObject(data) ? own(data, "events") : undefined;
+    if (Number.isSafeInteger(count) && (count as number) > 0) {
+      this.events.gap(count as number, "events");
+    }
   }
 
   /** The agent needed its place. */

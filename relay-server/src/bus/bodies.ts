@@ -97,7 +97,7 @@ export const readFrame = (body: Uint8Array, maxBytes: number): string => {
   return textOf(body);
 };
 
-/** `words`: node, connection, user, session, the session that it renews if any. Throws Malformed. */
+/** `words`: node, connection, user, session, any session that it renews. Throws Malformed. */
 export const readOrigin = (words: readonly string[]): Origin => {
   const [node, connection, userId, sessionHash, renews] = words;
   return {

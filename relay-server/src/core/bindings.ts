@@ -1,8 +1,8 @@
 /**
  * The bindings of one user (section 3, Routing): the first part of a sid to a client's connection
  * and the agent at its other end. The first binder wins while its connection lives; another
- * connection of the same session token, or of one that renews it, takes over. A binding is independent of whether its agent is
- * connected, so it outlives the agent's reconnect.
+ * connection of the same session token, or one that renews it, takes over. A binding is independent
+ * of whether its agent is connected, so it outlives the agent's reconnect.
  *
  * A connection that has too many loses the least recently used, as does one with more than a few
  * while its user has too many. A message counts as a use in either direction, so the answer to a
