@@ -12,11 +12,14 @@ import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
 import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS } from "./core/defaults.ts";
 import type { Peer } from "./core/peer.ts";
+import type { Missing } from "./core/session.ts";
 import { CallError } from "./errors.ts";
 import { Listeners } from "./listeners.ts";
 import type { Log, Ports } from "./ports.ts";
-import { ReadStream, type StreamOptions, WriteStream } from "./streams.ts";
+import { ReadStream } from "./read-stream.ts";
+import type { StreamOptions } from "./streams.ts";
 import { relayUrl } from "./url.ts";
+import { WriteStream } from "./write-stream.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
@@ -52,7 +55,7 @@ export interface CallOptions {
 /** The listeners of one agent; the client calls them. */
 interface AgentListeners {
   readonly events: Listeners<[event: string, data: unknown]>;
-  readonly gaps: Listeners<[packets: number]>;
+  readonly gaps: Listeners<[count: number, of: Missing]>;
   readonly interruptions: Listeners<[reason: string]>;
   readonly reopenings: Listeners<[reason: string]>;
 }
@@ -142,8 +145,11 @@ export class Agent {
    * listener.
    */
   on(what: "event", fn: (event: string, data: unknown) => void): () => void;
-  /** This many packets of the agent (events or answers) were lost. */
-  on(what: "gap", fn: (packets: number) => void): () => void;
+  /**
+   * This many packets of the agent (events or answers) were lost, or it could not send this many
+   * events, for example because it had no link.
+   */
+  on(what: "gap", fn: (count: number, of: Missing) => void): () => void;
   /** The session that carries events ended, for this reason; the client opens a new one. */
   on(what: "interrupted", fn: (reason: string) => void): () => void;
   /**
@@ -153,7 +159,7 @@ export class Agent {
   on(
     what: "event" | "gap" | "interrupted" | "reopened",
     fn: ((event: string, data: unknown) => void) &
-      ((packets: number) => void) &
+      ((count: number, of: Missing) => void) &
       ((reason: string) => void),
   ): () => void {
     const { events, gaps, interruptions, reopenings } = this.listeners;
@@ -209,7 +215,7 @@ export class Client {
           this.presence.emit(presence);
         },
         event: (peer, event, data) => this.listeners.get(peer)?.events.emit(event, data),
-        gap: (peer, packets) => this.listeners.get(peer)?.gaps.emit(packets),
+        gap: (peer, count, of) => this.listeners.get(peer)?.gaps.emit(count, of),
         interrupted: (peer, reason) => this.listeners.get(peer)?.interruptions.emit(reason),
         reopened: (peer, reason) => this.listeners.get(peer)?.reopenings.emit(reason),
       },
@@ -231,7 +237,7 @@ export class Client {
     const peer = this.core.addPeer({ agentId: id, agentToken, version });
     const listeners = {
       events: new Listeners<[string, unknown]>(this.listenerThrew),
-      gaps: new Listeners<[number]>(this.listenerThrew),
+      gaps: new Listeners<[number, Missing]>(this.listenerThrew),
       interruptions: new Listeners<[string]>(this.listenerThrew),
       reopenings: new Listeners<[string]>(this.listenerThrew),
     };

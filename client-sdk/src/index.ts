@@ -15,5 +15,7 @@ export {
   type RemoteError,
 } from "./errors.ts";
 export type { Link, LinkEvents, LinkPort, Log, Ports, Random, TimerPort } from "./ports.ts";
-export { ReadStream, type StreamOptions, WriteStream } from "./streams.ts";
+export { ReadStream } from "./read-stream.ts";
+export type { StreamOptions } from "./streams.ts";
 export { relayUrl } from "./url.ts";
+export { WriteStream } from "./write-stream.ts";

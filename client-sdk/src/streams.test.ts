@@ -1,8 +1,9 @@
 /** Streams over an in-memory relay: the agent's end is protocol's table over a real session. */
 import { describe, expect, it } from "vitest";
 import { CallError } from "./errors.ts";
-import type { ReadStream, WriteStream } from "./streams.ts";
+import type { ReadStream } from "./read-stream.ts";
 import { collect, house, seqBytes, settle } from "./testing/streams.ts";
+import type { WriteStream } from "./write-stream.ts";
 
 describe("a reader", () => {
   it("gets every byte, through a window far smaller than the stream, and confirms", async () => {
@@ -75,6 +76,60 @@ describe("a writer", () => {
     expect(await settle(world, done)).toBe(100_000);
     expect(kept).toEqual([...content]);
     expect(state.ended).toEqual([null]);
+  });
+
+  it.each([1_000, 3_000, 10_000, 65_536])(
+    "needs few requests for writes of %i bytes",
+    async (size) => {
+      const { world, pump, kept, relay } = await house();
+      const content = seqBytes(1_000_000);
+      const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+      relay.received.length = 0;
+      const done = async () => {
+        for (let at = 0; at < content.length; at += size) {
+          await writer.write(content.subarray(at, at + size));
+        }
+        await writer.end();
+      };
+      const follow = world.follow(done());
+      // As in a real event loop, all promises settle before the next timer fires.
+      for (let ms = 0; follow.times === 0 && ms < 10_000; ms++) {
+        await world.run(1);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(follow).toEqual({ times: 1, result: undefined });
+      expect(Buffer.from(kept).equals(content)).toBe(true);
+      expect(relay.received.length).toBeLessThan((1.5 * content.length) / 16_384);
+    },
+  );
+
+  it("sends a single small write within milliseconds", async () => {
+    const { world, pump, kept } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    await settle(world, writer.write(seqBytes(1)), 20);
+    expect(kept).toEqual([0]);
+  });
+
+  it("sends what an agent asks for by the record, however little that is", async () => {
+    const { world, pump, agent } = await house();
+    let sid = "";
+    const got: number[] = [];
+    const grant = (bytes: number) =>
+      agent.say(sid, { method: "stream.credit", params: { stream: 1, bytes } });
+    agent.handlers.set("records", ({ answer }) => {
+      sid = agent.sessions.held()[0] as string;
+      answer(null);
+      grant(10_000);
+    });
+    agent.handlers.set("stream.data", ({ params }) => {
+      const { data } = params as { data: string };
+      got.push(Buffer.from(data, "base64").length);
+      if (got.length < 4) grant(4);
+    });
+    const writer = (await settle(world, pump.writeStream("records"), 1_000)) as WriteStream;
+    void writer.write(seqBytes(20_000)).catch(() => undefined);
+    await world.run(5_000);
+    expect(got).toEqual([10_000, 4, 4, 4]);
   });
 
   it("waits for a slow agent", async () => {
@@ -150,8 +205,9 @@ describe("streams that outlive the session token", () => {
     expect(auths(relay)).toBeGreaterThan(2);
   });
 
-  it("end with an error if the agent does not pause and a packet is lost", async () => {
-    const { world, pump, state } = await house(undefined, 610);
+  it("end with an error if the agent does not pause and an older relay loses a packet", async () => {
+    const { world, relay, pump, state } = await house(undefined, 610);
+    relay.renews = false;
     state.everyMs = 400;
     const reader = (await settle(world, pump.readStream("log.read"), 1_000)) as ReadStream;
     const reading = world.follow(collect(reader));

@@ -216,8 +216,8 @@ export class Model {
       if (this.opened.has(agentId)) return;
       this.opened.set(agentId, { link, info });
       link.on("event", (what, data) => this.#hear({ agentId, kind: "event", what, data }));
-      link.on("gap", (packets) => {
-        this.#hear({ agentId, kind: "missing", what: `${packets} packets were lost` });
+      link.on("gap", (count, of) => {
+        this.#hear({ agentId, kind: "missing", what: `${count} ${of} were lost` });
       });
       link.on("reopened", (reason) => {
         this.#hear({ agentId, kind: "missing", what: `events may be missing: ${reason}` });

@@ -26,6 +26,7 @@ import {
   MIGRATION_RETRY_MS,
   PACE_BURST,
   PACE_PER_SECOND,
+  RENEWAL_PACE_MS,
   STREAM_QUIET_MS,
   TOKEN_DRAIN_MS,
 } from "./defaults.ts";
@@ -33,7 +34,7 @@ import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
 import { RelayLink, type RelayLinkOptions } from "./link.ts";
 import { Pacer } from "./pacer.ts";
 import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
-import type { Call, PeerSession } from "./session.ts";
+import type { Call, Missing, PeerSession } from "./session.ts";
 
 /** 96 random bits: an envelope's request_id must not be guessable (section 3). */
 const REQUEST_ID_BYTES = 12;
@@ -56,7 +57,7 @@ export interface ClientCoreEvents {
   link(report: LinkReport): void;
   presence(presence: Presence): void;
   event(peer: Peer, event: string, data: unknown): void;
-  gap(peer: Peer, packets: number): void;
+  gap(peer: Peer, count: number, of: Missing): void;
   /** A subscriber's session ended: events are missing until it is reopened. */
   interrupted(peer: Peer, reason: string): void;
   reopened(peer: Peer, reason: string): void;
@@ -117,7 +118,10 @@ export class ClientCore {
       settled: () => this.pump(),
       isDrained: () => this.inFlight.size === 0,
       refused: (reason) => this.linkRefused(reason),
-      received: (message) => this.receive(message),
+      received: (message, early) => this.receive(message, early),
+      left: () => {
+        for (const peer of this.peers) peer.linkLeft();
+      },
     });
     this.host = {
       ports: options.ports,
@@ -135,9 +139,9 @@ export class ClientCore {
       requeued: (call) => this.inFlight.delete(call),
       streamsOver: () => this.pump(),
       event: (peer, event, data) => events.event(peer, event, data),
-      gap: (peer, packets) => {
-        this.counters.packetsLost += packets;
-        events.gap(peer, packets);
+      gap: (peer, count, of) => {
+        if (of === "packets") this.counters.packetsLost += count;
+        events.gap(peer, count, of);
       },
       interrupted: (peer, reason) => events.interrupted(peer, reason),
       reopened: (peer, reason) => events.reopened(peer, reason),
@@ -203,6 +207,8 @@ export class ClientCore {
 
   /** Milliseconds until the relay's rate limit leaves room for another message; 0: now. */
   paceMs(): number {
+    // The last requests of a session token are kept for what is not a stream's.
+    if (this.link.renewal() === "now") return RENEWAL_PACE_MS;
     return this.pacer.waitMs(this.ports.timer.now());
   }
 
@@ -285,12 +291,14 @@ export class ClientCore {
   }
 
   /**
-   * Fetches a fresh session token if one is due: between two calls if possible, otherwise by making
-   * new calls wait for those in flight, for a limited time. True: send nothing.
+   * Fetches a fresh session token if one is due, on a second link. Relays that cannot do that get
+   * it between two calls if possible, otherwise new calls wait for those in flight, for a limited
+   * time. True: send nothing.
    */
   private renewToken(): boolean {
     const due = this.link.renewal();
     if (due === "no") return false;
+    if (this.link.renewBeside()) return due === "now";
     if (this.streaming()) {
       this.migrateLink(due);
       return due === "now";
@@ -308,8 +316,8 @@ export class ClientCore {
   }
 
   /**
-   * A fresh session token requires another link, and a packet lost between the two ends a stream.
-   * So streams are held, and the links change once both sides have drained.
+   * With an older relay nothing may be in flight while the links change: a packet lost between the
+   * two ends a stream. So streams are held until both sides have drained.
    */
   private migrateLink(due: "soon" | "now"): void {
     const now = this.ports.timer.now();
@@ -349,17 +357,17 @@ export class ClientCore {
       const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
       this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
     }
-    // Streams are not sent by the pump, but keep-alives at least pass here.
+    // Streams and subscribers do not send by the pump, but keep-alives at least pass here.
     const due = this.link.renewal();
-    if (due !== "no" && this.streaming()) this.migrateLink(due);
+    if (due !== "no" && !this.link.renewBeside() && this.streaming()) this.migrateLink(due);
   }
 
-  private receive(message: MessageForClient): void {
+  private receive(message: MessageForClient, early: boolean): void {
     if (message.kind === "packet") {
       this.bindings.use(message.first);
       const owner = this.owners.get(message.first);
       if (owner === undefined) this.counters.unrouted++;
-      else owner.session.receive(message.text);
+      else owner.session.receive(message.text, early);
     } else if (message.kind === "unreadable") {
       this.counters.unreadable++;
     } else if (message.kind === "agentStatus") {

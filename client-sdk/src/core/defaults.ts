@@ -45,6 +45,14 @@ export const SETTLE_MS = 100;
 export const DRAIN_LIMIT_MS = 2_000;
 /** How long answers to earlier calls may still arrive on the link that was left. */
 export const LEFT_LINK_MS = 5_000;
+/** How long what is missing before a message on a renewed link may still come on the old one. */
+export const RENEWED_LINK_MS = 1_000;
+/** How often a stream looks whether a renewal is over that it waits for. */
+export const RENEWAL_PACE_MS = 20;
+/** Bytes that wait for earlier ones, for each session: what the relay queues for a link. */
+export const MAX_EARLY_BYTES = 1_048_576;
+/** Attempts to renew a session token on a second link, before it is renewed on the only one. */
+export const RENEW_TRIES = 3;
 /** A link that lasted this long does not count as a failed attempt. */
 export const STABLE_LINK_MS = 10_000;
 
@@ -86,6 +94,10 @@ export const STABLE_SESSION_MS = 10_000;
 
 /** Bytes of one stream.data: small enough for other messages to come between. */
 export const MAX_STREAM_CHUNK = 12_288;
+/** How long a write that fills no chunk waits for the next one; a loop of writes is faster. */
+export const WRITE_GATHER_MS = 2;
+/** How long it waits for more credit. Agents that grant by the record need those bytes first. */
+export const WRITE_CREDIT_MS = 1_000;
 /** What a reader lets come before it has taken anything. */
 export const STREAM_WINDOW_BYTES = 262_144;
 

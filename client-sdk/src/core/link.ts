@@ -15,11 +15,12 @@ import {
   SESSION_MAX_REQUESTS,
 } from "@blindrelay/protocol";
 import {
-  type Authenticated,
   type AuthFailed,
+  type ClientAuthenticated,
   decodeForClient,
   encodeClientAuth,
   type MessageForClient,
+  PING_TEXT,
   PONG_TEXT,
   type RelayError,
 } from "@blindrelay/protocol/wire";
@@ -36,6 +37,8 @@ import {
   DRAIN_LIMIT_MS,
   LEFT_LINK_MS,
   MAX_ASKED_WAIT_MS,
+  RENEW_TRIES,
+  RENEWED_LINK_MS,
   SETTLE_MS,
   STABLE_LINK_MS,
   TOKEN_LAST_MS,
@@ -72,7 +75,7 @@ export interface RelayLinkEvents {
   offline(reason: CallError): void;
   /** The link is about to be replaced: from now on, packets are sent on the next one. */
   moving(): void;
-  /** It was replaced, under the same session token, and was never down. */
+  /** It was replaced and was never down: the next one takes over the bindings. */
   moved(): void;
   /** What had to wait while the links changed, or were about to, may be sent again. */
   settled(): void;
@@ -80,7 +83,10 @@ export interface RelayLinkEvents {
   isDrained(): boolean;
   /** It will not reconnect. */
   refused(reason: CallError): void;
-  received(message: MessageForClient): void;
+  /** `early`: on the next link, while the one before it may still deliver earlier messages. */
+  received(message: MessageForClient, early: boolean): void;
+  /** The link before this one delivers nothing any more. */
+  left(): void;
 }
 
 export class RelayLink {
@@ -107,6 +113,12 @@ export class RelayLink {
   /** While the relay restarts: the link to the node that takes over, until it is online. */
   private beside: Link | null = null;
   private besideTimer: unknown = null;
+  /** The session token that the second link renews; null: it moves to another node. */
+  private renews: string | null = null;
+  /** The answer that came on it. */
+  private renewed: ClientAuthenticated | null = null;
+  /** Whether this relay renews a session token on a second link, as far as known. */
+  private canRenew = true;
   /** The previous link, for answers that are still in transit there. */
   private left: Link | null = null;
   /**
@@ -178,6 +190,16 @@ export class RelayLink {
     return requestsLeft <= TOKEN_RESERVE_REQUESTS || msLeft <= reserveMs ? "soon" : "no";
   }
 
+  /**
+   * Fetches a fresh session token on a second link, which takes over the bindings of this one.
+   * False if only `renew` can do it.
+   */
+  renewBeside(): boolean {
+    if (!this.canRenew || this.sessionToken === null) return false;
+    if (this.besideTimer === null) this.dialBeside(this.sessionToken);
+    return true;
+  }
+
   /** Reconnects at once, with the account token. */
   renew(): void {
     this.sessionToken = null;
@@ -205,7 +227,7 @@ export class RelayLink {
       },
       closed: (code, reason) => {
         if (this.link === link) this.closed(code, reason);
-        else if (this.left === link) this.left = null;
+        else if (this.left === link) this.leftClosed();
       },
     });
     this.link = link;
@@ -246,27 +268,36 @@ export class RelayLink {
       this.authenticated(message);
     } else if (this.state === "authenticating" && message.kind === "authFailed") {
       this.authFailed(message);
+    } else if (message.kind === "pong") {
+      // It is behind all that the relay read from this link.
+      if (this.renewed !== null && this.beside !== null) this.moveTo(this.beside);
     } else if (message.kind !== "error" || !this.relayError(message)) {
-      if (this.state === "online") this.events.received(message);
+      if (this.state === "online") this.events.received(message, this.left !== null);
     }
   }
 
-  private authenticated(message: Authenticated): void {
-    const token = message.sessionToken;
-    const now = this.ports.timer.now();
-    const fresh = token === null || token !== this.lastToken;
-    if (fresh) this.tokenRequests = 0;
-    const expiresIn = message.expiresIn ?? 0;
-    this.tokenExpiresAt = expiresIn > 0 ? now + expiresIn * 1000 : Number.POSITIVE_INFINITY;
-    if (fresh) this.tokenLifeMs = this.tokenExpiresAt - now;
-    this.sessionToken = token;
-    this.lastToken = token;
+  private authenticated(message: ClientAuthenticated): void {
+    const fresh = this.takeToken(message);
+    this.canRenew = true;
     this.move("accepted");
-    this.onlineAt = now;
+    this.onlineAt = this.ports.timer.now();
     this.restarts = 0;
     this.nextDelayMs = null;
     this.watch();
     this.events.online(fresh);
+  }
+
+  /** Returns whether it is another session token than the last one. */
+  private takeToken({ sessionToken: token, expiresIn }: ClientAuthenticated): boolean {
+    const now = this.ports.timer.now();
+    const fresh = token === null || token !== this.lastToken;
+    if (fresh) this.tokenRequests = 0;
+    const lifeMs = (expiresIn ?? 0) * 1000;
+    this.tokenExpiresAt = lifeMs > 0 ? now + lifeMs : Number.POSITIVE_INFINITY;
+    if (fresh) this.tokenLifeMs = this.tokenExpiresAt - now;
+    this.sessionToken = token;
+    this.lastToken = token;
+    return fresh;
   }
 
   /**
@@ -323,7 +354,7 @@ export class RelayLink {
       this.movesAt = this.ports.timer.now() + waitMs;
       this.nextDelayMs = null;
       // If the relay repeats itself, there is no second attempt while one is in progress.
-      if (this.beside === null) this.armBeside(waitMs, () => this.dialBeside());
+      if (this.beside === null) this.armBeside(waitMs, () => this.dialBeside(null));
       return true;
     }
     if (code === "LIMIT_EXCEEDED" || code === "SESSION_EXPIRED" || code === "REVOKED") {
@@ -340,13 +371,18 @@ export class RelayLink {
     return false;
   }
 
-  /** Make before break: a node of a cluster keeps the link until we have another one. */
-  private dialBeside(): void {
-    const token = this.sessionToken;
+  /**
+   * Make before break: a node of a cluster keeps the link until we have another one, and a renewed
+   * session token needs another one. `renews`: see the field.
+   */
+  private dialBeside(renews: string | null): void {
+    const token = renews === null ? this.sessionToken : this.accountToken;
     if (this.state !== "online" || token === null) return;
+    this.renews = renews;
     const next: Link = this.ports.link.connect(this.url, {
       opened: () => {
-        if (this.beside === next) next.send(encodeClientAuth(token, true, this.presence));
+        if (this.beside !== next) return;
+        next.send(encodeClientAuth(token, renews === null, this.presence, renews));
       },
       received: (text) => {
         if (this.link === next) this.receive(text);
@@ -356,7 +392,7 @@ export class RelayLink {
       closed: (code, reason) => {
         if (this.link === next) this.closed(code, reason);
         else if (this.beside === next) this.retryBeside();
-        else if (this.left === next) this.left = null;
+        else if (this.left === next) this.leftClosed();
       },
     });
     this.beside = next;
@@ -374,13 +410,16 @@ export class RelayLink {
       return;
     }
     if (this.held !== null) {
-      if (message.kind === "agentStatus") this.events.received(message);
+      if (message.kind === "agentStatus") this.events.received(message, false);
       else if (message.kind === "error" && message.code === "RESTARTING") {
         this.besideRestarts = message;
       }
       return;
     }
-    if (message.kind === "authFailed") {
+    const isAway = message.kind === "authFailed" && NOT_OUR_FAULT.includes(message.code ?? "");
+    const isRefused = message.kind === "authFailed" && !(isAway && this.renews !== null);
+    if (isRefused || (this.renews !== null && isOlderRelay(message))) {
+      if (this.renews !== null) this.canRenew = false;
       this.dropBeside();
       return;
     }
@@ -390,7 +429,14 @@ export class RelayLink {
     }
     this.events.moving();
     this.held = [];
-    this.moveOnceDrained(next, this.ports.timer.now() + DRAIN_LIMIT_MS);
+    if (this.renews === null) {
+      this.moveOnceDrained(next, this.ports.timer.now() + DRAIN_LIMIT_MS);
+      return;
+    }
+    this.renewed = message;
+    // What was sent before has then reached the relay, so nothing on the next link overtakes it.
+    this.link?.send(PING_TEXT);
+    this.armBeside(DRAIN_LIMIT_MS, () => this.moveTo(next));
   }
 
   /**
@@ -416,8 +462,14 @@ export class RelayLink {
     this.restarts = 0;
     this.heardAt = now;
     this.onlineAt = now;
-    if (old !== null) this.leaveLater(old);
+    if (this.renewed !== null) {
+      this.takeToken(this.renewed);
+      this.tokenRequests = this.held?.length ?? 0;
+    }
+    if (old !== null) this.leaveLater(old, this.renewed === null ? LEFT_LINK_MS : RENEWED_LINK_MS);
     else this.disarmBeside();
+    this.renews = null;
+    this.renewed = null;
     this.ports.log("info", "moved to another link", {});
     this.events.moved();
     this.sendHeld();
@@ -433,35 +485,46 @@ export class RelayLink {
   }
 
   /** Calls sent on the old link may be answered there. */
-  private leaveLater(old: Link): void {
+  private leaveLater(old: Link, ms: number): void {
     this.left?.close(CLOSE_NORMAL, "moved");
     this.left = old;
-    this.armBeside(LEFT_LINK_MS, () => this.dropBeside());
+    this.armBeside(ms, () => this.dropBeside());
+  }
+
+  private leftClosed(): void {
+    this.left = null;
+    this.events.left();
   }
 
   private receiveLeft(old: Link, text: string): void {
     const message = decodeForClient(text);
     if (message.kind === "ping") old.send(PONG_TEXT);
-    else if (message.kind === "packet" && this.state === "online") this.events.received(message);
+    else if (message.kind === "packet" && this.state === "online") {
+      this.events.received(message, false);
+    }
   }
 
   private dropBeside(): void {
     const { beside, left } = this;
     this.beside = null;
     this.besideRestarts = null;
-    this.left = null;
+    this.renews = null;
+    this.renewed = null;
     this.disarmBeside();
     this.sendHeld();
     beside?.close(CLOSE_NORMAL, "not needed");
     left?.close(CLOSE_NORMAL, "moved");
+    if (left !== null) this.leftClosed();
   }
 
   /** The load balancer may soon know a better node; the relay keeps this link for a while. */
   private retryBeside(): void {
+    const { renews } = this;
     this.dropBeside();
     if (this.state !== "online") return;
     const waitMs = BESIDE_RETRY_MS * 2 ** Math.min(this.besideTries++, BESIDE_DOUBLINGS);
-    this.armBeside(waitMs, () => this.dialBeside());
+    if (renews !== null && this.besideTries > RENEW_TRIES) this.canRenew = false;
+    else this.armBeside(waitMs, () => this.dialBeside(renews));
   }
 
   private disarmBeside(): void {
@@ -539,6 +602,10 @@ export class RelayLink {
     });
   }
 }
+
+/** Whether it accepted a login without renewing the session token that this named. */
+const isOlderRelay = (message: MessageForClient): boolean =>
+  message.kind === "authenticated" && !message.renewed;
 
 /** A wait requested by the relay, within our maximum. */
 const askedMs = (seconds: number): number => Math.min(seconds * 1000, MAX_ASKED_WAIT_MS);

@@ -38,6 +38,20 @@ const talking = async (options = {}) => {
   return { world, agent, client, pump };
 };
 
+it("an agent's count of events that it could not send is a gap; anything else there is not", async () => {
+  const world = new World();
+  const agent = world.agent();
+  const pump = (await world.connected()).agent("pump-7", SECRET);
+  const told: unknown[] = [];
+  pump.on("event", (event) => told.push(event));
+  pump.on("gap", (count, of) => told.push([count, of]));
+  await world.run(1_000);
+  for (const events of [3, 0, -1, 1.5, "7", null]) agent.emit("system.lost", { events });
+  agent.emit("system.lost", null);
+  await world.run(100);
+  expect(told).toEqual([[3, "events"]]);
+});
+
 describe("an agent that restarted", () => {
   it("fails calls in flight with OUTCOME_UNKNOWN, repeats idempotent ones, and continues", async () => {
     const { world, agent, pump } = await talking();

@@ -21,7 +21,7 @@ import {
   STABLE_SESSION_MS,
 } from "./defaults.ts";
 import type { Outcome } from "./jsonrpc.ts";
-import type { Call } from "./session.ts";
+import type { Call, Missing } from "./session.ts";
 import { PeerSession, type PeerSessionEvents } from "./session.ts";
 
 /** Errors of the relay after which the same bytes may be delivered a moment later. */
@@ -42,7 +42,7 @@ export interface PeerHost {
   /** A session's last stream has ended. */
   streamsOver(): void;
   event(peer: Peer, event: string, data: unknown): void;
-  gap(peer: Peer, packets: number): void;
+  gap(peer: Peer, count: number, of: Missing): void;
   /** A subscriber's session ended: events are missing until it is reopened. */
   interrupted(peer: Peer, reason: string): void;
   /** It was reopened: events in between are missing. */
@@ -102,7 +102,7 @@ export class Peer {
         if (this.retiring.has(session)) this.dismiss(session);
       },
       event: (event, data) => host.event(this, event, data),
-      gap: (packets) => host.gap(this, packets),
+      gap: (count, of) => host.gap(this, count, of),
       over: (session, calls, reason, byAgent) => this.sessionOver(session, calls, reason, byAgent),
     };
     this.current = this.makeSession();
@@ -195,8 +195,13 @@ export class Peer {
   /** Another link, without a gap: a ping shows the relay the new route for answers and events. */
   linkMoved(): void {
     for (const session of this.sessions()) {
-      if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping();
+      if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping(true);
     }
+  }
+
+  /** The link before this one delivers nothing any more. */
+  linkLeft(): void {
+    for (const session of this.sessions()) session.stopWaiting();
   }
 
   linkOffline(): void {

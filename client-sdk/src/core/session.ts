@@ -5,7 +5,7 @@
  * sending a refused packet again byte for byte.
  */
 import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS } from "@blindrelay/protocol";
-import { asciiBytes, type Version } from "@blindrelay/protocol/crypto";
+import { asciiBytes, isObject, own, type Version } from "@blindrelay/protocol/crypto";
 import {
   CLOSE_METHOD,
   CLOSE_NOTICE,
@@ -22,8 +22,15 @@ import {
   RESEND_CEILING_MS,
   SESSION_LAPSE_MS,
 } from "./defaults.ts";
+import { EarlyPackets } from "./early-packets.ts";
 import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
 import { isStreamNotice, SessionStreams } from "./streams.ts";
+
+/** The agent's count of events that it could not send in this session (section 2). */
+const LOST_METHOD = "system.lost";
+
+/** What is missing: packets lost on the way, or events that were never sent. */
+export type Missing = "packets" | "events";
 
 /** A sealed request that waits for its answer. */
 interface Outstanding {
@@ -65,8 +72,8 @@ export interface PeerSessionEvents {
   /** Its last stream has ended. */
   drained(session: PeerSession): void;
   event(event: string, data: unknown): void;
-  /** This many packets of the agent never arrived. */
-  gap(packets: number): void;
+  /** This many packets of the agent never arrived, or it could not send this many events. */
+  gap(count: number, of: Missing): void;
   /**
    * Its `C` was abandoned; these calls were in flight, oldest first. `byAgent`: the agent dropped
    * it.
@@ -105,7 +112,10 @@ export class PeerSession {
    */
   private held: string[] | null = null;
   private heardAt = 0;
-  private pinging = false;
+  /** Keep-alive pings in flight. */
+  private pings = 0;
+  /** What overtook earlier packets while the link changed. */
+  private readonly early: EarlyPackets;
   /** When the latest packet was sent, and the latest that the agent is known to have accepted. */
   private sentAt = 0;
   private acceptedAt = 0;
@@ -125,6 +135,7 @@ export class PeerSession {
         events.drained(this);
       },
     });
+    this.early = new EarlyPackets(options.ports.timer, () => this.stopWaiting());
     this.session = new ClientSession({
       suite: options.ports.suite,
       random: options.ports.random,
@@ -151,7 +162,7 @@ export class PeerSession {
   }
 
   get inFlight(): number {
-    return this.outstanding.size - (this.pinging ? 1 : 0);
+    return this.outstanding.size - this.pings;
   }
 
   /** Calls in flight and open streams, which would be cut off by its end. */
@@ -217,16 +228,16 @@ export class PeerSession {
    * Checks that the agent is alive; a restarted one answers with another session. False if the
    * session cannot do this. Refused packets are sent first, byte for byte: the agent accepts them
    * now, but not after a later packet. Nothing else is repeated, because it may be what made the
-   * agent end its link.
+   * agent end its link. `again`: even if one is in flight, to show the relay another link.
    */
-  ping(): boolean {
+  ping(again = false): boolean {
     const before = this.outstanding.size;
     if (this.resends > 0) this.resend();
     // While the relay refuses packets it would refuse the ping too, or let it overtake them.
     if (this.holding && before > 0) return true;
-    if (!this.pinging) this.pinging = this.request(PING_TAIL, null);
+    if ((this.pings === 0 || again) && this.request(PING_TAIL, null)) this.pings++;
     this.follow();
-    return this.pinging;
+    return this.pings > 0;
   }
 
   /** Holds back what streams send, so that both sides drain. */
@@ -266,10 +277,29 @@ export class PeerSession {
     this.follow();
   }
 
-  /** Handles a packet whose sid has our `C` as first part. */
-  receive(text: string): void {
+  /** Handles a packet whose sid has our `C` as first part. `early`: see RelayLinkEvents. */
+  receive(text: string, early = false): void {
+    this.heardAt = this.ports.timer.now();
+    if (early && this.early.hold(text, this.session.sid(), this.session.received)) return;
+    this.accept(text);
+    this.acceptNext();
+  }
+
+  /** Nothing earlier comes any more: gaps among what waits are losses. */
+  stopWaiting(): void {
+    for (const text of this.early.takeAll()) this.accept(text);
+  }
+
+  private acceptNext(): void {
+    for (;;) {
+      const text = this.early.take(this.session.received + 1);
+      if (text === null) return;
+      this.accept(text);
+    }
+  }
+
+  private accept(text: string): void {
     const now = this.ports.timer.now();
-    this.heardAt = now;
     this.apply(this.session.receive(text, now), now);
   }
 
@@ -368,13 +398,13 @@ export class PeerSession {
         this.rebinding = false;
         this.resends = 0;
         this.stopHolding();
-        if (effect.gap > 0) this.events.gap(effect.gap);
+        if (effect.gap > 0) this.events.gap(effect.gap, "packets");
         this.events.opened(this);
       } else if (effect.kind === "message") {
         this.rebinding = false;
         if (effect.gap > 0) {
           this.streams.fail("packets were lost");
-          this.events.gap(effect.gap);
+          this.events.gap(effect.gap, "packets");
         }
         this.read(effect.plaintext);
       } else if (effect.kind === "abandoned") {
@@ -390,6 +420,7 @@ export class PeerSession {
     const said = readSaid(plaintext);
     if (said.kind === "event") {
       if (said.event === CLOSE_METHOD) this.droppedByAgent();
+      else if (said.event === LOST_METHOD) this.eventsLost(said.data);
       else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
       else this.events.event(said.event, said.data);
     }
@@ -400,9 +431,17 @@ export class PeerSession {
     this.bytesInFlight -= answered.text.length;
     this.acceptedAt = Math.max(this.acceptedAt, answered.sentAt);
     this.resends = 0;
-    if (answered.call === null) this.pinging = false;
+    if (answered.call === null) this.pings--;
     else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
     if (this.holding && this.outstanding.size === 0) this.goOn();
+  }
+
+  /** It had no link, or a full queue, when they happened. */
+  private eventsLost(data: unknown): void {
+    const count = isObject(data) ? own(data, "events") : undefined;
+    if (Number.isSafeInteger(count) && (count as number) > 0) {
+      this.events.gap(count as number, "events");
+    }
   }
 
   /** The agent needed its place. */
@@ -418,7 +457,8 @@ export class PeerSession {
     this.outstanding.clear();
     this.bytesInFlight = 0;
     this.nextId = FIRST_PING_ID + 1;
-    this.pinging = false;
+    this.pings = 0;
+    this.early.clear();
     this.held = null;
     this.rebinding = false;
     this.resends = 0;
@@ -448,7 +488,7 @@ export class PeerSession {
   }
 
   private pingSentAt(): number | null {
-    if (!this.pinging) return null;
+    if (this.pings === 0) return null;
     for (const { call, sentAt } of this.outstanding.values()) if (call === null) return sentAt;
     return null;
   }
@@ -457,7 +497,7 @@ export class PeerSession {
     const now = this.ports.timer.now();
     this.apply(this.session.timeout(now), now);
     if (this.state !== "open" || now < this.dueAt()) return;
-    if (this.pinging) this.leave("the agent does not answer a ping");
+    if (this.pings > 0) this.leave("the agent does not answer a ping");
     else if (this.lapsed) this.leave("idle for too long");
     else if (!this.ping()) this.giveUp("it has used up its numbers");
   }

@@ -38,7 +38,11 @@ interface Connection {
   readonly link: FakeLink;
   open: boolean;
   token: string | null;
+  /** The session token that it renews. */
+  renews: string | null;
   readonly bound: Set<string>;
+  /** In each direction. */
+  readonly latencyMs: number;
 }
 
 interface Session {
@@ -65,6 +69,10 @@ export class MemoryRelay implements LinkPort {
   toClient: (agentId: string, text: string) => Fate = () => LATENCY_MS;
   /** Returns a code to refuse the packet with that error. */
   refuse: (agentId: string, packet: string) => string | null = () => null;
+  /** What the next link needs for each message, each way. */
+  latencyMs = LATENCY_MS;
+  /** An older one does not know `renews`. */
+  renews = true;
   /** Returns a failed auth_response instead of the usual handling. */
   refuseAuth: () => Refusal | null = () => null;
 
@@ -92,16 +100,25 @@ export class MemoryRelay implements LinkPort {
   }
 
   connect(_url: string, events: LinkEvents): Link {
+    const { latencyMs } = this;
     const link = this.relay.attach({
       send: (text) => {
-        this.timer.set(LATENCY_MS, () => {
+        this.timer.set(latencyMs, () => {
           if (connection.open && !this.silent) events.received(text);
         });
       },
       close: (code, reason) => this.cut(connection, code, reason),
     });
-    const connection: Connection = { events, link, open: false, token: null, bound: new Set() };
-    this.timer.set(LATENCY_MS, () => {
+    const connection: Connection = {
+      events,
+      link,
+      open: false,
+      token: null,
+      renews: null,
+      bound: new Set(),
+      latencyMs,
+    };
+    this.timer.set(latencyMs, () => {
       if (!this.reachable) {
         events.closed(1006, "refused");
         return;
@@ -113,14 +130,14 @@ export class MemoryRelay implements LinkPort {
     });
     return {
       send: (text) => {
-        this.timer.set(LATENCY_MS, () => {
+        this.timer.set(latencyMs, () => {
           if (!connection.open || this.silent) return;
           this.received.push(text);
           link.receive(text);
         });
       },
       close: (code, reason) => {
-        this.timer.set(LATENCY_MS, () => this.cut(connection, code, reason));
+        this.timer.set(latencyMs, () => this.cut(connection, code, reason));
       },
     };
   }
@@ -157,7 +174,8 @@ export class MemoryRelay implements LinkPort {
     if (bound === undefined || bound.agentId !== agentId) return;
     const fate = this.toClient(agentId, text);
     if (fate === null) return;
-    this.timer.set(fate, () => {
+    const { latencyMs } = bound.connection;
+    this.timer.set(fate + latencyMs - LATENCY_MS, () => {
       if (bound.connection.open && !this.silent) bound.connection.events.received(text);
     });
   }
@@ -237,7 +255,9 @@ export class MemoryRelay implements LinkPort {
     }
     connection.token = token;
     const leftS = Math.ceil((session.expiresAt - this.timer.now()) / 1000);
-    link.accept(token, leftS, this.maxRequests);
+    const { renews = "" } = credentials;
+    if (this.renews && this.sessions.has(renews)) connection.renews = renews;
+    link.accept(token, leftS, this.maxRequests, connection.renews !== null);
     if (credentials.presence) for (const id of this.agents.keys()) this.setPresence(id, true);
   }
 
@@ -268,7 +288,9 @@ export class MemoryRelay implements LinkPort {
       complain("AGENT_NOT_FOUND");
       return;
     }
-    if (bound?.connection.open && bound.connection.token !== connection.token) {
+    const binder = bound?.connection;
+    const takesOver = [connection.token, connection.renews].includes(binder?.token ?? null);
+    if (binder?.open && !takesOver) {
       complain("SID_IN_USE");
       return;
     }

@@ -1,7 +1,7 @@
 /** Streams over an in-memory relay: the agent's end is protocol's table over a real session. */
 import { StreamTable } from "@blindrelay/protocol/streams";
 import type { CallError } from "../errors.ts";
-import type { ReadStream } from "../streams.ts";
+import type { ReadStream } from "../read-stream.ts";
 import { SECRET, World } from "./world.ts";
 
 export const seqBytes = (length: number): Uint8Array =>

@@ -13,6 +13,8 @@ import {
   FIELD_FIRMWARE_VERSION,
   FIELD_MAX_REQUESTS,
   FIELD_PRESENCE,
+  FIELD_RENEWED,
+  FIELD_RENEWS,
   FIELD_RETRY_AFTER,
   FIELD_RUNTIME,
   FIELD_SESSION_TOKEN,
@@ -23,7 +25,7 @@ import {
   TYPE_AUTH,
   TYPE_AUTH_RESPONSE,
 } from "../wire/names.ts";
-import { AGENT_TOKEN, example, SESSION_TOKEN } from "./examples.ts";
+import { ACCOUNT_TOKEN, AGENT_TOKEN, example, SESSION_TOKEN } from "./examples.ts";
 
 export const ClientType = Type.Union(
   [Type.Literal("client"), Type.Literal("agent"), Type.Literal("firmware")],
@@ -54,12 +56,19 @@ export const Auth = Type.Object(
     [FIELD_PRESENCE]: Type.Optional(
       Type.Boolean({ description: "Clients: one `agent_status` per online agent, after success." }),
     ),
+    [FIELD_RENEWS]: Type.Optional(
+      Type.String({
+        maxLength: 256,
+        description: "Clients: the session token of the link that this one replaces.",
+      }),
+    ),
   },
   {
     $id: "Auth",
     examples: [
       example(encodeAgentAuth(AGENT_TOKEN, false, "pump-7", "espruino 2v25 ESP32", "1.4.0")),
       example(encodeClientAuth(SESSION_TOKEN, true, true)),
+      example(encodeClientAuth(ACCOUNT_TOKEN, false, false, SESSION_TOKEN)),
     ],
   },
 );
@@ -80,6 +89,11 @@ export const AuthSuccess = Type.Object(
       minimum: 1,
       description: "Requests per client session token; those of agents are not counted.",
     }),
+    [FIELD_RENEWED]: Type.Optional(
+      Type.Boolean({
+        description: "True: this link may take over the bindings of the token that it `renews`.",
+      }),
+    ),
   },
   {
     $id: "AuthSuccess",

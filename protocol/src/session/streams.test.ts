@@ -88,6 +88,40 @@ describe("a stream", () => {
     );
   });
 
+  it("never stalls, and gets credit in steps of half the window, however little is taken", () => {
+    const parts = fc.array(fc.integer({ min: 1, max: 70 }), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 400 }),
+        fc.integer({ min: 1, max: 64 }),
+        parts,
+        parts,
+        (length, window, writes, takes) => {
+          const pair = new Pair().open();
+          const steps: number[] = [];
+          pair.in.grant(window);
+          pair.run();
+          let [at, granted] = [0, 0];
+          for (let i = 0; at < length || granted < pair.taken.length; i++) {
+            const size = Math.min(writes[i % writes.length] as number, length - at);
+            at += pair.out.write(new Uint8Array(size));
+            pair.run();
+            const part = Math.min(takes[i % takes.length] as number, pair.taken.length - granted);
+            pair.in.grant(part);
+            granted += part;
+            for (const { notice } of pair.wire) steps.push(notice.params.bytes ?? 0);
+            pair.run();
+            expect(i).toBeLessThan(2 * 400 + 2);
+          }
+          pair.out.end();
+          pair.run();
+          expect([pair.taken.length, pair.outcome, pair.arrival]).toEqual([length, null, null]);
+          for (const step of steps) expect(step * 2).toBeGreaterThanOrEqual(window);
+        },
+      ),
+    );
+  });
+
   it("sends nothing without credit", () => {
     const pair = new Pair().open();
     expect(pair.out.write(new Uint8Array(3))).toBe(0);

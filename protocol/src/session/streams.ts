@@ -9,7 +9,9 @@
  *   either   -> other     stream.end    {stream, bytes, error}   aborted, with the reason
  *
  * A stream is opened by a call that contains its number, which the client chooses. Nothing is sent
- * before the first credit, so a slow side buffers at most what it has granted. Whatever makes
+ * before the first credit, so a slow side buffers at most what it has granted. Credit goes out in
+ * steps of at least half the window: a receiver that passed on every few bytes it has taken would
+ * get messages of just as few (RFC 1122 section 4.2.3.3 has the same rule). Whatever makes
  * delivery doubtful (a gap, a lost session, wrong counts, bytes beyond the credit) ends it with an
  * error at both ends: a stream is complete or known not to be. No bytes are stored here.
  *
@@ -162,6 +164,10 @@ export class IncomingStream {
   /** Bytes that may still be received. */
   credit = 0;
   over = false;
+  /** Granted, but not yet said to the sender. */
+  private owed = 0;
+  /** The most credit that the sender has had at a time. */
+  private window = 0;
   declare readonly events: IncomingEvents;
   declare private readonly table: StreamTable;
   private complete = false;
@@ -172,11 +178,20 @@ export class IncomingStream {
     this.events = events;
   }
 
-  /** Grants this many more bytes. */
+  /**
+   * Grants this many more bytes: first the window, then whatever was taken out of it, in parts of
+   * any size, until the stream ends. The sender is told when they amount to half the window.
+   */
   grant(bytes: number): void {
     if (this.over || this.complete || bytes <= 0) return;
-    this.credit += bytes;
-    if (!this.table.notify(STREAM_CREDIT, { stream: this.id, bytes: bytes })) {
+    this.owed += bytes;
+    // Before the first byte there is nothing to wait for.
+    if (this.received > 0 && this.owed * 2 < this.window) return;
+    const step = this.owed;
+    this.owed = 0;
+    this.credit += step;
+    this.window = Math.max(this.window, this.credit);
+    if (!this.table.notify(STREAM_CREDIT, { stream: this.id, bytes: step })) {
       this.conclude("the session does not carry it any more");
     }
   }

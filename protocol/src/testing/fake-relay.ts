@@ -108,8 +108,9 @@ export class FakeLink {
     sessionToken: string,
     expiresIn = SESSION_TTL_S,
     maxRequests = SESSION_MAX_REQUESTS,
+    renewed = false,
   ): void {
-    this.say(encodeAuthenticated(sessionToken, expiresIn, maxRequests));
+    this.say(encodeAuthenticated(sessionToken, expiresIn, maxRequests, renewed));
   }
 
   refuse(code: string, error = "Invalid token", retryAfter = 0): void {

@@ -9,6 +9,7 @@ import {
   FIELD_ERROR,
   FIELD_EXPIRES_IN,
   FIELD_MAX_REQUESTS,
+  FIELD_RENEWED,
   FIELD_RETRY_AFTER,
   FIELD_SESSION_TOKEN,
   FIELD_STATUS,
@@ -26,6 +27,12 @@ export interface Authenticated {
   readonly expiresIn: number | null;
 }
 
+/** The same for a client. */
+export interface ClientAuthenticated extends Authenticated {
+  /** The link may take over the bindings of the session token that its `auth` renews. */
+  readonly renewed: boolean;
+}
+
 export interface AuthFailed {
   readonly kind: "authFailed";
   readonly code: string | null;
@@ -40,8 +47,9 @@ export const encodeAuthenticated = (
   sessionToken: string,
   expiresIn: number,
   maxRequests: number,
+  renewed = false,
 ): string =>
-  `{"${FIELD_TYPE}":"${TYPE_AUTH_RESPONSE}","${FIELD_STATUS}":"${STATUS_AUTHENTICATED}","${FIELD_SESSION_TOKEN}":${encodeJson(sessionToken)},"${FIELD_EXPIRES_IN}":${expiresIn},"${FIELD_MAX_REQUESTS}":${maxRequests}}`;
+  `{"${FIELD_TYPE}":"${TYPE_AUTH_RESPONSE}","${FIELD_STATUS}":"${STATUS_AUTHENTICATED}","${FIELD_SESSION_TOKEN}":${encodeJson(sessionToken)},"${FIELD_EXPIRES_IN}":${expiresIn},"${FIELD_MAX_REQUESTS}":${maxRequests}${renewed ? `,"${FIELD_RENEWED}":true` : ""}}`;
 
 /** `retryAfter`: seconds. */
 export const encodeAuthFailed = (error: string, code: string, retryAfter: number): string =>
@@ -64,5 +72,17 @@ export const decodeAuthResponse = (fields: object): Authenticated | AuthFailed =
     code: code === undefined ? null : code,
     error: error === undefined ? "" : error,
     retryAfter: ownSeconds(fields, FIELD_RETRY_AFTER),
+  };
+};
+
+/** The same for a client. */
+export const decodeClientAuthResponse = (fields: object): ClientAuthenticated | AuthFailed => {
+  const message = decodeAuthResponse(fields);
+  if (message.kind !== "authenticated") return message;
+  return {
+    kind: "authenticated",
+    sessionToken: message.sessionToken,
+    expiresIn: message.expiresIn,
+    renewed: own(fields, FIELD_RENEWED) === true,
   };
 };

@@ -11,6 +11,7 @@ import {
   FIELD_CLIENT_TYPE,
   FIELD_FIRMWARE_VERSION,
   FIELD_PRESENCE,
+  FIELD_RENEWS,
   FIELD_RUNTIME,
   FIELD_SESSION_TOKEN,
   FIELD_TYPE,
@@ -33,6 +34,8 @@ export interface Credentials {
   clientType: ClientType;
   /** Agents always send it; from clients it has no meaning. */
   agentId?: string;
+  /** Of a client: the session token whose bindings its link takes over. */
+  renews?: string;
   presence: boolean;
   report: AgentReport;
 }
@@ -44,9 +47,18 @@ export interface AuthMessage {
   readonly fault: string;
 }
 
-/** For a client. `isSession`: the token is a session token. */
-export const encodeClientAuth = (token: string, isSession: boolean, presence: boolean): string => {
-  const wanted = presence ? `,"${FIELD_PRESENCE}":true` : "";
+/**
+ * For a client. `isSession`: the token is a session token. `renews`: the session token of the link
+ * that this one replaces.
+ */
+export const encodeClientAuth = (
+  token: string,
+  isSession: boolean,
+  presence: boolean,
+  renews: string | null = null,
+): string => {
+  const replaced = renews === null ? "" : `,"${FIELD_RENEWS}":${encodeJson(renews)}`;
+  const wanted = (presence ? `,"${FIELD_PRESENCE}":true` : "") + replaced;
   return `{"${FIELD_TYPE}":"${TYPE_AUTH}","${isSession ? FIELD_SESSION_TOKEN : FIELD_API_TOKEN}":${encodeJson(token)},"${FIELD_CLIENT_TYPE}":"client"${wanted}}`;
 };
 
@@ -92,6 +104,10 @@ export const decodeAuth = (fields: object): AuthMessage => {
   if (clientType !== "client" && typeof agentId !== "string") {
     return authFault(`an agent's auth needs its ${FIELD_AGENT_ID}`);
   }
+  const renews = own(fields, FIELD_RENEWS);
+  if (renews !== undefined && typeof renews !== "string") {
+    return authFault(`${FIELD_RENEWS} must be a session token`);
+  }
   if (presence !== undefined && typeof presence !== "boolean") {
     return authFault(`${FIELD_PRESENCE} must be true or false`);
   }
@@ -115,6 +131,7 @@ export const decodeAuth = (fields: object): AuthMessage => {
   };
   if (typeof apiToken === "string") credentials.apiToken = apiToken;
   if (typeof sessionToken === "string") credentials.sessionToken = sessionToken;
+  if (typeof renews === "string") credentials.renews = renews;
   if (typeof agentId === "string") credentials.agentId = agentId;
   return { kind: "auth", credentials: credentials, fault: "" };
 };

@@ -6,8 +6,8 @@
 import { decodeJson, isObject, ownString } from "../encoding/json.ts";
 import type { AgentPresence } from "./agent-status.ts";
 import { decodeAgentStatus } from "./agent-status.ts";
-import type { Authenticated, AuthFailed } from "./auth-response.ts";
-import { decodeAuthResponse } from "./auth-response.ts";
+import type { AuthFailed, ClientAuthenticated } from "./auth-response.ts";
+import { decodeClientAuthResponse } from "./auth-response.ts";
 import type { ClientsPacket } from "./envelope.ts";
 import { decodeEnvelopeForClient } from "./envelope.ts";
 import type { RelayError } from "./error.ts";
@@ -18,6 +18,7 @@ import {
   TYPE_AUTH_RESPONSE,
   TYPE_ERROR,
   TYPE_PING,
+  TYPE_PONG,
   TYPE_RELAY,
 } from "./names.ts";
 import { decodePacket, firstPart } from "./packet.ts";
@@ -27,10 +28,11 @@ import type { Unknown, Unreadable } from "./unreadable.ts";
 export type MessageForClient =
   | ClientsPacket
   | AgentPresence
-  | Authenticated
+  | ClientAuthenticated
   | AuthFailed
   | RelayError
   | { readonly kind: "ping" }
+  | { readonly kind: "pong" }
   | Unknown
   | Unreadable;
 
@@ -54,8 +56,10 @@ export const decodeForClient = (text: string): MessageForClient => {
       return orUnreadable(decodeEnvelopeForClient(fields));
     case TYPE_PING:
       return { kind: "ping" };
+    case TYPE_PONG:
+      return { kind: "pong" };
     case TYPE_AUTH_RESPONSE:
-      return decodeAuthResponse(fields);
+      return decodeClientAuthResponse(fields);
     case TYPE_ERROR:
       return orUnreadable(decodeError(fields));
     case TYPE_AGENT_STATUS:

@@ -2,7 +2,7 @@ export type { AgentPresence } from "./agent-status.ts";
 export { decodeAgentStatus, encodeAgentStatus } from "./agent-status.ts";
 export type { AgentReport, AuthMessage, ClientType, Credentials } from "./auth.ts";
 export { decodeAuth, encodeAgentAuth, encodeClientAuth, isReport } from "./auth.ts";
-export type { Authenticated, AuthFailed } from "./auth-response.ts";
+export type { Authenticated, AuthFailed, ClientAuthenticated } from "./auth-response.ts";
 export { decodeAuthResponse, encodeAuthenticated, encodeAuthFailed } from "./auth-response.ts";
 export type { AgentsPacket, ClientsPacket, Envelope, Form } from "./envelope.ts";
 export {

@@ -62,20 +62,27 @@ const fits = (schema: TSchema, message: string): void => {
 describe("what one side writes fits its schema, and the other side reads the same", () => {
   it("auth of a client", () => {
     fc.assert(
-      fc.property(token, fc.boolean(), fc.boolean(), (secret, isSession, presence) => {
-        const message = encodeClientAuth(secret, isSession, presence);
-        fits(Auth, message);
-        expect(decodeForRelay(message)).toEqual({
-          kind: "auth",
-          credentials: {
-            ...(isSession ? { sessionToken: secret } : { apiToken: secret }),
-            clientType: "client",
-            presence,
-            report: { runtime: null, firmwareVersion: null },
-          },
-          fault: "",
-        });
-      }),
+      fc.property(
+        token,
+        fc.boolean(),
+        fc.boolean(),
+        fc.option(token),
+        (secret, isSession, presence, renews) => {
+          const message = encodeClientAuth(secret, isSession, presence, renews);
+          fits(Auth, message);
+          expect(decodeForRelay(message)).toEqual({
+            kind: "auth",
+            credentials: {
+              ...(isSession ? { sessionToken: secret } : { apiToken: secret }),
+              ...(renews === null ? {} : { renews }),
+              clientType: "client",
+              presence,
+              report: { runtime: null, firmwareVersion: null },
+            },
+            fault: "",
+          });
+        },
+      ),
     );
   });
 
@@ -108,12 +115,13 @@ describe("what one side writes fits its schema, and the other side reads the sam
         token,
         seconds,
         fc.integer({ min: 1, max: 10_000 }),
-        (session, expiresIn, max) => {
-          const message = encodeAuthenticated(session, expiresIn, max);
+        fc.boolean(),
+        (session, expiresIn, max, renewed) => {
+          const message = encodeAuthenticated(session, expiresIn, max, renewed);
           fits(AuthSuccess, message);
           const read = { kind: "authenticated", sessionToken: session, expiresIn };
           expect(decodeForAgent(message)).toEqual(read);
-          expect(decodeForClient(message)).toEqual(read);
+          expect(decodeForClient(message)).toEqual({ ...read, renewed });
         },
       ),
     );

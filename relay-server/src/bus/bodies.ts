@@ -92,6 +92,7 @@ export const Bodies = {
           connection: Count,
           userId: Name,
           sessionHash: Name,
+          renews: Type.Optional(Name),
           firsts: Firsts,
         }),
         { maxItems: MAX_FIRSTS },
@@ -123,10 +124,11 @@ export const readFrame = (body: Uint8Array, maxBytes: number): string => {
   return textOf(body);
 };
 
-/** `words`: node, connection, user, session. Throws Malformed. */
+/** `words`: node, connection, user, session, any session that it renews. Throws Malformed. */
 export const readOrigin = (words: readonly string[]): Origin => {
-  const [node, connection, userId, sessionHash] = words;
+  const [node, connection, userId, sessionHash, renews] = words;
   return {
+    ...(renews === undefined ? {} : { renews: readName(renews) }),
     node: readName(node),
     connection: readCount(connection),
     userId: readName(userId),

@@ -248,8 +248,10 @@ export class Cluster implements Bus {
   }
 
   /** As `readOrigin` reads them. */
-  #wordsOf({ connection, userId, sessionHash }: Omit<Origin, "node">): (string | number)[] {
-    return [this.#subjects.node, connection, userId, sessionHash];
+  #wordsOf(origin: Omit<Origin, "node">): (string | number)[] {
+    const { connection, userId, sessionHash, renews } = origin;
+    const words = [this.#subjects.node, connection, userId, sessionHash];
+    return renews === undefined ? words : [...words, renews];
   }
 
   // ---- received messages

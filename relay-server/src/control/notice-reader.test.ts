@@ -114,7 +114,8 @@ for (const engine of [sqlite(), postgres()]) {
       await failOver(kept);
       const subjects = Array.from({ length: 1500 }, (_, i) => `new-${i}`);
       await store.write(async (tx) => {
-        for (const subject of subjects) await postNotice(tx, "end_agent", subject, WALL_MS + 1, null);
+        for (const subject of subjects)
+          await postNotice(tx, "end_agent", subject, WALL_MS + 1, null);
       });
       await reader.look();
       await reader.look();

@@ -56,6 +56,23 @@ describe("accepted", () => {
     expect(one.sessionToken).not.toBe(two.sessionToken);
   });
 
+  test("a client that renews its account's session token, until an hour after its end", async () => {
+    const { sessionToken: renews } = await accepted(asClient(account));
+    const { sessionToken: agents } = await accepted(asAgent(relayToken));
+    const renewedAt = async (nowMs: number, token = renews) => {
+      const result = await accepted(ask({ apiToken: account, renews: token, nowMs }));
+      return "renews" in result ? result.renews : undefined;
+    };
+    const endMs = rest.clock.nowMs + DAY_MS;
+    expect(await renewedAt(rest.clock.nowMs)).toBe(hashToken(renews));
+    expect(await renewedAt(endMs + 3_599_999)).toBe(hashToken(renews));
+    expect(await renewedAt(endMs + 3_600_000)).toBeUndefined();
+    expect(await renewedAt(rest.clock.nowMs, agents)).toBeUndefined();
+    expect(await renewedAt(rest.clock.nowMs, account)).toBeUndefined();
+    expect(await renewedAt(rest.clock.nowMs, drawToken("session"))).toBeUndefined();
+    expect(await renewedAt(rest.clock.nowMs, "nonsense")).toBeUndefined();
+  });
+
   test.each(["agent", "firmware"] as const)("an agent relay token as %s", async (clientType) => {
     const result = await accepted(ask({ apiToken: relayToken, agentId: "pump-7", clientType }));
     expect(result).toMatchObject({ role: "agent", agentId: "pump-7" });

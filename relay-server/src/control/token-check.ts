@@ -17,6 +17,9 @@ import {
 } from "./credentials.ts";
 import { type Issued, issueSession } from "./issue.ts";
 
+/** How long after its end a session token can be renewed. */
+const RENEWABLE_MS = 3_600_000;
+
 /** The HubLookups over a store. */
 export const storeLookups = (store: Store): HubLookups => ({
   authenticate: (request) => authenticate(store, request),
@@ -26,8 +29,27 @@ export const storeLookups = (store: Store): HubLookups => ({
 const authenticate = (store: Store, request: AuthRequest): MaybePromise<AuthResult> => {
   const text = request.apiToken ?? request.sessionToken ?? "";
   return whenKnown(findCredential(store.db, text, request.nowMs), (finding) =>
-    judge(store, request, text, finding),
+    whenKnown(judge(store, request, text, finding), (result) => renewing(store, request, result)),
   );
+};
+
+/**
+ * Adds the session token that a client's login renews: one of the same account, until an hour after
+ * its end. Any other is ignored and not counted, for whoever sends it has logged in.
+ */
+const renewing = (
+  store: Store,
+  { renews, nowMs }: AuthRequest,
+  result: AuthResult,
+): MaybePromise<AuthResult> => {
+  if (renews === undefined || !result.ok || result.role !== "client") return result;
+  return whenKnown(findCredential(store.db, renews, nowMs), (finding): AuthResult => {
+    if (!("credential" in finding)) return result;
+    const { holder, userId, hash, expiresAtMs } = finding.credential;
+    const isRecent = nowMs < (expiresAtMs ?? 0) + RENEWABLE_MS;
+    const isTheirs = holder === "client_session" && userId === result.userId;
+    return isTheirs && isRecent ? { ...result, renews: hash } : result;
+  });
 };
 
 const judge = (

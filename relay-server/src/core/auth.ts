@@ -97,7 +97,8 @@ export class Authenticator {
     this.#state.unauthenticated.leave(connection);
     const expiresInS = Math.max(0, Math.ceil((verdict.expiresAtMs - now) / 1000));
     const { maxRequests } = this.#state.limits;
-    const text = encodeAuthenticated(verdict.sessionToken, expiresInS, maxRequests);
+    const renewed = verdict.role === "client" && verdict.renews !== undefined;
+    const text = encodeAuthenticated(verdict.sessionToken, expiresInS, maxRequests, renewed);
     this.#state.controlMessages.send(connection, text, now);
     if (verdict.role === "client") {
       this.#seatClient(connection, verdict, now);
@@ -130,6 +131,7 @@ export class Authenticator {
       userId,
       user: peers.user(userId),
       sessionHash,
+      renews: accepted.renews,
       session: requestCounts.join(sessionHash, requestsUsed, expiresAtMs),
       onlineSince: now,
       origin: null,

@@ -1,8 +1,8 @@
 /**
  * The bindings of one user (section 3, Routing): the first part of a sid to a client's connection
  * and the agent at its other end. The first binder wins while its connection lives; another
- * connection of the same session token takes over. A binding is independent of whether its agent is
- * connected, so it outlives the agent's reconnect.
+ * connection of the same session token, or one that renews it, takes over. A binding is independent
+ * of whether its agent is connected, so it outlives the agent's reconnect.
  *
  * A connection that has too many loses the least recently used, as does one with more than a few
  * while its user has too many. A message counts as a use in either direction, so the answer to a
@@ -15,6 +15,8 @@ import { FREE_PER_CONNECTION, MAX_BINDINGS_PER_USER } from "./limits.ts";
 /** One connection of a client, as far as bindings care. */
 export interface Binder {
   readonly sessionHash: string;
+  /** The session token that it renews, as a hash. */
+  readonly renews?: string | undefined;
   /** First parts bound to this connection, least recently used first; kept by `Bindings` alone. */
   readonly bound: Set<string>;
   /** The most recent of them, which most messages use; kept by `Bindings` alone. */
@@ -115,7 +117,8 @@ export class Bindings<B extends Binder> {
       refresh(client, first);
       return true;
     }
-    if (binding.client.sessionHash !== client.sessionHash) {
+    const { sessionHash } = binding.client;
+    if (sessionHash !== client.sessionHash && sessionHash !== client.renews) {
       return false;
     }
     binding.client.bound.delete(first);

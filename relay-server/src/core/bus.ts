@@ -15,6 +15,8 @@ export interface Origin {
   readonly connection: number;
   readonly userId: string;
   readonly sessionHash: string;
+  /** The session token that it renews, as a hash. */
+  readonly renews?: string;
 }
 
 /** An agent's link on another node, as this one knows it. */

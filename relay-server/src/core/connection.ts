@@ -124,6 +124,8 @@ interface AnyClient {
   readonly userId: string;
   readonly user: User;
   readonly sessionHash: string;
+  /** The session token that it renews, as a hash. */
+  readonly renews: string | undefined;
   /** First parts of sids bound to this connection, least recently used first, and the last. */
   readonly bound: Set<string>;
   latest: string | null;

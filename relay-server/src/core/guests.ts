@@ -241,6 +241,7 @@ export class Guests {
       userId: agent.userId,
       user: agent.user,
       sessionHash: origin.sessionHash,
+      renews: origin.renews,
       session: null,
       origin,
       bound: new Set(),

@@ -31,6 +31,8 @@ export interface AuthRequest {
   clientType: ClientType;
   /** As the peer sent it, unchecked; agents always send it, for clients it means nothing. */
   agentId?: string;
+  /** Of a client: the session token that it renews, as unchecked as the others. */
+  renews?: string;
   address: string;
   nowMs: number;
 }
@@ -45,6 +47,8 @@ export type AuthResult =
       sessionToken: string;
       expiresAtMs: number;
       requestsUsed: number;
+      /** The hash of the session token that it rightly renews. */
+      renews?: string;
     }
   | {
       ok: true;

@@ -136,8 +136,9 @@ export class RemoteRouting {
 
   /** The identity of a client of this node, as the other nodes know it. */
   originOf(client: LocalClient): Omit<Origin, "node"> {
-    const { userId, sessionHash } = client;
-    return { connection: this.#numberOf(client), userId, sessionHash };
+    const { userId, sessionHash, renews } = client;
+    const origin = { connection: this.#numberOf(client), userId, sessionHash };
+    return renews === undefined ? origin : { ...origin, renews };
   }
 
   tick(now: number): void {

@@ -13,6 +13,7 @@ import {
 /** One connection of a client, as far as request ids care. */
 export interface Requester {
   readonly sessionHash: string;
+  readonly renews?: string | undefined;
   /** Keys of this connection's live ids, oldest first; kept by `RequestIds` alone. */
   readonly requests: Set<string>;
   /** `requestIds`: live ones of all the user's connections; kept by `RequestIds` alone. */
@@ -33,9 +34,8 @@ export class RequestIds<R extends Requester> {
     const key = keyOf(agentId, requestId);
     const entry = this.#live(key, now);
     // A connection has one session token, so this also admits the connection itself.
-    if (entry !== null && entry.client.sessionHash !== client.sessionHash) {
-      return false;
-    }
+    const before = entry?.client.sessionHash;
+    if (entry !== null && before !== client.sessionHash && before !== client.renews) return false;
     this.#forget(key);
     this.#entries.set(key, { client, expiresAt: now + REQUEST_ID_TTL_MS });
     client.requests.add(key);

@@ -242,6 +242,25 @@ describe("the first binder", () => {
     expect(again.take()).toMatchObject([{ seq: 2 }]);
   });
 
+  it("loses it to a link that renews its session token, but not to one of another account", () => {
+    const { w, ann, lamp } = world();
+    ann.say(to("lamp", packet("C")));
+    const renew = (user: string) => {
+      const peer = w.connect();
+      const auth = { type: "auth", api_token: `acct:${user}`, client_type: "client" };
+      peer.say({ ...auth, renews: ann.session });
+      return peer;
+    };
+    w.store.users.add("eve");
+    expect(renew("eve").take()).toMatchObject([{ status: "authenticated" }]);
+    const next = renew("ann");
+    expect(next.take()).toMatchObject([{ status: "authenticated", renewed: true }]);
+    next.say(to("lamp", packet("C.A")));
+    lamp.say(packet("C.A", 1));
+    expect(next.take()).toMatchObject([{ sid: "C.A" }]);
+    expect(ann.take()).toEqual([]);
+  });
+
   it("loses it with the connection", () => {
     const { w, ann, lamp } = world();
     ann.say(to("lamp", packet("C")));

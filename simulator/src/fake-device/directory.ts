@@ -145,7 +145,11 @@ export class Directory implements HubLookups, WriteBehind {
     const refusal = refusalOf(request, this.find(token), Date.now());
     if (refusal !== null) return refusal;
     const agentId = this.agentByToken.get(token) ?? null;
-    return admit(this.sessions.get(token) ?? this.addSession(sideOf(request), agentId));
+    const result = admit(this.sessions.get(token) ?? this.addSession(sideOf(request), agentId));
+    const { renews } = request;
+    // Nothing is stored here, so a token is its own hash.
+    const isRenewed = renews !== undefined && this.sessions.get(renews)?.side === "client";
+    return isRenewed && result.ok && result.role === "client" ? { ...result, renews } : result;
   }
 
   async ownerOf(agentId: string): Promise<string | null> {

@@ -218,7 +218,15 @@ export class ModelStore implements HubLookups, WriteBehind {
     this.sessions.set(hash(session), { side, userId, agentId, expiresAtMs, used: 0 });
     this.forgetExpired(nowMs);
     this.watcher.stored(hash(session));
-    return this.admit(session, hash(session));
+    return this.renewing(request, this.admit(session, hash(session)));
+  }
+
+  /** Sessions are forgotten an hour after their end, and until then can be renewed. */
+  private renewing({ renews }: AuthRequest, result: AuthResult): AuthResult {
+    if (renews === undefined || !result.ok || result.role !== "client") return result;
+    const renewed = this.sessions.get(hash(renews));
+    const isTheirs = renewed?.side === "client" && renewed.userId === result.userId;
+    return isTheirs ? { ...result, renews: hash(renews) } : result;
   }
 
   private find(token: string): Found {

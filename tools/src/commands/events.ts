@@ -25,6 +25,7 @@ type Line =
     }
   | { readonly kind: "presence"; readonly agent_id: string; readonly status: string }
   | { readonly kind: "gap"; readonly agent_id: string; readonly packets: number }
+  | { readonly kind: "gap"; readonly agent_id: string; readonly events: number }
   | {
       readonly kind: "interrupted" | "reopened";
       readonly agent_id: string;
@@ -37,7 +38,10 @@ const asText = (line: Line): string => {
     const what = line.kind === "interrupted" ? "no events come for now" : "events may be missing";
     return `${line.agent_id}: ${what}: ${oneLine(line.reason)}`;
   }
-  if (line.kind === "gap") return `${line.agent_id}: ${line.packets} packets were lost`;
+  if (line.kind === "gap") {
+    const lost = "events" in line ? `${line.events} events` : `${line.packets} packets`;
+    return `${line.agent_id}: ${lost} were lost`;
+  }
   return `${line.agent_id} ${oneLine(line.event)} ${jsonText(line.data ?? null)}`;
 };
 
@@ -67,6 +71,7 @@ Example:
 
 Lines: {"kind":"event","agent_id","event","data"}, {"kind":"presence","agent_id","status"} (the
 relay's claim), {"kind":"gap","agent_id","packets"} (this many packets of the agent were lost),
+with "events" in place of "packets" if the agent counted the events that it could not send,
 {"kind":"interrupted","agent_id","reason"} (the agent dropped the session, restarted or was cut off) and
 {"kind":"reopened","agent_id","reason"} (a new session was opened: events in between are missing).`,
     )
@@ -91,7 +96,10 @@ relay's claim), {"kind":"gap","agent_id","packets"} (this many packets of the ag
             handle.on("event", (event, data) =>
               print({ kind: "event", agent_id: id, event, data }),
             );
-            handle.on("gap", (packets) => print({ kind: "gap", agent_id: id, packets }));
+            handle.on("gap", (count, of) => {
+              const lost = of === "events" ? { events: count } : { packets: count };
+              print({ kind: "gap", agent_id: id, ...lost });
+            });
             handle.on("interrupted", (reason) =>
               print({ kind: "interrupted", agent_id: id, reason }),
             );

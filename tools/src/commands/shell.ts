@@ -135,12 +135,22 @@ class Shell {
     const agent = this.client.agent(agentId, secret.agentToken, { version: secret.version });
     this.agent = agent;
     this.methods = [];
-    this.stopListening = agent.on("event", (event, data) => {
+    const stopEvents = agent.on("event", (event, data) => {
       this.announce(() => {
         if (this.json) printJson({ kind: "event", agent_id: agentId, event, data: data ?? null });
         else printStatus(`${agentId} ${oneLine(event)} ${jsonText(data ?? null)}`);
       });
     });
+    const stopGaps = agent.on("gap", (count, of) => {
+      this.announce(() => {
+        if (this.json) printJson({ kind: "gap", agent_id: agentId, [of]: count });
+        else printStatus(`${agentId}: ${count} ${of} were lost`);
+      });
+    });
+    this.stopListening = () => {
+      stopEvents();
+      stopGaps();
+    };
     try {
       const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
         timeoutMs: INFO_LIMIT_MS,

@@ -48,7 +48,12 @@ export class MemoryStore {
     this.#issued += 1;
     const token = `sess:${side}:${who}:${this.#issued}`;
     this.sessions.set(token, { who, expiresAtMs: nowMs + SESSION_TTL_S * 1000, used: 0 });
-    return this.#accept(side, who, token);
+    const result = this.#accept(side, who, token);
+    const { renews = "" } = request;
+    const isTheirs = this.sessions.get(renews)?.who === who && renews.startsWith("sess:client:");
+    return isTheirs && result.ok && result.role === "client"
+      ? { ...result, renews: `#${renews}` }
+      : result;
   }
 
   #bySession(token: string, side: string, agentId: string | undefined, nowMs: number): AuthResult {
