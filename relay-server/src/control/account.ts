@@ -46,8 +46,8 @@ export interface Login {
 }
 
 /**
- * Logs a person in, from `address`; null for a wrong name, password or code alike. `rank`: of this login in the
- * queue (hash-queue.ts). Rejects with Overloaded.
+ * Logs a person in, from `address`; null for a wrong name, password or code alike. `rank`: of this
+ * login in the queue (hash-queue.ts). Rejects with Overloaded.
  */
 export const logIn = async (
   context: ControlContext,

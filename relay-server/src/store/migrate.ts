@@ -3,8 +3,8 @@
  * schema. Kysely's own Migrator is not used because it looks for its table in every schema of a
  * PostgreSQL database, so that two relays in one database would disturb each other.
  *
- * Additive migrations are recorded in a table of their own, which earlier versions do not read: they
- * still start on the store.
+ * Additive migrations are recorded in a table of their own, which earlier versions do not read:
+ * they still start on the store.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Kysely, sql } from "kysely";

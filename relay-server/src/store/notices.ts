@@ -95,7 +95,9 @@ export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => 
   await forgetRows(db, "notices", "seq", sql`at < ${beforeMs} and seq < ${newest}`);
 };
 
-/** Deletes all but the newest `kept` of each user's notices that every node has had time to read. */
+/**
+ * Deletes all but the newest `kept` of each user's notices that every node has had time to read.
+ */
 export const trimNoticesOfUsers = async (db: Db, nowMs: number, kept: number): Promise<void> => {
   for (const userId of await crowdedOwners(db, "notices", kept)) {
     const { seq } = await db

@@ -85,7 +85,9 @@ const endedTokens = (db: Db, userId: string, nowMs: number) =>
     .orderBy((of) => sql`${of.ref("retired_at")} - ${of.ref("issued_at")}`, "desc")
     .orderBy("issued_at", "desc");
 
-/** Limits how long a transaction takes; an excess from before there was a limit is removed later. */
+/**
+ * Limits how long a transaction takes; an excess from before there was a limit is removed later.
+ */
 const MAX_TOGETHER = 100;
 
 /** Deletes the ended tokens of an account (`agentId` null) or of an agent but for `kept`. */
