@@ -88,16 +88,26 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: null,
     why: "a connection has 1,024 bindings before the first is evicted",
   },
-  "session tokens renewed too early": {
+  "session tokens renewed too late": {
     file: "client-sdk/src/core/link.ts",
-    edits: [
-      { from: "Math.min(TOKEN_LAST_MS, this.tokenLifeMs / 4)", to: "TOKEN_LAST_MS" },
-      { from: "Math.min(TOKEN_RESERVE_MS, this.tokenLifeMs / 2)", to: "TOKEN_RESERVE_MS" },
-    ],
+    edits: [{ from: "(expiresIn ?? 0) * 1000;", to: "(expiresIn ?? 0) * 1e6;" }],
     scenario: "short-sessions",
     seed: 1,
     oracle: "liveness",
     devices: 5,
+  },
+  "bindings not renewed": {
+    file: "relay-server/src/core/bindings.ts",
+    edits: [
+      {
+        from: "sessionHash !== client.sessionHash && sessionHash !== client.renews",
+        to: "sessionHash !== client.sessionHash",
+      },
+    ],
+    scenario: "short-sessions",
+    seed: 1,
+    oracle: "liveness",
+    devices: 12,
   },
   "drain without spread": {
     file: "relay-server/src/core/drain.ts",
