@@ -16,6 +16,7 @@ import {
 } from "./control/quotas.ts";
 import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "./core/limits.ts";
 import { defaultDataFolder } from "./default-data-dir.ts";
+import { type Environment, ownEnvironment } from "./environment.ts";
 import { Failure } from "./failure.ts";
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback });
@@ -24,9 +25,13 @@ const Positive = (fallback: number) => Type.Integer({ minimum: 1, default: fallb
 export const Config = Type.Object(
   {
     data: Type.String({ minLength: 1, description: "folder of the store and the master key" }),
-    host: Type.String({ default: "127.0.0.1", description: "address to listen on" }),
+    host: Type.String({ minLength: 1, default: "127.0.0.1", description: "address to listen on" }),
     port: { ...Port(8080), description: "port to listen on; 0 picks one" },
-    metricsHost: Type.String({ default: "127.0.0.1", description: "address of /metrics" }),
+    metricsHost: Type.String({
+      minLength: 1,
+      default: "127.0.0.1",
+      description: "address of /metrics",
+    }),
     metricsPort: { ...Port(9090), description: "port of /metrics; 0 picks one" },
     publicUrl: Type.Optional(
       Type.String({
@@ -175,9 +180,10 @@ export const variableOf = (key: ConfigKey): string =>
  */
 export const readConfig = (
   flags: Settings,
-  environment: Readonly<Record<string, string | undefined>> = {},
+  given: Environment = {},
   file: Settings = {},
 ): Config => {
+  const environment = ownEnvironment(given);
   const unknown = Object.keys(file).filter((key) => !Object.hasOwn(Config.properties, key));
   if (unknown.length > 0) {
     throw new Failure(
@@ -185,13 +191,13 @@ export const readConfig = (
       `unknown setting in the configuration file: ${unknown.join(", ")}; known are ${CONFIG_KEYS.join(", ")}`,
     );
   }
-  const given: Record<string, unknown> = {};
+  const settings: Record<string, unknown> = {};
   for (const key of CONFIG_KEYS) {
     const value = flags[key] ?? environment[variableOf(key)] ?? file[key];
-    if (value !== undefined) given[key] = fromText(Config.properties[key], value);
+    if (value !== undefined) settings[key] = fromText(Config.properties[key], value);
   }
-  given.data ??= defaultDataFolder(environment);
-  const config = Value.Default(Config, given);
+  settings.data ??= defaultDataFolder(environment);
+  const config = Value.Default(Config, settings);
   if (Value.Check(Config, config)) {
     if (config.bus !== "local" && config.store === "sqlite") throw new Failure("usage", BUS_ALONE);
     if ((config.busCert === undefined) !== (config.busKey === undefined)) {

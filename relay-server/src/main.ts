@@ -10,6 +10,8 @@ enableCompileCache();
 
 const { CommanderError } = await import("commander");
 const { EXIT, Failure } = await import("./failure.ts");
+const { dropForeignVariables } = await import("./environment.ts");
+dropForeignVariables(process.env);
 const { makeCli } = await import("./cli.ts");
 
 const fail = (error: unknown): never => {

@@ -33,7 +33,13 @@ export class ConfigError extends Error {
  * `unreachable`: try later; `refused`: the relay refused; `untrusted`: no pinned key signed it;
  * `downgrade`: not above the running version; `corrupt`: not the signed bytes.
  */
-export type ReleaseProblem = "unreachable" | "refused" | "untrusted" | "downgrade" | "corrupt";
+export type ReleaseProblem =
+  | "unreachable"
+  | "refused"
+  | "untrusted"
+  | "downgrade"
+  | "corrupt"
+  | "disk";
 
 /** There is no update to install. Nothing on the device has changed. */
 export class ReleaseError extends Error {

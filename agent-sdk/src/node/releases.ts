@@ -3,8 +3,10 @@
  * only if a pinned key signed it for this runtime and channel, its version is higher than the
  * running one, and size and hash of the download match the signature.
  */
-import { createHash, createPublicKey, type Hash, verify } from "node:crypto";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { createHash, createPublicKey, verify } from "node:crypto";
+import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
+import { dirname } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { isAbove, releaseText } from "@blindrelay/protocol/releases";
 import { ConfigError, ReleaseError } from "./errors.ts";
 import { relayUrl } from "./link.ts";
@@ -75,21 +77,21 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
 };
 
 /**
- * Downloads an update to `path`. The file appears only when it is complete, verified and flushed.
- * Rejects with a ReleaseError, and keeps an existing file.
+ * Downloads an update to `path`. The file appears only when it is complete and flushed, and what
+ * lies on the disk has been verified. Rejects with a ReleaseError, and keeps an existing file.
  */
 export const downloadRelease = async (update: Update, path: string): Promise<void> => {
   const part = path + PART_SUFFIX;
-  const file = await open(part, "w", 0o600);
+  await checkSpace(dirname(part), update.size);
+  const file = await onDisk(open(part, "w+", 0o600));
   try {
-    const hash = createHash("sha256");
-    await fetchAll(update, file, hash);
-    if (hash.digest("hex") !== update.sha256) {
+    await fetchAll(update, file);
+    await onDisk(file.sync());
+    if ((await hashOf(file)) !== update.sha256) {
       throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
     }
-    await file.sync();
     await file.close();
-    await rename(part, path);
+    await onDisk(rename(part, path));
   } catch (error) {
     await file.close().catch(() => undefined);
     await rm(part, { force: true });
@@ -97,8 +99,46 @@ export const downloadRelease = async (update: Update, path: string): Promise<voi
   }
 };
 
+/** An error of the disk is not one of the network: nothing is asked for again. */
+const onDisk = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work;
+  } catch (error) {
+    throw new ReleaseError("disk", `the update cannot be stored: ${reasonOf(error)}`, error);
+  }
+};
+
+/** Before anything is downloaded; a file system that cannot tell is tried. */
+const checkSpace = async (folder: string, size: number): Promise<void> => {
+  const { bavail, bsize } = await onDisk(statfs(folder));
+  const free = bavail * bsize;
+  if (free > 0 && free < size) {
+    throw new ReleaseError(
+      "disk",
+      `the update has ${size} bytes, and ${folder} has room for ${free}`,
+    );
+  }
+};
+
+/** All of `bytes`: one write may take only some of them. */
+const writeAll = async (file: FileHandle, bytes: Uint8Array): Promise<void> => {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesWritten } = await onDisk(file.write(bytes, at));
+    if (bytesWritten === 0) throw new ReleaseError("disk", "the update cannot be stored: no room");
+    at += bytesWritten;
+  }
+};
+
+/** SHA-256 of what lies on the disk, lower-case hex. */
+const hashOf = async (file: FileHandle): Promise<string> => {
+  const hash = createHash("sha256");
+  const stream = file.createReadStream({ start: 0, autoClose: false });
+  await onDisk(pipeline(stream, hash));
+  return hash.digest("hex");
+};
+
 /** The whole artifact, over as many connections as necessary. */
-const fetchAll = async (update: Update, file: FileHandle, hash: Hash): Promise<void> => {
+const fetchAll = async (update: Update, file: FileHandle): Promise<void> => {
   let got = 0;
   let broken: unknown = null;
   for (let attempt = 0; attempt < ATTEMPTS && got < update.size; attempt++) {
@@ -106,8 +146,7 @@ const fetchAll = async (update: Update, file: FileHandle, hash: Hash): Promise<v
       for await (const chunk of bytesFrom(update, got)) {
         got += chunk.length;
         if (got > update.size) throw new ReleaseError("corrupt", "the artifact is too long");
-        hash.update(chunk);
-        await file.write(chunk);
+        await writeAll(file, chunk);
       }
       broken = new Error("the connection ended early");
     } catch (error) {

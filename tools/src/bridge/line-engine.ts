@@ -14,7 +14,7 @@
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { DeviceAway } from "./away.ts";
 import { LineReader, nmeaChecksum } from "./line-reader.ts";
-import type { LineCommand, LineMapping } from "./mapping.ts";
+import { encodeLine, type LineCommand, type LineMapping } from "./mapping.ts";
 
 const MAX_WAITING = 64;
 const MAX_COLLECTED_LINES = 1_000;
@@ -124,7 +124,7 @@ export class LineEngine {
     this.state = "waiting";
     const line = call.command.line(call.params, call.tag);
     const sealed = this.mapping.checksum === "nmea" ? `${line}*${nmeaChecksum(line)}` : line;
-    const bytes = Buffer.from(sealed + this.mapping.end, this.mapping.encoding);
+    const bytes = encodeLine(sealed + this.mapping.end, this.mapping.encoding);
     this.host.write(bytes).then(
       () => {
         // The device's time begins when it has received the line; a fast one may have answered

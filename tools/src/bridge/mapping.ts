@@ -156,6 +156,17 @@ const PLACEHOLDER = /\{(#|[A-Za-z_][A-Za-z0-9_]*)\}/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they would start another line or steer the device.
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
+/**
+ * The bytes of a line, or an Error for what the encoding would change: a character cut to its low
+ * byte may be a line end.
+ */
+export const encodeLine = (text: string, encoding: LineMapping["encoding"]): Buffer => {
+  const bytes = Buffer.from(text, encoding);
+  if (bytes.toString(encoding) === text) return bytes;
+  const character = [...text].find((one) => Buffer.from(one, encoding).toString(encoding) !== one);
+  throw new Error(`${JSON.stringify(character)} cannot be written in ${encoding}`);
+};
+
 const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
   if (typeof pattern === "object" && "json" in pattern) {
     const wanted = Object.entries(pattern.json);
@@ -199,7 +210,21 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
   };
 };
 
-const paramText = (name: string, value: unknown, param: ParamFile): string => {
+/** Puts the place before an Error's message. */
+const within = (where: string, work: () => unknown): void => {
+  try {
+    work();
+  } catch (error) {
+    throw new Error(`${where}: ${messageOf(error)}`);
+  }
+};
+
+const paramText = (
+  name: string,
+  value: unknown,
+  param: ParamFile,
+  encoding: LineMapping["encoding"],
+): string => {
   const type = param.type ?? "string";
   const fits =
     type === "integer"
@@ -220,14 +245,17 @@ const paramText = (name: string, value: unknown, param: ParamFile): string => {
     throw new Error(`parameter "${name}" must match ${param.pattern}`);
   }
   if (CONTROL.test(text)) throw new Error(`parameter "${name}" must not hold control characters`);
+  within(`parameter "${name}"`, () => encodeLine(text, encoding));
   return text;
 };
 
 const makeLine = (
   send: string,
   declared: { readonly [name: string]: ParamFile },
+  encoding: LineMapping["encoding"],
   where: string,
 ): LineCommand["line"] => {
+  within(`${where}/send`, () => encodeLine(send, encoding));
   for (const [, name = ""] of send.matchAll(PLACEHOLDER)) {
     if (name !== "#" && !Object.hasOwn(declared, name)) {
       throw new Error(`${where}: {${name}} is not declared in params`);
@@ -245,7 +273,7 @@ const makeLine = (
     for (const [name, param] of Object.entries(declared)) {
       const value = Object.hasOwn(given, name) ? given[name] : param.default;
       if (value === undefined) throw new Error(`parameter "${name}" is missing`);
-      texts.set(name, paramText(name, value, param));
+      texts.set(name, paramText(name, value, param, encoding));
     }
     return send.replace(PLACEHOLDER, (_all, name: string) => texts.get(name) as string);
   };
@@ -258,9 +286,11 @@ export const readMapping = (value: unknown): LineMapping => {
     throw new Error(`${first?.instancePath || "the file"} ${first?.message ?? "is not a mapping"}`);
   }
   const file = value as MappingFile;
+  const { encoding = "utf8", end = "\n" } = file;
+  within("/end", () => encodeLine(end, encoding));
   return {
-    encoding: file.encoding ?? "utf8",
-    end: file.end ?? "\n",
+    encoding,
+    end,
     maxLine: file.max_line ?? 1_024,
     checksum: file.checksum ?? "none",
     quietMs: file.quiet_ms ?? 100,
@@ -269,7 +299,7 @@ export const readMapping = (value: unknown): LineMapping => {
       const where = `/commands/${method}`;
       return {
         method,
-        line: makeLine(command.send, command.params ?? {}, where),
+        line: makeLine(command.send, command.params ?? {}, encoding, where),
         answer: makeMatcher(command.answer ?? "^ok\\b", `${where}/answer`),
         error: command.error === undefined ? null : makeMatcher(command.error, `${where}/error`),
         more: command.more === undefined ? null : makeMatcher(command.more, `${where}/more`),

@@ -1,0 +1,94 @@
+/** Variables that Kubernetes, compose files and CI set, none of which the user meant. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+
+const RELAY = join(fileURLToPath(import.meta.resolve("@blindrelay/relay-server")), "../main.ts");
+const MANIFEST = join(RELAY, "../../deploy/kubernetes.yaml");
+
+const folderOf = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-field-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+/** What the relay makes of its settings, as `start --print-config` prints it. */
+const configWith = (variables: Record<string, string>): Record<string, unknown> => {
+  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...variables };
+  const args = [RELAY, "start", "--print-config"];
+  return JSON.parse(execFileSync(process.execPath, args, { env, encoding: "utf8" }));
+};
+
+/** The variables that Kubernetes puts into each pod of a namespace for one of its Services. */
+const serviceVariables = (name: string, ports: readonly number[]): Record<string, string> => {
+  const prefix = name.toUpperCase().replaceAll("-", "_");
+  const address = "10.96.12.3";
+  const [first = 80] = ports;
+  const entries: [string, string][] = [
+    [`${prefix}_SERVICE_HOST`, address],
+    [`${prefix}_SERVICE_PORT`, String(first)],
+    [`${prefix}_PORT`, `tcp://${address}:${first}`],
+    ...ports.flatMap((port): [string, string][] => [
+      [`${prefix}_PORT_${port}_TCP`, `tcp://${address}:${port}`],
+      [`${prefix}_PORT_${port}_TCP_PROTO`, "tcp"],
+      [`${prefix}_PORT_${port}_TCP_PORT`, String(port)],
+      [`${prefix}_PORT_${port}_TCP_ADDR`, address],
+    ]),
+  ];
+  return Object.fromEntries(entries);
+};
+
+// ScreamingFace/screamingface#538, elastic/cloud-on-k8s#1987
+test("a pod starts beside the Services of the relay's own manifest", () => {
+  const parts = readFileSync(MANIFEST, "utf8").split(/^---$/m);
+  const services = parts.filter((part) => /^kind: Service$/m.test(part));
+  expect(services.length).toBeGreaterThan(0);
+  const plain = configWith({});
+  for (const service of services) {
+    const [, name = ""] = /^ {2}name: (\S+)$/m.exec(service) ?? [];
+    const ports = [...service.matchAll(/\bport: (\d+)/g)].map(([, port]) => Number(port));
+    expect([name, ports]).not.toEqual(["", []]);
+    expect(configWith(serviceVariables(name, ports))).toEqual(plain);
+  }
+  expect(configWith(serviceVariables("blindrelay-metrics", [9090]))).toEqual(plain);
+  const deployment = parts.find((part) => /^kind: Deployment$/m.test(part));
+  expect(deployment).toMatch(/^ {6}enableServiceLinks: false$/m);
+});
+
+// docker/compose#3768, docker/compose#5829
+test("an empty variable counts as unset, whichever setting it is for", () => {
+  const help = execFileSync(process.execPath, [RELAY, "start", "--help"], { encoding: "utf8" });
+  const names = [...new Set([...help.matchAll(/BLINDRELAY_[A-Z_]+/g)].map(([name]) => name))];
+  expect(names.length).toBeGreaterThan(30);
+  const empty = Object.fromEntries(names.map((name) => [name, ""]));
+  expect(configWith({ ...empty, BLINDRELAY_MASTER_KEY: "" })).toEqual(configWith({}));
+});
+
+test("init with empty variables writes nothing into the current folder", () => {
+  const folder = folderOf();
+  const ended = spawnSync(
+    process.execPath,
+    [RELAY, "init", "--username", "ada", "--password-stdin", "--no-totp"],
+    {
+      cwd: folder,
+      input: "a long password",
+      encoding: "utf8",
+      env: {
+        PATH: process.env.PATH ?? "",
+        HOME: join(folder, "home"),
+        BLINDRELAY_DATA: "",
+        BLINDRELAY_MASTER_KEY: "",
+        BLINDRELAY_STORE: "",
+      },
+    },
+  );
+  expect([ended.status, ended.stderr]).toEqual([0, expect.any(String)]);
+  expect([existsSync(join(folder, "store")), existsSync(join(folder, "key"))]).toEqual([
+    false,
+    false,
+  ]);
+  expect(existsSync(join(folder, "home/.local/state/blindrelay/relay/key/master.key"))).toBe(true);
+});
