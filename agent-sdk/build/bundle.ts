@@ -1,8 +1,8 @@
 /**
  * Builds one file for Espruino from the portable modules: types are erased, modules concatenated in
  * dependency order, comments and whitespace dropped. Nothing is compiled: the device runs the code
- * as it is in src. For boards with few variables there are four passes, each in its own file:
- * constants.ts, lazy.ts, inline.ts and members.ts. arrows.ts adds braces for debug builds of
+ * as it is in src. For boards with few variables there are five passes, each in its own file:
+ * constants.ts, seldom.ts, lazy.ts, inline.ts and members.ts. arrows.ts adds braces for debug builds of
  * Espruino, and tokens.ts converts the result to what a board's flash holds.
  */
 import { transformSync } from "esbuild";
@@ -15,6 +15,7 @@ import { makeLazy } from "./lazy.ts";
 import { dropUnusedMethods, shortenNames } from "./members.ts";
 import { declaredNames, listedExports, type Module, modulesInOrder } from "./modules.ts";
 import type { Piece } from "./piece.ts";
+import { makeSeldom, type SeldomRow } from "./seldom.ts";
 import { tokenise } from "./tokens.ts";
 
 /** The part of the file that one module takes. */
@@ -44,6 +45,8 @@ export interface BundleOptions {
    * are made together.
    */
   readonly lazy: readonly (string | readonly string[])[];
+  /** Methods that are made only while they run (seldom.ts). */
+  readonly seldom: readonly SeldomRow[];
   /** Whether small functions are inlined (inline.ts). */
   readonly inline: boolean;
   /** Whether its top level may become the board's top level (globals.ts). */
@@ -55,7 +58,7 @@ export interface BundleOptions {
 }
 
 const WITHOUT: BundleOptions = {
-  ...{ natives: [], lazy: [], inline: false, global: false },
+  ...{ natives: [], lazy: [], seldom: [], inline: false, global: false },
   ...{ keep: [], ours: [] },
 };
 
@@ -127,6 +130,7 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
 
   let pieces = modules.map((module) => bare(module, isNative(module) ? new Set() : replaced));
   pieces = inlineConstants(pieces);
+  pieces = makeSeldom(pieces, options.seldom);
   pieces = makeLazy(pieces, (path) => {
     const ends = options.lazy.map((row) => (typeof row === "string" ? [row] : row));
     const row = ends.find((some) => some.some((end) => path.endsWith(end)));

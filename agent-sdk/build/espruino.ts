@@ -41,6 +41,22 @@ const LAZY = [
   "protocol/src/wire/auth.ts",
 ];
 
+/**
+ * Not on the way of a call that is answered: what unheld sids and lost packets cause, errors, and
+ * what a link does when it begins or ends.
+ */
+const SELDOM = [
+  {
+    of: "AgentSessions",
+    methods: ["verifies", "epochOf", "answer", "offer", "part", "unstored"],
+  },
+  { of: "AgentSessions", methods: ["store", "moveEpoch", "eraseBefore"] },
+  { of: "Dispatcher", methods: ["refuse", "fail", "refuseUnread"] },
+  { of: "AgentCore", methods: ["countLost", "verifies", "clientLeft", "info"] },
+  { of: "RelayLink", methods: ["opened", "login", "authAnswered", "relayError", "lose"] },
+  { of: "WebSocketLink", methods: ["connected", "readHead", "answerClose", "finish"] },
+];
+
 /** What a device program may use: the agent of core/agent.ts, and the status. */
 const KEEP = [
   ...["handle", "emit", "now", "every", "after", "notification", "advice", "waitMs"],
@@ -66,7 +82,15 @@ const OURS = [
 export const GUARDED = ["atob"];
 
 const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
-const BOARD = { natives: NATIVES, lazy: LAZY, inline: true, global: true, keep: KEEP, ours: OURS };
+const BOARD = {
+  natives: NATIVES,
+  lazy: LAZY,
+  seldom: SELDOM,
+  inline: true,
+  global: true,
+  keep: KEEP,
+  ours: OURS,
+};
 
 /**
  * The packet version of a file: one of them, for a board with native SHA-256; or any, with

@@ -5,7 +5,7 @@
  */
 import type { Node } from "acorn";
 import { fullAncestor } from "acorn-walk";
-import { applyChanges, type Change, parsePiece } from "./piece.ts";
+import { applyChanges, type Change, parsePiece, THIS } from "./piece.ts";
 
 type Tree = Node & Record<string, unknown>;
 
@@ -42,7 +42,8 @@ const placesOf = (code: string): Map<string, Places> => {
       const property = node.property as Named;
       const place = at(property.name);
       place.nodes.push(property);
-      if ((node.object as Node).type !== "ThisExpression") place.foreign = true;
+      const object = node.object as Named;
+      if (object.type !== "ThisExpression" && object.name !== THIS) place.foreign = true;
       if (parent?.type === "AssignmentExpression" && parent.left === node) place.made = true;
     } else if (node.type === "MethodDefinition" || node.type === "PropertyDefinition") {
       const place = at((node.key as Named).name);

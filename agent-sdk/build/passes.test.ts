@@ -7,6 +7,7 @@ import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
 import { dropUnusedMethods, shortenNames } from "./members.ts";
 import type { Piece } from "./piece.ts";
+import { makeSeldom } from "./seldom.ts";
 import { tokenise } from "./tokens.ts";
 
 const piece = (path: string, code: string, exported: string[] = []): Piece => ({
@@ -112,6 +113,55 @@ describe("lazy modules", () => {
       .map((one) => one.code)
       .join("\n");
     expect(new Function(`${half}\nreturn use()`)()).toBe(3);
+  });
+});
+
+describe("methods that run seldom", () => {
+  const CODE = `class A {
+    constructor(n) { this.n = n; }
+    often(x) { return [1, 2].map((i) => this.sum(this.twice(x), i)); }
+    twice(x) { const sum = this.sum(x, x); return this.one() ? sum : 0; }
+    sum(a, b) { return this.n + this.rest() + a + b; }
+    rest() { return -this.n; }
+    one() { return this.n > 0; }
+  }`;
+  const rows = [
+    { of: "A", methods: ["sum", "rest"] },
+    { of: "A", methods: ["twice"] },
+    { of: "B", methods: ["one"] },
+  ];
+  const made = (code: string): string => makeSeldom([piece("a.ts", code)], rows)[0]?.code as string;
+
+  it("are made when one of them is called, with those of their row only", () => {
+    const code = tidy(made(CODE));
+    expect(code).toContain("const makeSeldomA1 = () => { const twiceSeldom = (thisObject, x) => {");
+    expect(code).toContain("const sum = makeSeldomA0().sumSeldom(thisObject, x, x);");
+    expect(code).toContain("return thisObject.n + restSeldom(thisObject) + a + b;");
+    expect(code).toContain("return { sumSeldom: sumSeldom }; };");
+    expect(code).toContain("return thisObject.one() ? sum : 0;");
+    expect(code).toMatch(/class A \{ constructor\(n\) .* often\(x\) .* one\(\) [^()]*\}$/);
+  });
+
+  it("behave as before", () => {
+    const run = (code: string): unknown => new Function(`${code}\nreturn new A(5).often(3)`)();
+    expect(run(made(CODE))).toEqual(run(CODE));
+    expect(run(CODE)).toEqual([7, 8]);
+  });
+
+  it.each([
+    [
+      "is used as a value",
+      "class A { f() { return this.sum; } sum() {} rest() {} twice() {} }",
+      "sum is used as",
+    ],
+    [
+      "makes a closure",
+      "class A { sum() { return () => 1; } rest() {} twice() {} }",
+      "sum makes a",
+    ],
+    ["is not there", "class A { sum() {} }", "A.rest is no method"],
+  ])("are refused where one %s", (_what, code, reason) => {
+    expect(() => made(code)).toThrow(reason);
   });
 });
 

@@ -5,6 +5,9 @@
 import { type Node, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
+/** What `this` is called in a function that was a method (seldom.ts). */
+export const THIS = "thisObject";
+
 export interface Piece {
   /** The path of its module. */
   readonly path: string;

@@ -32,11 +32,8 @@ declare const getSerial: () => string;
 
 /** Needed by the shortest message until it is answered. */
 const MESSAGE_VARIABLES = 280;
-/**
- * Must be free before another session is held: it takes some 60 itself, and messages may be
- * waiting.
- */
-const SESSION_VARIABLES = 400;
+/** Must be free beside a session that is about to be stored: messages may be waiting. */
+const SESSION_VARIABLES = 340;
 /**
  * Boards with more than this (Pico, WiFi, ESP32) have room for larger messages; see
  * docs/espruino.md.

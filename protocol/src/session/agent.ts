@@ -305,7 +305,8 @@ export class AgentSessions {
       return this.refuse("forged");
     }
     const gap = packet.seq - held.received - 1;
-    const farewell = epoch === null ? null : this.store(held, epoch, now);
+    const farewell = epoch === null ? null : this.makePlace();
+    if (epoch !== null) this.store(held, epoch, now);
     held.received = packet.seq;
     held.acceptedAt = now;
     this.counters.accepted++;
@@ -351,7 +352,7 @@ export class AgentSessions {
   }
 
   /** Marks the session's C as spent, and holds the session. */
-  store(session: HeldSession, epoch: Epoch, now: number): Farewell | null {
+  store(session: HeldSession, epoch: Epoch, now: number): void {
     this.buckets.giveBack(FIRSTS);
     epoch.spent += digestOf(session.sid.substring(SID_PART_LENGTH + 1));
     epoch.room--;
@@ -360,10 +361,8 @@ export class AgentSessions {
       if (epoch === this.epochs[0]) this.moveEpoch();
       else this.eraseBefore();
     }
-    const farewell = this.makePlace();
     session.storedAt = now;
     this.sessions.push(session);
-    return farewell;
   }
 
   /** Begins the next epoch; the one before the current one is over. */
