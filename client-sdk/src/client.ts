@@ -40,8 +40,8 @@ export interface AgentOptions {
   /** The packet suite that belongs to the secret; defaults to "1". */
   readonly version?: Version;
   /**
-   * A new session follows after this long, 60,000 to 86,400,000 ms; defaults to 24 h. An hour bounds
-   * how late a device runs a call whose clock is slow.
+   * A new session follows after this long, 60,000 to 86,400,000 ms; defaults to 24 h. A device
+   * whose clock is slow runs a call late by that share of the session's age; an hour bounds that.
    */
   readonly renewAfterMs?: number;
   /** Accept a secret that is not an `e2e_` token, if it has at least 32 characters. */

@@ -1,6 +1,6 @@
 /**
- * A relay that holds packets back, and devices whose clocks differ: no call runs more than 5 s after
- * its deadline, none runs twice, and each ends once, by its deadline.
+ * A relay that holds packets back, and devices whose clocks differ: no call runs more than 5 s
+ * after its deadline, none runs twice, and each ends once, by its deadline.
  */
 import { EXPIRES_CLOCK_MS } from "@blindrelay/protocol";
 import fc from "fast-check";
