@@ -6,11 +6,12 @@ import {
   AGENT_ID_PATTERN,
   MIN_FOREIGN_SECRET_LENGTH,
   readToken,
+  SESSION_RENEW_MS,
   tokenProblem,
 } from "@blindrelay/protocol";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
-import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS } from "./core/defaults.ts";
+import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
 import type { Peer } from "./core/peer.ts";
 import type { Missing } from "./core/session.ts";
 import { CallError } from "./errors.ts";
@@ -38,6 +39,11 @@ export interface ConnectOptions {
 export interface AgentOptions {
   /** The packet suite that belongs to the secret; defaults to "1". */
   readonly version?: Version;
+  /**
+   * A new session follows after this long, 60,000 to 86,400,000 ms; defaults to 24 h. A device
+   * whose clock is slow runs a call late by that share of the session's age; an hour bounds that.
+   */
+  readonly renewAfterMs?: number;
   /** Accept a secret that is not an `e2e_` token, if it has at least 32 characters. */
   readonly foreignSecret?: boolean;
 }
@@ -223,18 +229,21 @@ export class Client {
   }
 
   /**
-   * An agent by its id and end-to-end secret; the same object for the same three arguments. Sends
-   * nothing yet. Throws a CallError BAD_ARGUMENT if the secret is of another kind.
+   * An agent by its id and end-to-end secret; the same object for the same arguments. Sends nothing
+   * yet. Throws a CallError BAD_ARGUMENT if the secret is of another kind.
    */
   agent(id: string, agentToken: string, options: AgentOptions = {}): Agent {
-    const { version = "1", foreignSecret = false } = options;
+    const { version = "1", foreignSecret = false, renewAfterMs = SESSION_RENEW_MS } = options;
     if (!AGENT_ID.test(id)) demand(`not an agent id: ${id}`, "agent");
     if (!isVersion(version)) demand(`unknown packet version ${String(version)}`, "agent");
     demand(secretProblem(agentToken, foreignSecret), "agentToken");
-    const key = `${version} ${id} ${agentToken}`;
+    if (!(renewAfterMs >= MIN_RENEW_MS && renewAfterMs <= SESSION_RENEW_MS)) {
+      demand(`renewAfterMs must be ${MIN_RENEW_MS} to ${SESSION_RENEW_MS}`, "agent");
+    }
+    const key = `${version} ${renewAfterMs} ${id} ${agentToken}`;
     const known = this.agents.get(key);
     if (known !== undefined) return known;
-    const peer = this.core.addPeer({ agentId: id, agentToken, version });
+    const peer = this.core.addPeer({ agentId: id, agentToken, version, renewAfterMs });
     const listeners = {
       events: new Listeners<[string, unknown]>(this.listenerThrew),
       gaps: new Listeners<[number, Missing]>(this.listenerThrew),

@@ -34,7 +34,8 @@ export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } =
     retryable: false,
   },
   TIMED_OUT: {
-    meaning: "No verified answer before the deadline; the agent may have executed a sent call.",
+    meaning:
+      "No verified answer before the deadline, and the agent may have executed a sent call; or it refused the call as too late, and did not.",
     retryable: "if-safe",
   },
   OUTCOME_UNKNOWN: {

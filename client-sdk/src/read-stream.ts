@@ -2,7 +2,7 @@
 import { STREAM_WINDOW_BYTES } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
-import { broken, type Opening, openStream } from "./streams.ts";
+import { broken, CALLED_AGAIN, type Opening, openStream } from "./streams.ts";
 
 /** Iterate once; leaving the loop early cancels it. */
 export class ReadStream implements AsyncIterable<Uint8Array> {
@@ -75,16 +75,20 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
   }
 
   private attach(session: PeerSession, id: number): void {
+    const before = this.stream;
     this.session = session;
-    this.stream = session.streams.incoming(id, {
+    const stream = session.streams.incoming(id, {
       data: (bytes) => {
         this.chunks.push(bytes);
         this.wake();
       },
       ended: (error) => {
+        if (this.stream !== stream) return;
         this.ending = error;
         this.wake();
       },
     });
+    this.stream = stream;
+    before?.conclude(CALLED_AGAIN);
   }
 }

@@ -29,6 +29,9 @@ export interface Opening {
 export const broken = (method: string, error: string, bytes: number): CallError =>
   new CallError("OUTCOME_UNKNOWN", `the stream of ${method} broke after ${bytes} bytes: ${error}`);
 
+/** Why a stream ends whose call is made again in another session. */
+export const CALLED_AGAIN = "the agent refused its call as too late";
+
 /** Makes the call; `sent` gets the session, `failed` the reason why the stream did not open. */
 export const openStream = (
   { core, peer, method, params, timeoutMs, id }: Opening,

@@ -6,7 +6,7 @@ import type { ClientCore } from "./core/client-core.ts";
 import { MAX_STREAM_CHUNK, WRITE_CREDIT_MS, WRITE_GATHER_MS } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
-import { broken, type Opening, openStream } from "./streams.ts";
+import { broken, CALLED_AGAIN, type Opening, openStream } from "./streams.ts";
 
 interface Pending {
   bytes: Uint8Array;
@@ -95,14 +95,19 @@ export class WriteStream {
   }
 
   private attach(session: PeerSession, id: number): void {
-    this.stream = session.streams.outgoing(id, {
+    const before = this.stream;
+    const stream = session.streams.outgoing(id, {
       writable: () => {
         this.window = Math.max(this.window, this.stream?.credit ?? 0);
         this.since = this.core.timer.now();
         this.flush();
       },
-      ended: (error) => this.ended(error),
+      ended: (error) => {
+        if (this.stream === stream) this.ended(error);
+      },
     });
+    this.stream = stream;
+    before?.conclude(CALLED_AGAIN);
   }
 
   private flush(): void {

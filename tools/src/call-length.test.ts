@@ -2,6 +2,8 @@ import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { expect, it } from "vitest";
 import { checkCallLength } from "./call-length.ts";
 
+const OPTIONS = { timeoutMs: 30_000.5 };
+
 /** The outcome, and the calls that the agent received. */
 const check = async (characters: number, info: unknown) => {
   const asked: string[] = [];
@@ -12,7 +14,7 @@ const check = async (characters: number, info: unknown) => {
       return info;
     },
   } as unknown as Agent;
-  const call = checkCallLength(agent, "echo", { x: "x".repeat(characters) }, {});
+  const call = checkCallLength(agent, "echo", { x: "x".repeat(characters) }, OPTIONS);
   const came = await call.then(
     () => "sent",
     ({ remote, message }: CallError) => remote?.message ?? message,
@@ -26,7 +28,7 @@ it("asks nothing for a call that every agent accepts", async () => {
 });
 
 it("refuses what exceeds the agent's reported limit", async () => {
-  const refused = "the call has 2058 bytes, at most 384 fit";
+  const refused = "the call has 2074 bytes, at most 384 fit";
   expect(await check(2000, BOARD)).toEqual([refused, ["system.info"]]);
   expect(await check(2000, { max_plaintext: 47_000 })).toEqual(["sent", ["system.info"]]);
 });

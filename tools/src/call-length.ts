@@ -16,7 +16,9 @@ export const checkCallLength = async (
   params: object | undefined,
   options: CallOptions,
 ): Promise<void> => {
-  const { length } = encodeJson({ jsonrpc: "2.0", id: 1, method, params }) ?? "";
+  // In a new session nothing expires later than that.
+  const expires = Math.floor(options.timeoutMs ?? 0);
+  const { length } = encodeJson({ jsonrpc: "2.0", id: 1, expires, method, params }) ?? "";
   if (length <= SHORTEST_MAX) return;
   const max = await maxPlaintextOf(agent, options);
   if (max === null || length <= max) return;

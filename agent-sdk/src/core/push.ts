@@ -38,8 +38,8 @@ const MAX_REASON = 80;
 /** Limits of each as JSON, with escapes, so that the answer fits into the shortest plaintext. */
 const MAX_VERSION_JSON = 66;
 const MAX_REASON_JSON = 122;
-/** The part of a request around its data. */
-const REQUEST_BYTES = 96;
+/** The part of a request around its data, with an `expires` of ten digits. */
+const REQUEST_BYTES = 128;
 
 export interface Trial {
   readonly id: string;

@@ -187,6 +187,8 @@ export class ClientCore {
       idempotent: request.idempotent,
       waitForAgent: request.waitForAgent ?? false,
       sent: request.sent ?? null,
+      deadline: this.ports.timer.now() + request.timeoutMs,
+      repeated: false,
       session: null,
       settled: false,
       orphaned: false,
@@ -221,8 +223,8 @@ export class ClientCore {
     if (this.calls.size - this.inFlight.size >= MAX_QUEUED) {
       return new CallError("BUSY", `${MAX_QUEUED} calls wait already`);
     }
-    // The longest id that a session can reach.
-    if (encodeRequest(2 ** 32, tail).length > MAX_PLAINTEXT_BYTES) {
+    // The longest id and the longest `expires`.
+    if (encodeRequest(2 ** 32, tail, Number.MAX_SAFE_INTEGER).length > MAX_PLAINTEXT_BYTES) {
       return new CallError("TOO_LARGE", `the call is over ${MAX_PLAINTEXT_BYTES} bytes as JSON`);
     }
     return null;

@@ -12,6 +12,11 @@ export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 export const MAX_IN_FLIGHT = 256;
 /** The same for one agent; small devices handle calls one after another anyway. */
 export const MAX_IN_FLIGHT_PER_AGENT = 32;
+/**
+ * Sessions with one agent that newer ones followed while calls or streams were left in them; small
+ * boards have room for 8.
+ */
+export const MAX_RETIRING = 4;
 /** Bytes in flight to one agent: a quarter of the relay's queue for it, which others share. */
 export const MAX_BYTES_PER_AGENT = 262_144;
 /** Calls not sent yet, over all agents; each holds its parameters in memory. */
@@ -73,6 +78,8 @@ export const STREAM_QUIET_MS = 500;
  */
 export const MIGRATION_RETRY_MS = 60_000;
 
+/** The least that a session may be used before a new one follows: opening takes two round trips. */
+export const MIN_RENEW_MS = 60_000;
 /** Well before the agent forgets an idle session (120 s), with a margin for differing clocks. */
 export const SESSION_LAPSE_MS = 90_000;
 /** An unanswered keep-alive ends its session. */

@@ -2,6 +2,7 @@
  * JSON-RPC 2.0 inside the packet (section 2, "Inside a packet"): a client's requests, and the
  * content of an agent's verified plaintext. No batches.
  */
+import { TOO_LATE_CODE } from "@blindrelay/protocol";
 import {
   asciiBytes,
   encodeJson,
@@ -56,9 +57,14 @@ export const requestTail = (
   return { ok: true, tail: `${head},"params":${text}}` };
 };
 
-/** The plaintext of a request. */
-export const encodeRequest = (id: number, tail: string): Uint8Array =>
-  asciiBytes(`{"jsonrpc":"2.0","id":${id}${tail}`);
+/**
+ * The plaintext of a request. `expires`: the milliseconds since the session opened, after which it
+ * must not run; null: none.
+ */
+export const encodeRequest = (id: number, tail: string, expires: number | null): Uint8Array =>
+  asciiBytes(
+    `{"jsonrpc":"2.0","id":${id}${expires === null ? "" : `,"expires":${expires}`}${tail}`,
+  );
 
 /** `system.ping`, which every agent answers. */
 export const PING_TAIL = ',"method":"system.ping"}';
@@ -107,6 +113,10 @@ export const isUnavailable = (remote: RemoteError, idempotent: boolean): boolean
   isObject(remote.data) &&
   own(remote.data, "retryable") === true &&
   (idempotent || own(remote.data, "sent") === false);
+
+/** The agent refused to run the call, because it came after its `expires`. */
+export const isTooLate = (outcome: Outcome): boolean =>
+  !outcome.ok && outcome.error.remote?.code === TOO_LATE_CODE;
 
 const readRemote = (error: { readonly [key: string]: unknown }): RemoteError | null => {
   const code = own(error, "code");

@@ -6,6 +6,7 @@
  * The relay's messages are unproven, so none of them makes a call that is not idempotent be sent
  * again other than byte for byte: a lying relay cannot make an agent do something twice.
  */
+import { SESSION_RENEW_MS } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
@@ -16,11 +17,12 @@ import {
   DROPPED_CEILING_MS,
   MAX_BYTES_PER_AGENT,
   MAX_IN_FLIGHT_PER_AGENT,
+  MAX_RETIRING,
   OFFLINE_GRACE_MS,
   RESUBSCRIBE_BASE_MS,
   STABLE_SESSION_MS,
 } from "./defaults.ts";
-import type { Outcome } from "./jsonrpc.ts";
+import { isTooLate, type Outcome } from "./jsonrpc.ts";
 import type { Call, Missing } from "./session.ts";
 import { PeerSession, type PeerSessionEvents } from "./session.ts";
 
@@ -53,6 +55,8 @@ export interface PeerOptions {
   readonly agentId: string;
   readonly agentToken: string;
   readonly version: Version;
+  /** See PeerSessionOptions. */
+  readonly renewAfterMs?: number | undefined;
 }
 
 export class Peer {
@@ -63,14 +67,15 @@ export class Peer {
   private readonly events: PeerSessionEvents;
   private queue: Call[] = [];
   private current: PeerSession;
-  /** Renewed sessions that still wait for answers. */
-  private readonly retiring = new Set<PeerSession>();
+  /** Those before it that are still needed, oldest first, with the timer that ends each. */
+  private readonly retiring = new Map<PeerSession, unknown>();
   private subscribed = false;
   private linkUp = false;
   /** Why events may be missing since a subscriber's session ended; null: they are not. */
   private interrupted: string | null = null;
-  /** When the subscriber's session was opened; null: there is none. */
-  private hearingSince: number | null = null;
+  /** The session whose events a subscriber gets; null: none is open. */
+  private hearing: PeerSession | null = null;
+  private hearingSince = 0;
   /**
    * Failed attempts in a row, for a subscriber or for waiting calls, and the wait before the next
    * one.
@@ -87,22 +92,29 @@ export class Peer {
     this.events = {
       send: (session, text) => host.send(this, session, text),
       renamed: (session, before, first) => host.renamed(session, this, before, first),
-      opened: () => {
-        if (this.subscribed) this.hear();
-        else this.failures = 0;
+      opened: (session) => {
+        if (session === this.current && this.subscribed) this.hear();
+        else if (session === this.current) this.failures = 0;
         host.ready(this);
       },
       answered: (session, call, outcome) => {
-        host.settle(call, outcome);
-        if (this.retiring.has(session)) this.dismiss(session);
+        if (isTooLate(outcome)) this.refusedAsLate(session, call);
+        else host.settle(call, outcome);
+        this.dismiss(session);
         host.ready(this);
       },
+      alive: () => host.ready(this),
       drained: (session) => {
         host.streamsOver();
-        if (this.retiring.has(session)) this.dismiss(session);
+        this.dismiss(session);
       },
-      event: (event, data) => host.event(this, event, data),
-      gap: (count, of) => host.gap(this, count, of),
+      event: (session, event, data) => {
+        if (this.counts(session)) host.event(this, event, data);
+      },
+      gap: (session, count, of) => {
+        // The agent counts an event in each session that should have had it.
+        if (of === "packets" || this.counts(session)) host.gap(this, count, of);
+      },
       over: (session, calls, reason, byAgent) => this.sessionOver(session, calls, reason, byAgent),
     };
     this.current = this.makeSession();
@@ -116,14 +128,18 @@ export class Peer {
   /** Keeps a session open, so that the agent's events arrive, or lets it expire. */
   subscribe(on: boolean): void {
     this.subscribed = on;
-    this.current.keep(on);
     if (on) {
+      this.current.keep(true);
       if (this.current.state === "open") this.hear();
       this.host.ready(this);
       return;
     }
-    this.hearingSince = null;
+    this.hearing = null;
     this.interrupted = null;
+    for (const session of this.sessions()) {
+      session.keep(false);
+      this.dismiss(session);
+    }
     this.leaveIfIdle();
   }
 
@@ -137,7 +153,7 @@ export class Peer {
     if (session.state === "idle") session.open();
     if (session.state !== "open" || session.holding) return false;
     if (session.renewalDue) {
-      this.renew();
+      this.moveOn();
       return true;
     }
     const call = this.queue[0];
@@ -149,7 +165,7 @@ export class Peer {
     // The session has used up its numbers.
     this.host.requeued(call);
     this.queue.unshift(call);
-    this.renew();
+    this.moveOn();
     return true;
   }
 
@@ -159,7 +175,7 @@ export class Peer {
   expired(call: Call, linkFailure: CallError | null): void {
     const session = call.session;
     if (session === null) {
-      this.remove(call, failed(this.neverSent(linkFailure)));
+      this.remove(call, failed(call.repeated ? this.didNotRun(call) : this.neverSent(linkFailure)));
       return;
     }
     const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;
@@ -181,8 +197,8 @@ export class Peer {
    */
   linkOnline(fresh: boolean): void {
     this.linkUp = true;
-    if (fresh && !this.current.canMigrate) this.current.giveUp("the link is a new one");
     for (const session of this.sessions()) {
+      if (fresh && !session.canMigrate) session.giveUp("the link is a new one");
       session.setLink(true);
       // It binds the sid, and its answer shows whether a packet was lost.
       if (session.canMigrate) session.ping();
@@ -220,9 +236,10 @@ export class Peer {
   agentOnline(): void {
     this.stopAwayTimer();
     this.retryNow();
-    if (this.current.state === "open") {
-      if (this.current.engaged > 0 || this.subscribed) this.current.ping();
-      else this.current.giveUp("the agent reconnected");
+    for (const session of this.sessions()) {
+      if (session.state !== "open") continue;
+      if (session.engaged > 0 || this.subscribed) session.ping();
+      else session.giveUp("the agent reconnected");
     }
     this.host.ready(this);
   }
@@ -239,7 +256,9 @@ export class Peer {
     if (this.awayTimer !== null) return;
     this.awayTimer = this.host.ports.timer.set(OFFLINE_GRACE_MS, () => {
       this.awayTimer = null;
-      if (this.current.state === "open" && this.current.engaged > 0) this.current.ping();
+      for (const session of this.sessions()) {
+        if (session.state === "open" && session.engaged > 0) session.ping();
+      }
     });
   }
 
@@ -294,7 +313,7 @@ export class Peer {
   }
 
   private sessions(): PeerSession[] {
-    return [this.current, ...this.retiring];
+    return [this.current, ...this.retiring.keys()];
   }
 
   private makeSession(): PeerSession {
@@ -304,9 +323,22 @@ export class Peer {
     return session;
   }
 
-  /** The agent's events arrive from now on. */
+  /** Whether its events are the subscriber's: each goes to every session that the agent holds. */
+  private counts(session: PeerSession): boolean {
+    return session === (this.hearing ?? this.current);
+  }
+
+  /** The agent's events arrive in the current session from now on. */
   private hear(): void {
-    this.hearingSince ??= this.host.ports.timer.now();
+    const before = this.hearing;
+    if (before === this.current) return;
+    this.hearing = this.current;
+    this.hearingSince = this.host.ports.timer.now();
+    if (before !== null) {
+      before.keep(false);
+      this.dismiss(before);
+      return;
+    }
     const reason = this.interrupted;
     this.interrupted = null;
     if (reason !== null) this.host.reopened(this, reason);
@@ -314,26 +346,50 @@ export class Peer {
 
   /** Events are lost until the next session is open. */
   private stopHearing(reason: string): void {
-    if (this.hearingSince === null) return;
+    if (this.hearing === null) return;
     this.interrupted = reason;
     // A session that lasted does not count as a failed attempt.
     if (this.host.ports.timer.now() - this.hearingSince >= STABLE_SESSION_MS) this.failures = 0;
-    this.hearingSince = null;
+    this.hearing = null;
     this.host.interrupted(this, reason);
   }
 
-  /** A new session takes over; the old one waits for its answers. */
-  private renew(): void {
+  /**
+   * New calls go to a new session. Calls in flight and streams end on the old one, whose events
+   * count until the new one is open.
+   */
+  private moveOn(): void {
     const old = this.current;
-    this.stopHearing("the session was renewed");
-    old.keep(false);
-    this.retiring.add(old);
+    for (const oldest of this.retiring.keys()) {
+      if (this.retiring.size >= MAX_RETIRING) oldest.leave("too many newer sessions followed");
+      break;
+    }
+    const end = () => old.leave("a newer session followed it 24 hours ago");
+    this.retiring.set(old, this.host.ports.timer.set(SESSION_RENEW_MS, end));
     this.current = this.makeSession();
     this.dismiss(old);
   }
 
+  /** Ends a session that was moved on from, once nothing depends on it. */
   private dismiss(session: PeerSession): void {
-    if (session.engaged === 0) session.leave("renewed");
+    if (!this.retiring.has(session) || session === this.hearing) return;
+    if (session.engaged === 0) session.leave("a newer session followed it");
+  }
+
+  /** It did not run, so it is made once more, in another session, as long as there is time. */
+  private refusedAsLate(session: PeerSession, call: Call): void {
+    const inTime = this.host.ports.timer.now() < call.deadline;
+    if (call.repeated || call.orphaned || !inTime) {
+      this.host.settle(call, failed(this.didNotRun(call)));
+      return;
+    }
+    call.repeated = true;
+    call.session = null;
+    this.host.requeued(call);
+    // Before those that were never sent, in the order in which they were sent.
+    const first = this.queue.filter((waiting) => waiting.repeated);
+    this.queue = [...first, call, ...this.queue.filter((waiting) => !waiting.repeated)];
+    if (session === this.current) this.moveOn();
   }
 
   private sessionOver(
@@ -342,13 +398,18 @@ export class Peer {
     reason: string,
     byAgent: boolean,
   ): void {
-    this.retiring.delete(session);
-    if (session === this.current) {
-      const since = this.hearingSince;
+    if (this.retiring.has(session)) {
+      this.host.ports.timer.clear(this.retiring.get(session));
+      this.retiring.delete(session);
+      // One that the agent abandoned would open again by itself.
+      session.giveUp(reason);
+    }
+    if (session === this.hearing) {
       this.stopHearing(reason);
       // At once, unless the agent drops it repeatedly because it has more listeners than room.
-      const soon = since !== null && this.host.ports.timer.now() - since < STABLE_SESSION_MS;
-      if (byAgent && this.subscribed && soon) this.delayRetry(DROPPED_CEILING_MS);
+      const soon = this.host.ports.timer.now() - this.hearingSince < STABLE_SESSION_MS;
+      const last = byAgent && session === this.current;
+      if (last && this.subscribed && soon) this.delayRetry(DROPPED_CEILING_MS);
     }
     const again: Call[] = [];
     for (const call of calls) {
@@ -421,6 +482,11 @@ export class Peer {
     this.host.ports.timer.clear(this.retryTimer);
     this.retryTimer = null;
     this.host.ready(this);
+  }
+
+  private didNotRun({ method }: Call): CallError {
+    const text = `timed out, did not run: ${this.agentId} says that ${method} came too late`;
+    return new CallError("TIMED_OUT", text, { retryable: true });
   }
 
   private neverSent(linkFailure: CallError | null): CallError {

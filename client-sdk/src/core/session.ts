@@ -4,7 +4,7 @@
  * session, keep-alive pings, letting an idle session expire before the agent forgets it, and
  * sending a refused packet again byte for byte.
  */
-import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS } from "@blindrelay/protocol";
+import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS, SESSION_RENEW_MS } from "@blindrelay/protocol";
 import { asciiBytes, isObject, own, type Version } from "@blindrelay/protocol/crypto";
 import {
   CLOSE_METHOD,
@@ -51,6 +51,10 @@ export interface Call {
   readonly waitForAgent: boolean;
   /** Called immediately with the session that it was sent in. */
   readonly sent: ((session: PeerSession) => void) | null;
+  /** When it has timed out, by the client's clock. */
+  readonly deadline: number;
+  /** Made again after the agent refused it as too late. */
+  repeated: boolean;
   /** The session in which it is in flight; null while it waits. */
   session: PeerSession | null;
   settled: boolean;
@@ -69,11 +73,13 @@ export interface PeerSessionEvents {
   /** Calls may be sent. */
   opened(session: PeerSession): void;
   answered(session: PeerSession, call: Call, outcome: Outcome): void;
+  /** A keep-alive ping was answered. */
+  alive(): void;
   /** Its last stream has ended. */
   drained(session: PeerSession): void;
-  event(event: string, data: unknown): void;
+  event(session: PeerSession, event: string, data: unknown): void;
   /** This many packets of the agent never arrived, or it could not send this many events. */
-  gap(count: number, of: Missing): void;
+  gap(session: PeerSession, count: number, of: Missing): void;
   /**
    * Its `C` was abandoned; these calls were in flight, oldest first. `byAgent`: the agent dropped
    * it.
@@ -85,6 +91,8 @@ export interface PeerSessionOptions {
   readonly agentId: string;
   readonly agentToken: string;
   readonly version: Version;
+  /** A new session replaces it after this long; undefined: 24 h. */
+  readonly renewAfterMs?: number | undefined;
   readonly ports: Ports;
 }
 
@@ -100,6 +108,9 @@ export class PeerSession {
   private readonly ports: Ports;
   private readonly events: PeerSessionEvents;
   private readonly session: ClientSession;
+  private readonly renewAfterMs: number;
+  /** When the answer to its first ping came; `expires` counts from here. */
+  private openedAt = 0;
   /** By JSON-RPC id, and so in the order of seq. */
   private readonly outstanding = new Map<number, Outstanding>();
   private nextId = FIRST_PING_ID + 1;
@@ -128,6 +139,7 @@ export class PeerSession {
   constructor(options: PeerSessionOptions, events: PeerSessionEvents) {
     this.ports = options.ports;
     this.events = events;
+    this.renewAfterMs = options.renewAfterMs ?? SESSION_RENEW_MS;
     this.streams = new SessionStreams({
       notify: (text) => this.notify(text),
       drained: () => {
@@ -171,7 +183,9 @@ export class PeerSession {
   }
 
   get renewalDue(): boolean {
-    return this.session.renewalDue(this.ports.timer.now());
+    const now = this.ports.timer.now();
+    if (this.session.renewalDue(now)) return true;
+    return this.state === "open" && now - this.openedAt >= this.renewAfterMs;
   }
 
   /** Idle for so long that the agent may have forgotten it. */
@@ -360,7 +374,9 @@ export class PeerSession {
 
   private request(tail: string, call: Call | null): boolean {
     const id = this.nextId;
-    const text = this.session.seal(encodeRequest(id, tail));
+    // None for a ping: it does nothing that could be too late.
+    const expires = call === null ? null : this.expiry(call);
+    const text = this.session.seal(encodeRequest(id, tail, expires));
     if (text === null) return false;
     this.nextId++;
     this.sentAt = this.ports.timer.now();
@@ -369,6 +385,10 @@ export class PeerSession {
     this.events.send(this, text);
     this.follow();
     return true;
+  }
+
+  private expiry({ deadline }: Call): number {
+    return Math.max(0, Math.floor(deadline - this.openedAt));
   }
 
   /** Sends a notification: it has no answer and is not sent again. */
@@ -394,17 +414,18 @@ export class PeerSession {
         this.rename();
         this.events.send(this, effect.text);
       } else if (effect.kind === "opened") {
+        this.openedAt = now;
         this.acceptedAt = this.sentAt;
         this.rebinding = false;
         this.resends = 0;
         this.stopHolding();
-        if (effect.gap > 0) this.events.gap(effect.gap, "packets");
+        if (effect.gap > 0) this.events.gap(this, effect.gap, "packets");
         this.events.opened(this);
       } else if (effect.kind === "message") {
         this.rebinding = false;
         if (effect.gap > 0) {
           this.streams.fail("packets were lost");
-          this.events.gap(effect.gap, "packets");
+          this.events.gap(this, effect.gap, "packets");
         }
         this.read(effect.plaintext);
       } else if (effect.kind === "abandoned") {
@@ -422,7 +443,7 @@ export class PeerSession {
       if (said.event === CLOSE_METHOD) this.droppedByAgent();
       else if (said.event === LOST_METHOD) this.eventsLost(said.data);
       else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
-      else this.events.event(said.event, said.data);
+      else this.events.event(this, said.event, said.data);
     }
     if (said.kind !== "answer") return;
     const answered = this.outstanding.get(said.id);
@@ -431,8 +452,10 @@ export class PeerSession {
     this.bytesInFlight -= answered.text.length;
     this.acceptedAt = Math.max(this.acceptedAt, answered.sentAt);
     this.resends = 0;
-    if (answered.call === null) this.pings--;
-    else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
+    if (answered.call === null) {
+      this.pings--;
+      this.events.alive();
+    } else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
     if (this.holding && this.outstanding.size === 0) this.goOn();
   }
 
@@ -440,7 +463,7 @@ export class PeerSession {
   private eventsLost(data: unknown): void {
     const count = isObject(data) ? own(data, "events") : undefined;
     if (Number.isSafeInteger(count) && (count as number) > 0) {
-      this.events.gap(count as number, "events");
+      this.events.gap(this, count as number, "events");
     }
   }
 

@@ -1,4 +1,5 @@
 /** An agent for tests: protocol's AgentSessions with a few handlers, behind the in-memory relay. */
+import { EXPIRES_CLOCK_MS, EXPIRES_CLOCK_SHARE, TOO_LATE_CODE } from "@blindrelay/protocol";
 import { jsonBytes, readJson, type Suite } from "@blindrelay/protocol/crypto";
 import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import type { TimerPort } from "../ports.ts";
@@ -21,6 +22,10 @@ export interface TestAgentOptions {
 /** What a handler is told, and how it answers: later, with an error, or never. */
 export interface Incoming {
   readonly params: unknown;
+  readonly sid: string;
+  readonly expires: number | undefined;
+  /** Of the session, by the agent's clock. */
+  readonly ageMs: number;
   answer(result: unknown): void;
   fail(code: number, message: string, data?: unknown): void;
 }
@@ -29,13 +34,22 @@ interface Request {
   readonly id: number;
   readonly method: string;
   readonly params?: unknown;
+  readonly expires?: number;
 }
+
+/** The rule of section 2, "Nothing old". */
+const isLate = (expires: number, ageMs: number): boolean =>
+  ageMs - Math.min(ageMs * EXPIRES_CLOCK_SHARE, EXPIRES_CLOCK_MS) > expires;
 
 export class TestAgent implements RelayedAgent {
   readonly id: string;
   /** Every executed call, as `method:JSON of params`, except pings. */
   readonly executed: string[] = [];
   pings = 0;
+  /** Calls that came too late and did not run. */
+  late = 0;
+  /** How fast its clock is; set it before there is a session. */
+  rate = 1;
   readonly handlers = new Map<string, (incoming: Incoming) => void>();
   sessions: AgentSessions;
 
@@ -81,13 +95,18 @@ export class TestAgent implements RelayedAgent {
   }
 
   receive(text: string): void {
-    const now = this.options.timer.now();
+    const now = this.options.timer.now() * this.rate;
     const verdict = this.sessions.receive(text, now);
     if (verdict.kind === "answer") this.options.relay.fromAgent(this.id, verdict.text);
     if (verdict.kind !== "message") return;
     if (verdict.farewell !== null) this.options.relay.fromAgent(this.id, verdict.farewell.text);
-    const { id, method, params } = readJson(verdict.plaintext) as Request;
-    const { sid } = verdict;
+    const { id, method, params, expires } = readJson(verdict.plaintext) as Request;
+    const { sid, ageMs } = verdict;
+    if (expires !== undefined && isLate(expires, ageMs)) {
+      this.late++;
+      this.say(sid, { id, error: { code: TOO_LATE_CODE, message: "too late" } });
+      return;
+    }
     if (method === "system.ping") {
       this.pings++;
       this.say(sid, { id, result: {} });
@@ -105,6 +124,9 @@ export class TestAgent implements RelayedAgent {
     }
     handler({
       params,
+      sid,
+      expires,
+      ageMs,
       answer: (result) => this.say(sid, { id, result }),
       fail: (code, message, data) => this.say(sid, { id, error: { code, message, data } }),
     });

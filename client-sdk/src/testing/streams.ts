@@ -14,30 +14,32 @@ export const house = async (content = seqBytes(100_000), sessionTtlS?: number) =
   const agent = world.agent();
   const kept: number[] = [];
   const state = {
-    table: null as StreamTable | null,
+    /** By sid. */
+    tables: new Map<string, StreamTable>(),
+    /** The latest. */
+    get table(): StreamTable | null {
+      return [...this.tables.values()].at(-1) ?? null;
+    },
     heldBack: 0,
     /** Sends one byte of "log.read" at this interval; 0: everything at once. */
     everyMs: 0,
     ended: [] as (string | null)[],
   };
-  const receive = agent.receive.bind(agent);
   const { relay } = world;
   const tableFor = (sid: string): StreamTable => {
-    state.table ??= new StreamTable({
+    const known = state.tables.get(sid);
+    if (known !== undefined) return known;
+    const table = new StreamTable({
       maxChunk: 10_000,
       notify: (method, params) => {
         agent.say(sid, { method, params });
         return true;
       },
     });
-    return state.table;
+    state.tables.set(sid, table);
+    return table;
   };
-  let sid = "";
-  agent.receive = (text) => {
-    sid = JSON.parse(text).sid ?? JSON.parse(JSON.parse(text).payload ?? "{}").sid ?? sid;
-    receive(text);
-  };
-  agent.handlers.set("log.read", ({ params, answer }) => {
+  agent.handlers.set("log.read", ({ params, sid, answer }) => {
     let at = 0;
     const stream = tableFor(sid).outgoing((params as { stream: number }).stream, {
       writable: () => {
@@ -56,7 +58,7 @@ export const house = async (content = seqBytes(100_000), sessionTtlS?: number) =
     };
     answer({ size: content.length });
   });
-  agent.handlers.set("log.write", ({ params, answer }) => {
+  agent.handlers.set("log.write", ({ params, sid, answer }) => {
     const stream = tableFor(sid).incoming((params as { stream: number }).stream, {
       data: (bytes) => {
         kept.push(...bytes);
@@ -72,7 +74,7 @@ export const house = async (content = seqBytes(100_000), sessionTtlS?: number) =
     answer(null);
   });
   for (const method of ["stream.data", "stream.credit", "stream.end"]) {
-    agent.handlers.set(method, ({ params }) => state.table?.receive(method, params));
+    agent.handlers.set(method, ({ params, sid }) => state.tables.get(sid)?.receive(method, params));
   }
   const client = await world.connected();
   return { world, agent, relay, client, pump: client.agent("pump-7", SECRET), kept, state };

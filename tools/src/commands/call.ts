@@ -59,7 +59,8 @@ Example:
 
 An error of the agent is printed to standard error as a JSON-RPC error object (exit 3). Other exit
 codes: 2 usage, 4 agent offline or relay not reachable, 5 not your agent or refused, 6 no verified
-answer in time (also if the secret is wrong).`,
+answer in time (also if the secret is wrong), or "timed out, did not run": the agent refused the
+call because it came after the timeout.`,
     )
     .action(async (agent: string, method: string, json: string | undefined, flags: CallFlags) => {
       const deadline = performance.now() + flags.timeout * 1000;
