@@ -72,7 +72,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   attacks: {
     tests: [
       "test/src/attacks/descriptors.test.ts",
+      "test/src/attacks/nodes.test.ts",
       "test/src/attacks/raw-http.test.ts",
+      "test/src/attacks/small-heap.test.ts",
+      "test/src/attacks/steps.test.ts",
       "test/src/attacks/tls.test.ts",
     ],
     inputs: [...SDKS, "relay-server", "test/src/cluster", "test/src/overload"],

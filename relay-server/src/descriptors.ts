@@ -16,7 +16,7 @@ const EVERY_MS = 60_000;
 /** 0: the system does not say it. Takes no descriptor: Linux 6.2 and newer. */
 export const openFiles = (): number => statSync(OPEN_FILES, { throwIfNoEntry: false })?.size ?? 0;
 
-/** Infinite: there is no limit, or the system does not say it. Call it while there are some left. */
+/** Infinite: there is no limit, or the system does not say it. Call it while some are left. */
 export const maxOpenFiles = (path = LIMITS): number => {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync(path, "utf8")) ?? [];
