@@ -70,13 +70,15 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     ],
   },
   attacks: {
-    tests: ["test/src/attacks/raw-http.test.ts"],
-    inputs: [
-      "protocol",
-      "relay-server",
-      "test/src/overload/memory-report.ts",
-      "test/src/overload/relay-process.ts",
+    tests: [
+      "test/src/attacks/descriptors.test.ts",
+      "test/src/attacks/nodes.test.ts",
+      "test/src/attacks/raw-http.test.ts",
+      "test/src/attacks/small-heap.test.ts",
+      "test/src/attacks/steps.test.ts",
+      "test/src/attacks/tls.test.ts",
     ],
+    inputs: [...SDKS, "relay-server", "test/src/cluster", "test/src/overload"],
   },
   bench: { tests: ["bench/**"] },
   bridge: {

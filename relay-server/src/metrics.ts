@@ -2,7 +2,6 @@
  * `/metrics` on its own port, so that a scraper needs no access to the public port. The
  * hub's counters are read on request and never pushed.
  */
-import { statSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import {
@@ -17,6 +16,7 @@ import { contained, faultCounts } from "./contain.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { NoticeReader } from "./control/notice-reader.ts";
 import type { HubStats } from "./core/hub.ts";
+import { openFiles } from "./descriptors.ts";
 import { registerDurations, type Timings } from "./duration-histogram.ts";
 import { limitPipelining } from "./http/limits/pipelining.ts";
 import type { Store } from "./store/open.ts";
@@ -29,22 +29,19 @@ const LISTS = ["handles", "requests", "resources"].flatMap((what) => [
   `nodejs_active_${what}_total`,
 ]);
 
-const OPEN_FILES = "/proc/self/fd";
-
 /**
  * prom-client lists the folder of open files, which takes 10 ms for 10,000. Linux 6.2 and newer
  * reports their number as the folder's size; otherwise prom-client's method remains.
  */
 const countOpenFiles = (registry: Registry): void => {
-  const count = () => statSync(OPEN_FILES, { throwIfNoEntry: false })?.size ?? 0;
-  if (count() === 0) return;
+  if (openFiles() === 0) return;
   registry.removeSingleMetric("process_open_fds");
   new Gauge({
     name: "process_open_fds",
     help: "Number of open file descriptors.",
     registers: [registry],
     collect() {
-      this.set(count());
+      this.set(openFiles());
     },
   });
 };

@@ -14,6 +14,7 @@ import { type Config, readConfig } from "./config.ts";
 import { contained } from "./contain.ts";
 import { openAlone } from "./control/data-dir.ts";
 import type { Hub } from "./core/hub.ts";
+import { descriptorWatch, maxOpenFiles } from "./descriptors.ts";
 import { Failure, messageOf } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
 import { createLog } from "./log.ts";
@@ -143,6 +144,13 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
   const { log, outages, clocks, data, bus, notices, settle, tls } = parts;
   const { patient } = data.store;
   const watch = clockWatch(clocks);
+  const max = maxOpenFiles();
+  const lookAtDescriptors = descriptorWatch(max, clocks.steadyMs);
+  const sayDescriptors = () => {
+    const finding = lookAtDescriptors();
+    if (finding === "scarce") log.error({ max }, DESCRIPTORS_SCARCE);
+    if (finding === "enough") log.warn({ max }, "there are enough file descriptors again");
+  };
   const every = (ms: number, what: string, work: () => unknown) =>
     setInterval(contained("timer", what, work), ms);
   const asking = (ms: number, what: string, work: () => Promise<unknown>) =>
@@ -154,6 +162,7 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     every(FLUSH_MS, "cannot settle", settle),
     every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store.isWritable)),
     every(FLUSH_MS, "cannot look at the clock", () => watch.look() && log.warn(CLOCK_JUMPED)),
+    every(FLUSH_MS, "cannot count the open files", sayDescriptors),
     every(CERTIFICATE_MS, "cannot look at the certificate", () => tls?.look()),
     asking(RETENTION_EVERY_MS, "cannot delete expired data", async () => {
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
@@ -195,6 +204,9 @@ const KEY_ROTATED = "the master key was rotated while this relay ran: start it a
 const HUB_BROKEN = "a bug in blindrelay: the hub has failed for 5 seconds; this relay ends";
 
 const CLOCK_JUMPED = "the machine's clock jumped: no expired data is deleted for a day";
+
+const DESCRIPTORS_SCARCE =
+  "hardly any file descriptors are left: new connections are closed without an answer. Raise the limit (LimitNOFILE, ulimit -n)";
 
 /** node's error codes for an address that cannot be listened on: another port would not help. */
 const WRONG_HOST = ["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"];

@@ -24,6 +24,8 @@ class World {
   readonly subscriptions = new Set<Subscription>();
   /** Kinds of messages that the bus loses without any node noticing. */
   lost: readonly string[] = [];
+  /** Whether each message is delivered twice. */
+  isDoubling = false;
   readonly sent: string[] = [];
   longestBytes = 0;
   readonly #queue: (() => void)[] = [];
@@ -48,7 +50,7 @@ class World {
     this.sent.push(kind);
     this.longestBytes = Math.max(this.longestBytes, payload.length);
     if (this.lost.includes(kind)) return;
-    this.#queue.push(() => {
+    const deliver = () => {
       const to = this.#listening(subject).filter(({ side }) => side.isUp);
       for (const { side, take } of to) {
         side.hear(() => take({ subject, payload, replyTo, nobody: false }));
@@ -56,7 +58,8 @@ class World {
       if (to.length > 0 || replyTo === null) return;
       const nobody = { subject: replyTo, payload: new Uint8Array(), replyTo: null, nobody: true };
       for (const { side, take } of this.#listening(replyTo)) if (side === from) take(nobody);
-    });
+    };
+    this.#queue.push(deliver, ...(this.isDoubling ? [deliver] : []));
   }
 
   #listening(subject: string): Subscription[] {
@@ -381,6 +384,35 @@ test("agents in any number are named within 30 s, in messages that fit", () => {
   expect(named.size).toBe(1000);
 });
 
+const packet = (sid: string, seq: number) => ({ v: "1", sid, seq, p: "x" });
+const call = (sid: string) => ({
+  type: "relay",
+  agent_id: "pump",
+  payload: JSON.stringify(packet(sid, 0)),
+});
+const sids = (heard: readonly { sid?: string }[]) =>
+  heard.flatMap(({ sid }) => (sid === undefined ? [] : [sid]));
+
+test("on a bus that delivers everything twice an agent has one link, is said to be online once, and is reached", () => {
+  const { world, a, b } = twoNodes();
+  world.isDoubling = true;
+  const watcher = b.client();
+  const [first, client] = [a.agent("pump", 1), b.client()];
+  world.run(2000);
+  client.receive(call("one"));
+  world.run(500);
+  const second = b.agent("pump", 2);
+  world.run(2000);
+  client.receive(call("two"));
+  world.run(60_000);
+  expect([a.hub.isOnline("pump"), b.hub.isOnline("pump")]).toEqual([false, true]);
+  expect(watcher.statuses()).toEqual([true]);
+  // Doubled calls are passed on: only their receiver can tell.
+  const calls = [first, second].map(({ heard }) => heard.filter(({ type }) => type === "relay"));
+  expect(calls.map(({ length }) => length)).toEqual([2, 1]);
+  expect(world.errors).toEqual([]);
+});
+
 test("of two links of an agent the older one ends, however often it was taken over", () => {
   const { world, a, b } = twoNodes();
   for (let loginNumber = 1; loginNumber <= 6; loginNumber += 1) {
@@ -394,15 +426,6 @@ test("of two links of an agent the older one ends, however often it was taken ov
   world.run(60_000);
   expect([a.hub.isOnline("pump"), b.hub.isOnline("pump")]).toEqual([false, true]);
 });
-
-const packet = (sid: string, seq: number) => ({ v: "1", sid, seq, p: "x" });
-const call = (sid: string) => ({
-  type: "relay",
-  agent_id: "pump",
-  payload: JSON.stringify(packet(sid, 0)),
-});
-const sids = (heard: readonly { sid?: string }[]) =>
-  heard.flatMap(({ sid }) => (sid === undefined ? [] : [sid]));
 
 test("a guest does not stay if its farewell was lost", () => {
   const { world, a, b } = twoNodes();

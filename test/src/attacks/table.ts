@@ -111,6 +111,8 @@ export const ATTACKS: readonly Attack[] = [
     tests: [
       [`${RELAY}/ops/tls.test.ts`, "a reload uses the new pair for new connections"],
       [`${RELAY}/ops/tls.test.ts`, "a pair that does not match, or is not PEM, changes nothing"],
+      ["test/src/attacks/tls.test.ts", "300 SIGHUPs with pairs that are whole, mixed and no PEM"],
+      ["test/src/attacks/tls.test.ts", "one peer that renegotiates again and again is cut off"],
     ],
   },
   {
@@ -139,7 +141,8 @@ export const ATTACKS: readonly Attack[] = [
     rows: [29],
     what: "cursors, wildcards",
     tests: [
-      ["test/src/attacks/raw-http.test.ts", "shows nothing of others"],
+      ["test/src/attacks/raw-http.test.ts", "is none of any list"],
+      ["test/src/attacks/raw-http.test.ts", "the cursor of one user shows nothing"],
       [`${RELAY}/http/routes/agent-list.test.ts`, "exactly and without wildcards"],
     ],
   },
@@ -225,10 +228,11 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     rows: [53],
-    what: "lost and malformed messages on the bus",
+    what: "lost, malformed and doubled messages on the bus",
     tests: [
       [`${RELAY}/bus/lost-messages.test.ts`, "presence is correct again after a lost message"],
       [`${RELAY}/bus/lost-messages.test.ts`, "malformed messages are dropped and counted"],
+      [`${RELAY}/bus/lost-messages.test.ts`, "on a bus that delivers everything twice"],
     ],
   },
   {
@@ -242,28 +246,150 @@ export const ATTACKS: readonly Attack[] = [
       [`${RELAY}/ops/ops.test.ts`, "without passwords"],
     ],
   },
+  {
+    rows: [17, 18],
+    what: "odd upgrades, heads and framings; upgrades with a body",
+    tests: [
+      ["test/src/overload/edge/odd.test.ts", "odd upgrades, heads and bodies"],
+      ["test/src/overload/edge/odd.test.ts", "random ones, and pieces of them"],
+    ],
+  },
+  {
+    rows: [22],
+    what: "half TLS handshakes",
+    tests: [
+      [
+        `${RELAY}/http/limits/connections.test.ts`,
+        "a handshake of which %s has come ends after 10 s",
+      ],
+      [
+        "test/src/overload/edge/flood.test.ts",
+        "15,000 connections of one host whose handshake stays unfinished",
+      ],
+    ],
+  },
+  {
+    rows: [23],
+    what: "refused upgrades that are held",
+    tests: [
+      [
+        "test/src/overload/edge/stop.test.ts",
+        "what was refused is gone within seconds while the relay runs",
+      ],
+      [
+        `${RELAY}/http/limits/connections.test.ts`,
+        "a refused connection is cut after 3 s, whatever its peer does",
+      ],
+    ],
+  },
+  {
+    rows: [24],
+    what: "SIGTERM against each kind of connection",
+    tests: [["test/src/overload/edge/stop.test.ts", "SIGTERM ends it within"]],
+  },
+  {
+    rows: [25],
+    what: "few descriptors",
+    tests: [["test/src/attacks/descriptors.test.ts", "who is there is served"]],
+  },
+  {
+    rows: [30],
+    what: "U+0000 and surrogates in bodies",
+    tests: [
+      [
+        `${RELAY}/http/base/faithful.test.ts`,
+        "whatever JSON.stringify writes is kept, unless it has U+0000",
+      ],
+      [`${RELAY}/http/errors.test.ts`, "is 422, and leaves its Idempotency-Key free"],
+    ],
+  },
+  {
+    rows: [35],
+    what: "floods of health",
+    tests: [
+      ["test/src/overload/edge/flood.test.ts", "a balancer among 4,800 looks at a time"],
+      [`${RELAY}/shared-look.test.ts`, "a look that fails is not remembered"],
+    ],
+  },
+  {
+    rows: [36],
+    what: "a flood of rotations",
+    tests: [
+      [`${RELAY}/store/bounds.test.ts`, "a loop of rotations displaces its own tokens"],
+      [`${RELAY}/store/bounds.test.ts`, "what a user adds in a month stays within the bounds"],
+    ],
+  },
+  {
+    rows: [39],
+    what: "a name's lockout over a restart",
+    tests: [
+      [
+        `${RELAY}/http/routes/auth.test.ts`,
+        "are exempt from the lockout of the name, also after a restart",
+      ],
+    ],
+  },
+  {
+    rows: [40],
+    what: "a store of an earlier version",
+    tests: [
+      [
+        `${RELAY}/control/made-before.test.ts`,
+        "opens a store of an earlier version and accepts its tokens",
+      ],
+    ],
+  },
+  {
+    rows: [52],
+    what: "a failover to a stale standby",
+    tests: [
+      [
+        `${RELAY}/bus/cluster.test.ts`,
+        "after a failover to a database that has lost the last notices",
+      ],
+    ],
+  },
+  {
+    rows: [54],
+    what: "mixed versions",
+    tests: [
+      [
+        `${RELAY}/store/additive.test.ts`,
+        "the version before starts afterwards, and a newer one finds its work done",
+      ],
+      [
+        `${RELAY}/bus/lost-messages.test.ts`,
+        "a node of a version without planned moves still hands an agent over",
+      ],
+      [`${RELAY}/bus/lost-messages.test.ts`, "a hint without notices, as older nodes send it"],
+    ],
+  },
+  {
+    rows: [11, 47],
+    what: "churn of connections; many agents in a small heap, scaled",
+    tests: [
+      ["test/src/attacks/small-heap.test.ts", "connections that come and go in whatever state"],
+      ["test/src/attacks/small-heap.test.ts", "which all leave at once and come back"],
+    ],
+  },
+  {
+    rows: [57],
+    what: "npm run rolling, scaled",
+    tests: [["test/src/attacks/nodes.test.ts", "no call is lost, run twice or late"]],
+  },
+  {
+    rows: [42],
+    what: "kills during an init and a migration",
+    tests: [
+      ["test/src/attacks/steps.test.ts", "init, killed at its steps, is repeated or was done"],
+      ["test/src/attacks/steps.test.ts", "a migration of an earlier store, killed at its steps"],
+    ],
+  },
 ];
 
 /** Rows without a test of this table yet, each with the reason. */
 export const OPEN: Readonly<Record<number, string>> = {
-  11: "churn of connections: measured by the soak test, by hand",
-  17: "odd upgrades: with the mended upgrade",
-  18: "an upgrade with a body: with the mended upgrade",
-  22: "half TLS handshakes: with the mended listener",
-  23: "refused upgrades that are held: with the mended listener",
-  24: "SIGTERM against each kind of connection: with the mended end",
-  25: "few descriptors: with the mended listener",
-  30: "U+0000 over PostgreSQL: with the mended route",
-  35: "floods of health: with the shared look",
-  36: "a flood of rotations: with the bounded store",
-  39: "a name's lockout over a restart: with the stored pairs",
-  40: "a store of an earlier version: with its fixture",
-  42: "kills during a migration and an init: with the additive migrations",
-  43: "a full disk during a migration: with the additive migrations",
+  43: "a full disk during a migration: disk.test.ts fills it under a running relay only",
   44: "damages of a store: with the damaged store that is not ready",
-  47: "10,000 agents in a small heap: measured by the benchmark, by hand",
-  52: "a failover to a stale standby: with the mended notices",
-  54: "mixed versions: with the additive migrations",
-  55: "more and fewer nodes: npm run rolling, by hand",
-  57: "npm run rolling, by hand",
+  55: "one node, then three, then one: the nodes of cluster.test.ts are restarted and killed only",
 };

@@ -3,7 +3,7 @@
  * writes both to files in a folder (../child-environment.ts), immediately, because it may be killed
  * at any moment; the test's own process keeps them here.
  */
-import fs, { appendFileSync } from "node:fs";
+import fs, { appendFileSync, openSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 
@@ -65,10 +65,16 @@ export const noteSecret = (secret: string): void => {
   if (folder !== null) append(folder, "made", `${JSON.stringify(secret)}\n`);
 };
 
+/** Kept open: a process may run out of descriptors, and log that. */
+const files = new Map<string, number>();
+
 /** The test may have cleared its folder while one of its processes was still ending. */
 const append = (folder: string, what: string, text: string): void => {
   try {
-    appendFileSync(join(folder, `${process.pid}.${what}`), text, { mode: 0o600 });
+    const path = join(folder, `${process.pid}.${what}`);
+    const file = files.get(path) ?? openSync(path, "a", 0o600);
+    files.set(path, file);
+    appendFileSync(file, text);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
@@ -96,14 +102,14 @@ export const listen = (): void => {
       plain(...parts);
     };
   }
-  const files = fs as unknown as Record<string, (...parts: unknown[]) => unknown>;
+  const module = fs as unknown as Record<string, (...parts: unknown[]) => unknown>;
   for (const name of ["write", "writeSync"]) {
-    const plain = files[name] as (...parts: unknown[]) => unknown;
+    const plain = module[name] as (...parts: unknown[]) => unknown;
     const noting = (...parts: unknown[]) => {
       if (parts[0] === 2) noteSaid(textOf(parts[1]));
       return plain(...parts);
     };
-    files[name] = Object.defineProperties(noting, Object.getOwnPropertyDescriptors(plain));
+    module[name] = Object.defineProperties(noting, Object.getOwnPropertyDescriptors(plain));
   }
   syncBuiltinESMExports();
   const noteError = (error: Error) => noteSaid(`${error?.stack ?? error}\n`);
