@@ -46,15 +46,15 @@ const LAZY = [
  * what a link does when it begins or ends.
  */
 const SELDOM = [
+  { of: "AgentSessions", methods: ["eraseBefore", "moveEpoch", "store"] },
   {
     of: "AgentSessions",
-    methods: ["verifies", "epochOf", "answer", "offer", "part", "unstored"],
+    methods: ["verifies", "part", "epochOf", "unstored", "offer", "answer"],
   },
-  { of: "AgentSessions", methods: ["store", "moveEpoch", "eraseBefore"] },
   { of: "Dispatcher", methods: ["refuse", "fail", "refuseUnread"] },
   { of: "AgentCore", methods: ["countLost", "verifies", "clientLeft", "info"] },
-  { of: "RelayLink", methods: ["opened", "login", "authAnswered", "relayError", "lose"] },
-  { of: "WebSocketLink", methods: ["connected", "readHead", "answerClose", "finish"] },
+  { of: "RelayLink", methods: ["login", "lose", "opened", "authAnswered", "relayError"] },
+  { of: "WebSocketLink", methods: ["finish", "connected", "readHead", "answerClose"] },
 ];
 
 /** What a device program may use: the agent of core/agent.ts, and the status. */

@@ -27,6 +27,8 @@ interface Small {
 /** A longer expression saves no flash, and little else. */
 const MAX_TEXT = 120;
 const MAX_USES = 8;
+/** More characters of flash than that are not worth the variables. */
+const MAX_ADDED = 150;
 
 const HARMLESS = new Set([
   ...["Identifier", "Literal", "MemberExpression", "CallExpression", "NewExpression"],
@@ -129,7 +131,7 @@ export const inlineSmall = (code: string): string => {
     if (!small) return text;
     seen.add(small.name);
     const calls = callsOf(text, small);
-    if (!calls) continue;
+    if (!calls || small.text.length * (calls.length - 1) > MAX_ADDED) continue;
     // Innermost first: an argument may hold another call of the same function.
     const nested = calls.some((call) =>
       calls.some((other) => other !== call && other.start >= call.start && other.end <= call.end),

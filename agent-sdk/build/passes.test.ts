@@ -126,7 +126,7 @@ describe("methods that run seldom", () => {
     one() { return this.n > 0; }
   }`;
   const rows = [
-    { of: "A", methods: ["sum", "rest"] },
+    { of: "A", methods: ["rest", "sum"] },
     { of: "A", methods: ["twice"] },
     { of: "B", methods: ["one"] },
   ];
@@ -137,7 +137,9 @@ describe("methods that run seldom", () => {
     expect(code).toContain("const makeSeldomA1 = () => { const twiceSeldom = (thisObject, x) => {");
     expect(code).toContain("const sum = makeSeldomA0().sumSeldom(thisObject, x, x);");
     expect(code).toContain("return thisObject.n + restSeldom(thisObject) + a + b;");
-    expect(code).toContain("return { sumSeldom: sumSeldom }; };");
+    expect(code).toMatch(
+      /const restSeldom = .* const sumSeldom = .* return \{ sumSeldom: sumSeldom \};/,
+    );
     expect(code).toContain("return thisObject.one() ? sum : 0;");
     expect(code).toMatch(/class A \{ constructor\(n\) .* often\(x\) .* one\(\) [^()]*\}$/);
   });

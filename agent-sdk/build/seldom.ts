@@ -11,7 +11,7 @@ import type { CallExpression, ClassDeclaration, MemberExpression, MethodDefiniti
 import { fullAncestor } from "acorn-walk";
 import { applyChanges, type Change, type Piece, parsePiece, THIS } from "./piece.ts";
 
-/** Methods of a class that are made together. */
+/** Methods of a class that are made together; rows and methods stand after those that they call. */
 export interface SeldomRow {
   readonly of: string;
   readonly methods: readonly string[];
@@ -67,7 +67,7 @@ const splitClass = (code: string, found: ClassDeclaration, rows: readonly Seldom
         .map(({ start: from, end: to, text }) => ({ start: from - start, end: to - start, text })),
     );
   const made = rows.map((row) => {
-    const own = taken.filter((method) => rowOf(nameOf(method)) === row);
+    const own = row.methods.flatMap((name) => taken.filter((method) => nameOf(method) === name));
     const functions = own.map((method) => {
       const { params, body } = method.value;
       const names = [THIS, ...params.map((param) => code.slice(param.start, param.end))];
