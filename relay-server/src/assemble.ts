@@ -127,7 +127,7 @@ export const assemble = async (inputs: RelayInputs) => {
     ...limits,
   });
   const engines = {
-    store: { isReady, pool: () => store.pool() },
+    store: { isReady, damage: store.damage, pool: store.pool },
     notices,
     bus: bus === null ? null : busEngine(bus),
     pending: () => app.connections.size,

@@ -66,7 +66,7 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 
 /** What a relay shares with others; `nodes`: how many were heard from recently. */
 export interface Engines {
-  readonly store: Pick<Store, "isReady" | "pool">;
+  readonly store: Pick<Store, "damage" | "isReady" | "pool">;
   readonly notices: Pick<NoticeReader, "changes">;
   /** Null: a single relay. */
   readonly bus: {
@@ -195,6 +195,9 @@ export const relayMetrics = (
   );
   gauge("store_ready", "Whether the store can be read and written.", async () =>
     Number(await store.isReady()),
+  );
+  gauge("store_damaged", "Whether the store was found to be damaged since the start.", () =>
+    Number(store.damage() !== null),
   );
   counter(
     "store_went_back",

@@ -152,7 +152,7 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     ...(bus === null ? [] : [every(FLUSH_MS, "the bus's clock failed", () => bus.cluster.tick())]),
     asking(FLUSH_MS, "cannot check the master key", watchKey),
     every(FLUSH_MS, "cannot settle", settle),
-    every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store.isWritable)),
+    every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store)),
     every(FLUSH_MS, "cannot look at the clock", () => watch.look() && log.warn(CLOCK_JUMPED)),
     every(CERTIFICATE_MS, "cannot look at the certificate", () => tls?.look()),
     asking(RETENTION_EVERY_MS, "cannot delete expired data", async () => {

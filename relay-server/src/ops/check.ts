@@ -10,6 +10,7 @@ import type { Config } from "../config.ts";
 import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
+import { diskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
 import { appliedTo } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
@@ -17,6 +18,8 @@ import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
 import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
+import { StoreDamaged, unavailability } from "../store/unavailable.ts";
+import { isHotJournal } from "../store/verify.ts";
 
 /** With less than this, or less than the store's size, a backup or a busy day may fill the disk. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
@@ -75,20 +78,34 @@ const storeFindings = async (
   masterKey: string | undefined,
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
-  const db = new Kysely<Tables>({
-    dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
-  });
+  let db: Kysely<Tables> | null = null;
   try {
+    db = new Kysely<Tables>({
+      dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
+    });
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
     return [integrity, await schema(db), await key(db, data, masterKey)];
   } catch (error) {
     const fix = embedded
-      ? "restore the newest backup over it, with the relay stopped"
+      ? fixOf(data, error)
       : "see that PostgreSQL runs and that the URL is right";
     return [bad("store", `cannot be read: ${messageOf(error)}`, fix)];
   } finally {
-    await db.destroy();
+    await db?.destroy();
   }
+};
+
+/** A store that cannot be read may be whole: only a damaged one is replaced. */
+const fixOf = (data: string, error: unknown): string => {
+  if (unavailability(error) instanceof StoreDamaged) {
+    return "restore the newest backup over it, with the relay stopped";
+  }
+  if (isHotJournal(error)) {
+    return "a command or a relay died while it wrote, and the store is whole: start the relay, or run the command again, which undoes what was not complete";
+  }
+  return (
+    diskProblem(dirname(storePath(data))) ?? "see that this user may read and write its folder"
+  );
 };
 
 const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
