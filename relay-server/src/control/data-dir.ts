@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { diskProblem } from "../disk-problem.ts";
+import { withDiskProblem } from "../disk-problem.ts";
 import { Failure, messageOf } from "../failure.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
 import {
@@ -151,9 +151,11 @@ const rightKey = (options: DataOptions, check: string): Secrets | null => {
 /** With the cause, where the engine does not know it. */
 const unopened = (options: DataOptions, error: unknown): Failure => {
   const location = locate(options);
-  const cause = location.engine === "sqlite" ? diskProblem(dirname(location.path)) : null;
-  const message = `cannot open the store: ${messageOf(error)}${cause === null ? "" : `; ${cause}`}`;
-  return new Failure("unreachable", message, error);
+  const cause =
+    location.engine === "sqlite"
+      ? withDiskProblem(error, dirname(location.path))
+      : messageOf(error);
+  return new Failure("unreachable", `cannot open the store: ${cause}`, error);
 };
 
 const makeFolder = (data: string): void => {
@@ -162,7 +164,7 @@ const makeFolder = (data: string): void => {
   } catch (error) {
     throw new Failure(
       "unreachable",
-      `cannot make the folder ${data}: choose one you may write`,
+      `cannot make the folder ${data}: ${withDiskProblem(error, data)}; choose one you may write`,
       error,
     );
   }

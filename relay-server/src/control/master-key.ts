@@ -16,7 +16,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { diskProblem } from "../disk-problem.ts";
+import { withDiskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
@@ -63,9 +63,8 @@ const written = <T>(dataDir: string, write: () => T): T => {
   try {
     return write();
   } catch (error) {
-    const cause = diskProblem(dataDir);
     throw new MasterKeyUnreachable(
-      `cannot write the master key: ${messageOf(error)}; ${cause ?? `look at ${join(dataDir, "key")}`}`,
+      `cannot write the master key: ${withDiskProblem(error, dataDir)}`,
       { cause: error },
     );
   }

@@ -12,7 +12,7 @@ import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
 import { diskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
-import { appliedTo } from "../store/migrate.ts";
+import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
@@ -52,7 +52,7 @@ export const checkRelay = async (
   return [
     ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey)),
     ...permissionFindings(data, embedded, masterKey),
-    ...(existsSync(data) ? [freeSpace(data, embedded)] : []),
+    ...(existsSync(data) ? [disk(data, embedded)] : []),
     ...(settings.tlsCert === undefined ? [] : [certificate(settings.tlsCert, nowMs)]),
   ];
 };
@@ -86,27 +86,40 @@ const storeFindings = async (
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
     return [integrity, await schema(db), await key(db, data, masterKey)];
   } catch (error) {
-    const fix = embedded
-      ? fixOf(data, error)
-      : "see that PostgreSQL runs and that the URL is right";
-    return [bad("store", `cannot be read: ${messageOf(error)}`, fix)];
+    return [embedded ? unreadable(data, error) : unreachable(error)];
   } finally {
     await db?.destroy();
   }
 };
 
-/** A store that cannot be read may be whole: only a damaged one is replaced. */
-const fixOf = (data: string, error: unknown): string => {
-  if (unavailability(error) instanceof StoreDamaged) {
-    return "restore the newest backup over it, with the relay stopped";
-  }
-  if (isHotJournal(error)) {
-    return "a command or a relay died while it wrote, and the store is whole: start the relay, or run the command again, which undoes what was not complete";
-  }
-  return (
-    diskProblem(dirname(storePath(data))) ?? "see that this user may read and write its folder"
+const unreachable = (error: unknown): Finding =>
+  bad(
+    "store",
+    `cannot be read: ${messageOf(error)}`,
+    "see that PostgreSQL runs and that the URL is right",
   );
+
+/** It may be whole all the same: only a damaged one is replaced. */
+const unreadable = (data: string, error: unknown): Finding => {
+  const detail = `cannot be read: ${messageOf(error)}`;
+  if (unavailability(error) instanceof StoreDamaged) {
+    return bad("store", detail, "restore the newest backup over it, with the relay stopped");
+  }
+  if (hasNoTable(error)) return unfinished(data);
+  if (isHotJournal(error)) {
+    const fix = "start the relay, or run the command again: either undoes what was not complete";
+    return bad("store", "whole, but a command or a relay died while it wrote", fix);
+  }
+  const problem = diskProblem(dirname(storePath(data)));
+  return bad("store", detail, problem?.fix ?? "see that this user may read and write its folder");
 };
+
+const unfinished = (data: string): Finding =>
+  bad(
+    "store",
+    "init began to make it and did not end",
+    `run blindrelay-server init --data ${data} --username NAME --password-stdin`,
+  );
 
 const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
   const pages = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db);
@@ -143,8 +156,10 @@ const key = async (
   masterKey: string | undefined,
 ): Promise<Finding> => {
   try {
+    const expected = await readSetting(db, "master_key_check");
+    if (expected === null) return unfinished(data);
     const check = new Secrets(readMasterKey(data, masterKey)).check();
-    if (check === (await readSetting(db, "master_key_check"))) {
+    if (check === expected) {
       return good("master key", "the one that the store was made with");
     }
     return bad("master key", "not the one that the store was made with", "put the right one back");
@@ -191,6 +206,11 @@ const freeSpace = (data: string, embedded: boolean): Finding => {
   return free >= Math.max(MIN_FREE_BYTES, used)
     ? good("free space", detail)
     : bad("free space", detail, `make room on the disk of ${data}, or move it to a larger one`);
+};
+
+const disk = (data: string, embedded: boolean): Finding => {
+  const problem = embedded ? diskProblem(dirname(storePath(data))) : null;
+  return problem === null ? freeSpace(data, embedded) : bad("disk", problem.what, problem.fix);
 };
 
 const certificate = (path: string, nowMs: number): Finding => {
