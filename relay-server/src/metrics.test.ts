@@ -18,6 +18,7 @@ const ENGINES = {
   notices: { changes: 0 },
   bus: null,
   pending: () => 0,
+  clock: null,
   certificateEnd: () => Number.POSITIVE_INFINITY,
 };
 

@@ -12,6 +12,7 @@ import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
 import { diskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
+import { storeClock } from "../store/clock.ts";
 import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
@@ -48,9 +49,11 @@ export const checkRelay = async (
 ): Promise<Finding[]> => {
   const { data, store } = settings;
   const embedded = store === "sqlite";
+  const startedMs = performance.now();
+  const wallMs = () => nowMs + performance.now() - startedMs;
   const missing = embedded && !existsSync(storePath(data));
   return [
-    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey)),
+    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey, wallMs)),
     ...permissionFindings(data, embedded, masterKey),
     ...(existsSync(data) ? [disk(data, embedded)] : []),
     ...(settings.tlsCert === undefined ? [] : [certificate(settings.tlsCert, nowMs)]),
@@ -76,6 +79,7 @@ const storeFindings = async (
   data: string,
   store: string,
   masterKey: string | undefined,
+  wallMs: () => number,
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
   let db: Kysely<Tables> | null = null;
@@ -84,7 +88,8 @@ const storeFindings = async (
       dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
     });
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
-    return [integrity, await schema(db), await key(db, data, masterKey)];
+    const clocks = embedded ? [] : [await clock(db, wallMs)];
+    return [integrity, await schema(db), await key(db, data, masterKey), ...clocks];
   } catch (error) {
     return [embedded ? unreadable(data, error) : unreachable(error)];
   } finally {
@@ -131,6 +136,16 @@ const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
     problem === "ok" ? `${links.rows.length} rows point nowhere` : problem,
     "stop the relay and restore the newest backup",
   );
+};
+
+const clock = async (db: Kysely<Tables>, wallMs: () => number): Promise<Finding> => {
+  let apart = false;
+  const database = storeClock(db, wallMs, () => {
+    apart = true;
+  });
+  await database.look();
+  const detail = `${(database.aheadMs() / 1000).toFixed(1)} s ahead of PostgreSQL's`;
+  return apart ? bad("clock", detail, "set both machines' clocks by NTP") : good("clock", detail);
 };
 
 const schema = async (db: Kysely<Tables>): Promise<Finding> => {
