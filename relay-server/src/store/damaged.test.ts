@@ -185,6 +185,17 @@ const startOrRefuse = async (data: string): Promise<Awaited<ReturnType<typeof st
   }
 };
 
+test("a broken page that a start does not need is exit 4 all the same", async () => {
+  const data = copy();
+  const database = new DatabaseSync(storePath(data));
+  const root = database.prepare("select rootpage as page from sqlite_schema where name = 'agents'");
+  const { page } = root.get() as { page: number };
+  database.close();
+  const bytes = readFileSync(storePath(data));
+  writeFileSync(storePath(data), bytes.fill(0, (page - 1) * PAGE, page * PAGE));
+  expect(await startOrRefuse(data)).toBeNull();
+});
+
 test.each(SEEDS)("broken before a start, seed %i", async (seed) => {
   const data = copy();
   breakIt(data, seed);
