@@ -13,12 +13,18 @@ const { EXIT, Failure } = await import("./failure.ts");
 const { dropForeignVariables } = await import("./environment.ts");
 dropForeignVariables(process.env);
 const { makeCli } = await import("./cli.ts");
+const { unavailability } = await import("./store/unavailable.ts");
+
+const failureOf = (error: unknown) => {
+  if (error instanceof Failure) return error;
+  const cause = unavailability(error);
+  return cause === null
+    ? new Failure("fault", `a bug in blindrelay: ${(error as Error)?.stack ?? error}`)
+    : new Failure("unreachable", cause.message, error);
+};
 
 const fail = (error: unknown): never => {
-  const failure =
-    error instanceof Failure
-      ? error
-      : new Failure("fault", `a bug in blindrelay: ${(error as Error)?.stack ?? error}`);
+  const failure = failureOf(error);
   process.stderr.write(`blindrelay-server: ${failure.message}\n`);
   process.exit(failure.exitCode);
 };

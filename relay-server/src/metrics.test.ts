@@ -14,10 +14,11 @@ import { newTimings } from "./duration-histogram.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 
 const ENGINES = {
-  store: { isReady: async () => true, pool: () => null },
+  store: { isReady: async () => true, damage: () => null, pool: () => null },
   notices: { changes: 0 },
   bus: null,
   pending: () => 0,
+  clock: null,
   certificateEnd: () => Number.POSITIVE_INFINITY,
 };
 

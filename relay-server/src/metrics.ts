@@ -19,6 +19,7 @@ import type { HubStats } from "./core/hub.ts";
 import { openFiles } from "./descriptors.ts";
 import { registerDurations, type Timings } from "./duration-histogram.ts";
 import { limitPipelining } from "./http/limits/pipelining.ts";
+import type { StoreClock } from "./store/clock.ts";
 import type { Store } from "./store/open.ts";
 
 const PATH = "/metrics";
@@ -63,7 +64,7 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 
 /** What a relay shares with others; `nodes`: how many were heard from recently. */
 export interface Engines {
-  readonly store: Pick<Store, "isReady" | "pool">;
+  readonly store: Pick<Store, "damage" | "isReady" | "pool">;
   readonly notices: Pick<NoticeReader, "changes">;
   /** Null: a single relay. */
   readonly bus: {
@@ -73,6 +74,8 @@ export interface Engines {
   } | null;
   /** Connections without a link. */
   readonly pending: () => number;
+  /** Null: the store has none. */
+  readonly clock: Pick<StoreClock, "aheadMs"> | null;
   /** When the certificate ends, in seconds of Unix time; infinite: there is none. */
   readonly certificateEnd: () => number;
 }
@@ -183,7 +186,7 @@ export const relayMetrics = (
     [{ labels: {}, durations: timings.routed }],
   );
   labelled(Counter, "faults_total", "Errors contained where they occurred.", "in", faultCounts);
-  const { store, notices, bus, pending, certificateEnd } = engines;
+  const { store, notices, bus, pending, clock, certificateEnd } = engines;
   gauge("pending_connections", "Connections without a link: handshakes and requests.", pending);
   gauge(
     "certificate_not_after_seconds",
@@ -193,11 +196,21 @@ export const relayMetrics = (
   gauge("store_ready", "Whether the store can be read and written.", async () =>
     Number(await store.isReady()),
   );
+  gauge("store_damaged", "Whether the store was found to be damaged since the start.", () =>
+    Number(store.damage() !== null),
+  );
   counter(
     "store_went_back",
     "Times that the store had lost changes which it had confirmed.",
     () => notices.changes,
   );
+  if (clock !== null) {
+    gauge(
+      "clock_ahead_seconds",
+      "How far this machine's clock is ahead of PostgreSQL's.",
+      () => clock.aheadMs() / 1000,
+    );
+  }
   if (store.pool() !== null) {
     labelled(Gauge, "store_connections", "Connections to PostgreSQL.", "state", () => {
       const { used = 0, idle = 0 } = store.pool() ?? {};

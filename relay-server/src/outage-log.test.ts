@@ -7,18 +7,18 @@ import { expect, test } from "vitest";
 import { OutageLog } from "./outage-log.ts";
 import { openStore } from "./store/open.ts";
 import { writeSetting } from "./store/settings.ts";
-import { StoreUnavailable } from "./store/unavailable.ts";
+import { StoreDamaged, StoreUnavailable } from "./store/unavailable.ts";
 
 const start = () => {
   const lines: unknown[][] = [];
   const clock = { nowMs: 0 };
   const note = (...line: unknown[]) => void lines.push(line);
-  const log = new OutageLog({ error: note, warn: note } as never, () => clock.nowMs);
+  const log = new OutageLog({ error: note, fatal: note, warn: note } as never, () => clock.nowMs);
   return { lines, clock, log, take: () => lines.splice(0) };
 };
 const err = new StoreUnavailable(new Error("SQLITE_FULL"));
-const no = async () => false;
-const yes = async () => true;
+const no = { damage: () => null, isWritable: async () => false };
+const yes = { damage: () => null, isWritable: async () => true };
 
 test("the first error is logged in full, later ones are counted, and the end is one line", async () => {
   const { clock, log, take } = start();
@@ -58,6 +58,17 @@ test("other errors are logged as usual, even during an outage", () => {
   expect(take()).toEqual([]);
 });
 
+test("damage is said once, whoever met it, and never over", async () => {
+  const { log, take } = start();
+  const found = new StoreDamaged(new Error("SQLITE_CORRUPT"), "the store x", "restore it");
+  const damaged = { damage: () => found, isWritable: async () => false };
+  log.error({ err }, "a request");
+  take();
+  log.error({ err: found }, "a request");
+  for (let i = 0; i < 3; i += 1) await log.look(damaged);
+  expect(take()).toEqual([[{ err: found }, "the store x is damaged: SQLITE_CORRUPT; restore it"]]);
+});
+
 test("an outage that only single changes meet has one end too, and the relay is not ready", async () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-outage-log-"));
   const store = await openStore({ engine: "sqlite", path: join(folder, "relay.sqlite") }, true);
@@ -68,12 +79,12 @@ test("an outage that only single changes meet has one end too, and the relay is 
   await sql`pragma query_only = on`.execute(store.db);
   for (let i = 0; i < 3; i += 1) {
     await change();
-    await log.look(store.isWritable);
+    await log.look(store);
     expect(await store.isReady()).toBe(false);
   }
   expect(take()).toHaveLength(1);
   await sql`pragma query_only = off`.execute(store.db);
-  await log.look(store.isWritable);
+  await log.look(store);
   expect(take()).toEqual([
     [expect.objectContaining({ errors: 2 }), "the store is still unavailable"],
     [{ seconds: 0 }, "the store is available again"],

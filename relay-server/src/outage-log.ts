@@ -3,6 +3,7 @@
  * full, then a line with their number every few seconds, and one when the store is back.
  */
 import type { Logger } from "pino";
+import type { Store } from "./store/open.ts";
 import { unavailability } from "./store/unavailable.ts";
 
 const EVERY_MS = 10_000;
@@ -13,7 +14,7 @@ export interface ErrorLog {
 }
 
 export class OutageLog implements ErrorLog {
-  readonly #log: Pick<Logger, "error" | "warn">;
+  readonly #log: Pick<Logger, "error" | "fatal" | "warn">;
   readonly #nowMs: () => number;
   /** Null while the store is available, as far as known. */
   #sinceMs: number | null = null;
@@ -22,8 +23,9 @@ export class OutageLog implements ErrorLog {
   #errors = 0;
   #last = "";
   #asking = false;
+  #saidDamage = false;
 
-  constructor(log: Pick<Logger, "error" | "warn">, nowMs: () => number) {
+  constructor(log: Pick<Logger, "error" | "fatal" | "warn">, nowMs: () => number) {
     this.#log = log;
     this.#nowMs = nowMs;
   }
@@ -42,8 +44,13 @@ export class OutageLog implements ErrorLog {
     this.#saidAtMs = this.#sinceMs;
   }
 
-  /** Call it every second: asks only during an outage. */
-  async look(isWritable: () => Promise<boolean>): Promise<void> {
+  /** Call it every second: asks only during an outage. Damage is said once, whoever met it. */
+  async look({ damage, isWritable }: Pick<Store, "damage" | "isWritable">): Promise<void> {
+    const found = damage();
+    if (found !== null && !this.#saidDamage) {
+      this.#saidDamage = true;
+      this.#log.fatal({ err: found }, found.message);
+    }
     if (this.#sinceMs === null || this.#asking) return;
     this.#asking = true;
     const isBack = await isWritable();

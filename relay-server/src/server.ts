@@ -26,6 +26,8 @@ import { readSetting } from "./store/settings.ts";
 
 /** How often the hub's pending writes are written, and changes by commands are noticed. */
 const FLUSH_MS = 1000;
+/** How often the clock is compared with the database's. */
+const COMPARE_MS = 300_000;
 /** How often a certificate that ends soon is logged. */
 const CERTIFICATE_MS = 86_400_000;
 /** Long enough for 10,000 links at the hub's pace, and shorter than a supervisor's timeout. */
@@ -141,7 +143,7 @@ const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServe
 
 /** Periodic work while the relay runs. */
 const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
-  const { log, outages, clocks, data, bus, notices, settle, tls } = parts;
+  const { log, outages, clocks, data, bus, notices, settle, tls, clock } = parts;
   const { patient } = data.store;
   const watch = clockWatch(clocks);
   const max = maxOpenFiles();
@@ -155,12 +157,15 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     setInterval(contained("timer", what, work), ms);
   const asking = (ms: number, what: string, work: () => Promise<unknown>) =>
     every(ms, what, () => work().catch(complaint(outages, what)));
+  const compare = () => clock?.look().catch(complaint(outages, "cannot compare the clocks"));
+  compare();
   return [
+    every(COMPARE_MS, "cannot compare the clocks", compare),
     asking(FLUSH_MS, "cannot read the notices", () => notices.look()),
     ...(bus === null ? [] : [every(FLUSH_MS, "the bus's clock failed", () => bus.cluster.tick())]),
     asking(FLUSH_MS, "cannot check the master key", watchKey),
     every(FLUSH_MS, "cannot settle", settle),
-    every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store.isWritable)),
+    every(FLUSH_MS, "cannot look after an outage", () => outages.look(data.store)),
     every(FLUSH_MS, "cannot look at the clock", () => watch.look() && log.warn(CLOCK_JUMPED)),
     every(FLUSH_MS, "cannot count the open files", sayDescriptors),
     every(CERTIFICATE_MS, "cannot look at the certificate", () => tls?.look()),

@@ -153,7 +153,8 @@ export const confirmEnrolment = async (
   code: string,
 ): Promise<string[] | null> => {
   const { store, secrets } = context;
-  const step = totpStep(secrets.unwrap(user.id, pending), code, context.nowMs());
+  const secret = store.decoded(() => secrets.unwrap(user.id, pending));
+  const step = totpStep(secret, code, context.nowMs());
   if (step === null) return null;
   const codes = drawRecoveryCodes();
   return store.write(async (tx) => {

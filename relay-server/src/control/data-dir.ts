@@ -1,7 +1,8 @@
 /** A relay's data folder and store: created once by `init`, opened at every start. */
 import { randomUUID } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { withDiskProblem } from "../disk-problem.ts";
 import { Failure, messageOf } from "../failure.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
 import {
@@ -13,11 +14,13 @@ import {
 } from "../store/open.ts";
 import { readSetting, writeSetting } from "../store/settings.ts";
 import { addUser } from "../store/users.ts";
+import { verifyStore } from "../store/verify.ts";
 import { userProblem } from "./account.ts";
 import { issuePersistent } from "./issue.ts";
 import {
   adoptNextKey,
   MasterKeyProblem,
+  MasterKeyUnreachable,
   makeMasterKey,
   readMasterKey,
   readNextKey,
@@ -91,7 +94,7 @@ const alreadyMade = async (options: DataOptions): Promise<boolean> => {
   try {
     return await isInitialised(locate(options));
   } catch (error) {
-    throw new Failure("unreachable", `cannot look for a store: ${messageOf(error)}`, error);
+    throw unopened(options, error);
   }
 };
 
@@ -145,13 +148,23 @@ const rightKey = (options: DataOptions, check: string): Secrets | null => {
   return new Secrets(next);
 };
 
+/** With the cause, where the engine does not know it. */
+const unopened = (options: DataOptions, error: unknown): Failure => {
+  const location = locate(options);
+  const cause =
+    location.engine === "sqlite"
+      ? withDiskProblem(error, dirname(location.path))
+      : messageOf(error);
+  return new Failure("unreachable", `cannot open the store: ${cause}`, error);
+};
+
 const makeFolder = (data: string): void => {
   try {
     mkdirSync(join(data, "store"), { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new Failure(
       "unreachable",
-      `cannot make the folder ${data}: choose one you may write`,
+      `cannot make the folder ${data}: ${withDiskProblem(error, data)}; choose one you may write`,
       error,
     );
   }
@@ -162,6 +175,9 @@ const withKey = (read: () => Uint8Array): Secrets => {
     return new Secrets(read());
   } catch (error) {
     if (error instanceof MasterKeyProblem) throw new Failure("refused", error.message, error);
+    if (error instanceof MasterKeyUnreachable) {
+      throw new Failure("unreachable", error.message, error);
+    }
     throw error;
   }
 };
@@ -171,7 +187,7 @@ const open = async (options: DataOptions, create: boolean): Promise<Store> => {
     return await openStore(locate(options), create);
   } catch (error) {
     if (error instanceof StoreMissing) throw noStore(options.data);
-    throw new Failure("unreachable", `cannot open the store: ${messageOf(error)}`, error);
+    throw unopened(options, error);
   }
 };
 
@@ -180,6 +196,7 @@ const open = async (options: DataOptions, create: boolean): Promise<Store> => {
  * PostgreSQL allows several. Commands use `openData`, also while a relay runs.
  */
 export const openAlone = async (options: DataOptions): Promise<Data> => {
+  await verify(options);
   const data = await openData(options);
   const { store } = data;
   try {
@@ -192,6 +209,17 @@ export const openAlone = async (options: DataOptions): Promise<Data> => {
   } catch (error) {
     await store.close();
     throw error;
+  }
+};
+
+/** A damaged store is not opened: most of it might still answer. */
+const verify = async (options: DataOptions): Promise<void> => {
+  const location = locate(options);
+  if (location.engine === "postgres" || !existsSync(location.path)) return;
+  try {
+    verifyStore(location.path);
+  } catch (error) {
+    throw unopened(options, error);
   }
 };
 

@@ -94,7 +94,7 @@ const rewrite = (
       throw new Failure("refused", "somebody else rotated the key just now");
     }
     const counts = await renewTokens(tx, fresh, until, nowMs);
-    const totpSecrets = await carryOver(tx, old, fresh);
+    const totpSecrets = await carryOver(store, tx, old, fresh);
     const recoveryCodesEnded = await dropUnreadable(tx);
     const result = { ...counts, totpSecrets, recoveryCodesEnded };
     const act = { actorId: null, action: "relay.rekey", subject: "master-key" } as const;
@@ -115,11 +115,16 @@ const renewTokens = async (tx: Db, fresh: Secrets, until: number | null, nowMs: 
 };
 
 /** Second factors stay the same: only their encryption is renewed. */
-const carryOver = async (tx: Db, old: Secrets, fresh: Secrets): Promise<number> => {
+const carryOver = async (store: Store, tx: Db, old: Secrets, fresh: Secrets): Promise<number> => {
   let carried = 0;
   for (const { id, totp_secret, totp_pending } of await wrappedSecrets(tx)) {
     const again = (wrapped: string | null) =>
-      wrapped === null ? null : fresh.wrap(id, old.unwrap(id, wrapped));
+      wrapped === null
+        ? null
+        : fresh.wrap(
+            id,
+            store.decoded(() => old.unwrap(id, wrapped)),
+          );
     if (totp_secret !== null) carried += 1;
     await rewrap(tx, { id, totp_secret: again(totp_secret), totp_pending: again(totp_pending) });
   }

@@ -66,7 +66,8 @@ const usesCode = async (
   code: string,
   nowMs: number,
 ): Promise<boolean> => {
-  const step = totpStep(context.secrets.unwrap(user.id, wrapped), code, nowMs);
+  const secret = context.store.decoded(() => context.secrets.unwrap(user.id, wrapped));
+  const step = totpStep(secret, code, nowMs);
   const stepNow = totpStepAt(nowMs + NODES_APART_MS);
   if (step !== null) return context.store.write((tx) => useTotpStep(tx, user.id, step, stepNow));
   const hash = context.secrets.recoveryHash(user.id, code.toLowerCase());

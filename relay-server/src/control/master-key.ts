@@ -16,6 +16,8 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { withDiskProblem } from "../disk-problem.ts";
+import { messageOf } from "../failure.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
 export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";
@@ -23,7 +25,21 @@ export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";
 /** The master key is missing, malformed, or not the one that the store was created with. */
 export class MasterKeyProblem extends Error {}
 
+/** Its file cannot be read or written; the message says why. */
+export class MasterKeyUnreachable extends Error {}
+
 export const masterKeyPath = (dataDir: string): string => join(dataDir, "key", "master.key");
+
+const readKey = (path: string): Uint8Array => {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new MasterKeyUnreachable(
+      `cannot read the master key: ${messageOf(error)}; ${path} must be the file with the key of this store, which this user may read`,
+      { cause: error },
+    );
+  }
+};
 
 /** Reads the key, from the variable if it is set, else from the file. Throws MasterKeyProblem. */
 export const readMasterKey = (dataDir: string, variable: string | undefined): Uint8Array => {
@@ -34,13 +50,67 @@ export const readMasterKey = (dataDir: string, variable: string | undefined): Ui
       `no master key at ${path}: put the one that the store was made with there, or into ${MASTER_KEY_VARIABLE}`,
     );
   }
-  const key = readFileSync(path);
+  const key = readKey(path);
   if (key.length !== MASTER_KEY_BYTES) {
     throw new MasterKeyProblem(
       `${path} has ${key.length} bytes instead of ${MASTER_KEY_BYTES}: restore it from where you keep it`,
     );
   }
   return key;
+};
+
+const written = <T>(dataDir: string, write: () => T): T => {
+  try {
+    return write();
+  } catch (error) {
+    throw new MasterKeyUnreachable(
+      `cannot write the master key: ${withDiskProblem(error, dataDir)}`,
+      { cause: error },
+    );
+  }
+};
+
+/** Makes a file; throws if there is one already. */
+const createFile = (path: string, bytes: Uint8Array): void => {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    writeSync(file, bytes);
+    fsyncSync(file); // the store must never refer to a key that a power cut can remove
+  } catch (error) {
+    rmSync(path);
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+};
+
+/** What file systems without hard links answer (exFAT, SMB). */
+const NO_LINKS = ["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
+
+/** Gives a file a second name, or makes a copy; unlike a rename, it never replaces a key. */
+const nameAlso = (from: string, to: string): void => {
+  try {
+    linkSync(from, to);
+  } catch (error) {
+    if (!NO_LINKS.includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
+    createFile(to, readFileSync(from));
+  }
+};
+
+/** Under another name until it is complete: a truncated key must not be mistaken for a key. */
+const writeKey = (path: string, key: Uint8Array): void => {
+  const part = `${path}.new`;
+  rmSync(part, { force: true });
+  createFile(part, key);
+  nameAlso(part, path);
+  rmSync(part);
+  flushFolder(dirname(path));
+};
+
+const flushFolder = (path: string): void => {
+  const folder = openSync(path, "r");
+  fsyncSync(folder);
+  closeSync(folder);
 };
 
 /**
@@ -50,8 +120,10 @@ export const makeMasterKey = (dataDir: string, variable: string | undefined): Ui
   const path = masterKeyPath(dataDir);
   if (variable !== undefined || existsSync(path)) return readMasterKey(dataDir, variable);
   const key = randomBytes(MASTER_KEY_BYTES);
-  mkdirSync(join(dataDir, "key"), { recursive: true, mode: 0o700 });
-  writeKey(path, key);
+  written(dataDir, () => {
+    mkdirSync(join(dataDir, "key"), { recursive: true, mode: 0o700 });
+    writeKey(path, key);
+  });
   return key;
 };
 
@@ -60,15 +132,17 @@ const nextKeyPath = (dataDir: string): string => `${masterKeyPath(dataDir)}.next
 /** Generates the next key beside the current one; replaces one left by an earlier attempt. */
 export const makeNextKey = (dataDir: string): Uint8Array => {
   const key = randomBytes(MASTER_KEY_BYTES);
-  rmSync(nextKeyPath(dataDir), { force: true });
-  writeKey(nextKeyPath(dataDir), key);
+  written(dataDir, () => {
+    rmSync(nextKeyPath(dataDir), { force: true });
+    writeKey(nextKeyPath(dataDir), key);
+  });
   return key;
 };
 
 /** The next key, if it was generated; else null. */
 export const readNextKey = (dataDir: string): Uint8Array | null => {
   if (!existsSync(nextKeyPath(dataDir))) return null;
-  const key = readFileSync(nextKeyPath(dataDir));
+  const key = readKey(nextKeyPath(dataDir));
   return key.length === MASTER_KEY_BYTES ? key : null; // shorter after a power cut
 };
 
@@ -77,30 +151,13 @@ export const readNextKey = (dataDir: string): Uint8Array | null => {
  */
 export const adoptNextKey = (dataDir: string, nowMs: number): string => {
   const kept = `${masterKeyPath(dataDir)}.${new Date(nowMs).toISOString().replaceAll(":", "")}.old`;
-  // Links the old key first, so that a key is in place at any moment.
-  if (!existsSync(kept)) linkSync(masterKeyPath(dataDir), kept);
-  renameSync(nextKeyPath(dataDir), masterKeyPath(dataDir));
-  flushFolder(join(dataDir, "key"));
+  written(dataDir, () => {
+    // Keeps the old key first, so that a key is in place at any moment.
+    if (!existsSync(kept)) nameAlso(masterKeyPath(dataDir), kept);
+    renameSync(nextKeyPath(dataDir), masterKeyPath(dataDir));
+    flushFolder(join(dataDir, "key"));
+  });
   return join("key", basename(kept));
-};
-
-/** Under another name until it is complete: a truncated key must not be mistaken for a key. */
-const writeKey = (path: string, key: Uint8Array): void => {
-  const part = `${path}.new`;
-  rmSync(part, { force: true });
-  const file = openSync(part, "wx", 0o600);
-  writeSync(file, key);
-  fsyncSync(file); // the store must never refer to a key that a power cut can remove
-  closeSync(file);
-  linkSync(part, path); // unlike a rename, it never replaces a key
-  rmSync(part);
-  flushFolder(dirname(path));
-};
-
-const flushFolder = (path: string): void => {
-  const folder = openSync(path, "r");
-  fsyncSync(folder);
-  closeSync(folder);
 };
 
 /** 64 hexadecimal digits, or base64 or base64url of 32 bytes. Throws MasterKeyProblem. */

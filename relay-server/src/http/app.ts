@@ -82,7 +82,7 @@ export const buildApp = (
     }),
     frameworkErrors: (error, request, reply) => {
       stampHeaders(request, reply as never);
-      answerProblems(context.outages, error, request, reply as never);
+      answerProblems(context, error, request, reply as never);
     },
     clientErrorHandler: contained(
       "connection",
@@ -103,9 +103,7 @@ export const buildApp = (
   limitIdleness(app.server);
   app.decorate("connections", new Connections(app.server));
   app.setValidatorCompiler(validatorCompiler);
-  app.setErrorHandler((error, request, reply) =>
-    answerProblems(context.outages, error, request, reply),
-  );
+  app.setErrorHandler((error, request, reply) => answerProblems(context, error, request, reply));
   jsonBodies(app);
   const methods = watchMethods(app);
   app.addHook("onRequest", async (request, reply) => stampHeaders(request, reply));

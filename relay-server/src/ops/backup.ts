@@ -15,7 +15,8 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { storePath } from "../control/data-dir.ts";
-import { Failure, messageOf } from "../failure.ts";
+import { withDiskProblem } from "../disk-problem.ts";
+import { Failure } from "../failure.ts";
 
 export interface BackupResult {
   /** Absolute path. */
@@ -52,7 +53,7 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   } catch (error) {
     rmSync(part, { force: true });
     if (error instanceof Failure) throw error;
-    const cause = messageOf(error);
+    const cause = withDiskProblem(error, dirname(file));
     throw new Failure("unreachable", `cannot write ${file}: ${cause}`, error);
   }
   return { file, bytes: statSync(file).size };

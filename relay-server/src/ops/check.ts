@@ -10,13 +10,17 @@ import type { Config } from "../config.ts";
 import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
+import { diskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
-import { appliedTo } from "../store/migrate.ts";
+import { storeClock } from "../store/clock.ts";
+import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
 import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
+import { StoreDamaged, unavailability } from "../store/unavailable.ts";
+import { isHotJournal } from "../store/verify.ts";
 
 /** With less than this, or less than the store's size, a backup or a busy day may fill the disk. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
@@ -45,11 +49,13 @@ export const checkRelay = async (
 ): Promise<Finding[]> => {
   const { data, store } = settings;
   const embedded = store === "sqlite";
+  const startedMs = performance.now();
+  const wallMs = () => nowMs + performance.now() - startedMs;
   const missing = embedded && !existsSync(storePath(data));
   return [
-    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey)),
+    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey, wallMs)),
     ...permissionFindings(data, embedded, masterKey),
-    ...(existsSync(data) ? [freeSpace(data, embedded)] : []),
+    ...(existsSync(data) ? [disk(data, embedded)] : []),
     ...(settings.tlsCert === undefined ? [] : [certificate(settings.tlsCert, nowMs)]),
   ];
 };
@@ -73,23 +79,52 @@ const storeFindings = async (
   data: string,
   store: string,
   masterKey: string | undefined,
+  wallMs: () => number,
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
-  const db = new Kysely<Tables>({
-    dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
-  });
+  let db: Kysely<Tables> | null = null;
   try {
+    db = new Kysely<Tables>({
+      dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
+    });
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
-    return [integrity, await schema(db), await key(db, data, masterKey)];
+    const clocks = embedded ? [] : [await clock(db, wallMs)];
+    return [integrity, await schema(db), await key(db, data, masterKey), ...clocks];
   } catch (error) {
-    const fix = embedded
-      ? "restore the newest backup over it, with the relay stopped"
-      : "see that PostgreSQL runs and that the URL is right";
-    return [bad("store", `cannot be read: ${messageOf(error)}`, fix)];
+    return [embedded ? unreadable(data, error) : unreachable(error)];
   } finally {
-    await db.destroy();
+    await db?.destroy();
   }
 };
+
+const unreachable = (error: unknown): Finding =>
+  bad(
+    "store",
+    `cannot be read: ${messageOf(error)}`,
+    "see that PostgreSQL runs and that the URL is right",
+  );
+
+/** It may be whole all the same: only a damaged one is replaced. */
+const unreadable = (data: string, error: unknown): Finding => {
+  const detail = `cannot be read: ${messageOf(error)}`;
+  if (unavailability(error) instanceof StoreDamaged) {
+    return bad("store", detail, "restore the newest backup over it, with the relay stopped");
+  }
+  if (hasNoTable(error)) return unfinished(data);
+  if (isHotJournal(error)) {
+    const fix = "start the relay, or run the command again: either undoes what was not complete";
+    return bad("store", "whole, but a command or a relay died while it wrote", fix);
+  }
+  const problem = diskProblem(dirname(storePath(data)));
+  return bad("store", detail, problem?.fix ?? "see that this user may read and write its folder");
+};
+
+const unfinished = (data: string): Finding =>
+  bad(
+    "store",
+    "init began to make it and did not end",
+    `run blindrelay-server init --data ${data} --username NAME --password-stdin`,
+  );
 
 const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
   const pages = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(db);
@@ -101,6 +136,16 @@ const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
     problem === "ok" ? `${links.rows.length} rows point nowhere` : problem,
     "stop the relay and restore the newest backup",
   );
+};
+
+const clock = async (db: Kysely<Tables>, wallMs: () => number): Promise<Finding> => {
+  let apart = false;
+  const database = storeClock(db, wallMs, () => {
+    apart = true;
+  });
+  await database.look();
+  const detail = `${(database.aheadMs() / 1000).toFixed(1)} s ahead of PostgreSQL's`;
+  return apart ? bad("clock", detail, "set both machines' clocks by NTP") : good("clock", detail);
 };
 
 const schema = async (db: Kysely<Tables>): Promise<Finding> => {
@@ -126,8 +171,10 @@ const key = async (
   masterKey: string | undefined,
 ): Promise<Finding> => {
   try {
+    const expected = await readSetting(db, "master_key_check");
+    if (expected === null) return unfinished(data);
     const check = new Secrets(readMasterKey(data, masterKey)).check();
-    if (check === (await readSetting(db, "master_key_check"))) {
+    if (check === expected) {
       return good("master key", "the one that the store was made with");
     }
     return bad("master key", "not the one that the store was made with", "put the right one back");
@@ -174,6 +221,11 @@ const freeSpace = (data: string, embedded: boolean): Finding => {
   return free >= Math.max(MIN_FREE_BYTES, used)
     ? good("free space", detail)
     : bad("free space", detail, `make room on the disk of ${data}, or move it to a larger one`);
+};
+
+const disk = (data: string, embedded: boolean): Finding => {
+  const problem = embedded ? diskProblem(dirname(storePath(data))) : null;
+  return problem === null ? freeSpace(data, embedded) : bad("disk", problem.what, problem.fix);
 };
 
 const certificate = (path: string, nowMs: number): Finding => {

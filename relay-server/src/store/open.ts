@@ -2,13 +2,22 @@
 import { chmodSync, existsSync } from "node:fs";
 import { Kysely } from "kysely";
 import { groupCommit, type Write } from "./group-commit.ts";
-import { storeHealth } from "./health.ts";
+import { type StoreHealth, StoreState, storeHealth } from "./health.ts";
 import { hasNoTable, migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
-import { boundedPool, PATIENT, type PoolFigures, PROMPT, postgresDialect } from "./postgres.ts";
+import {
+  boundedPool,
+  PATIENT,
+  type PoolFigures,
+  PROMPT,
+  postgresDamage,
+  postgresDialect,
+} from "./postgres.ts";
 import { readSetting } from "./settings.ts";
 import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
+import { sqliteDamage } from "./sqlite-failures.ts";
 import type { Db, Tables } from "./tables.ts";
+import { isHotJournal, takeBackJournal, verifyBriefly } from "./verify.ts";
 import type { WalFlush } from "./wal-flush.ts";
 
 export type { Db } from "./tables.ts";
@@ -17,7 +26,7 @@ export type StoreLocation =
   | { readonly engine: "sqlite"; readonly path: string }
   | { readonly engine: "postgres"; readonly url: string };
 
-export interface Store {
+export interface Store extends StoreHealth {
   /**
    * For reading. A change that is being written may be seen before it is on the disk. With SQLite a
    * change made here is on the disk only after the next `write`.
@@ -27,10 +36,6 @@ export interface Store {
   readonly write: Write;
   /** For background work that may scan whole tables. */
   readonly patient: Db;
-  /** Whether it accepts new work: it can be read and, after a write has failed, written. */
-  isReady(): Promise<boolean>;
-  /** The same, tried by a write. */
-  isWritable(): Promise<boolean>;
   /** Of the connections to the database; null: it is embedded. */
   pool(): PoolFigures | null;
   close(): Promise<void>;
@@ -51,7 +56,8 @@ export const openStore = async (
   if (location.engine === "sqlite" && !create && !existsSync(location.path)) {
     throw new StoreMissing(`no store at ${location.path}`);
   }
-  const { db, patient, pool, wal } = connect(location);
+  const state = stateOf(location);
+  const { db, patient, pool, wal } = connect(location, state);
   const close = async () => {
     await wal?.close();
     await db.destroy();
@@ -64,29 +70,51 @@ export const openStore = async (
     throw error;
   }
   const write = groupCommit(db, location.engine, wal);
-  return { db, patient, ...storeHealth(db, write), pool, close };
+  return { db, patient, ...storeHealth(db, write, state), pool, close };
 };
+
+const stateOf = (location: StoreLocation): StoreState =>
+  location.engine === "sqlite"
+    ? new StoreState(
+        (cause) => sqliteDamage(cause, location.path),
+        () => verifyBriefly(location.path),
+      )
+    : new StoreState(postgresDamage, () => undefined);
 
 const connect = (
   location: StoreLocation,
+  { heed }: StoreState,
 ): Pick<Store, "db" | "patient" | "pool"> & { readonly wal?: WalFlush } => {
   if (location.engine === "sqlite") {
-    const { dialect, wal } = sqliteDialect(location.path);
+    const { dialect, wal } = sqliteDialect(location.path, heed);
     const db = new Kysely<Tables>({ dialect });
     chmodSync(location.path, 0o600);
     return { db, patient: db, pool: () => null, wal };
   }
-  const { dialect, figures } = boundedPool(location.url, PROMPT);
+  const { dialect, figures } = boundedPool(location.url, PROMPT, heed);
   return {
     db: new Kysely<Tables>({ dialect }),
-    patient: new Kysely<Tables>({ dialect: postgresDialect(location.url, PATIENT) }),
+    patient: new Kysely<Tables>({ dialect: postgresDialect(location.url, PATIENT, heed) }),
     pool: figures,
   };
 };
 
-/** Whether a store was initialised here. Changes nothing, whatever its migrations. */
+/**
+ * Whether a store was initialised here. Changes nothing, whatever its migrations; only what a
+ * process that died was writing is undone.
+ */
 export const isInitialised = async (location: StoreLocation): Promise<boolean> => {
   if (location.engine === "sqlite" && !existsSync(location.path)) return false;
+  try {
+    return await hasKeyCheck(location);
+  } catch (error) {
+    if (location.engine !== "sqlite" || !isHotJournal(error)) throw error;
+    takeBackJournal(location.path);
+    return hasKeyCheck(location);
+  }
+};
+
+const hasKeyCheck = async (location: StoreLocation): Promise<boolean> => {
   const dialect =
     location.engine === "sqlite"
       ? readOnlySqliteDialect(location.path)

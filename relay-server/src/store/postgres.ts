@@ -7,7 +7,7 @@ import type { Duplex } from "node:stream";
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import pg from "pg";
 import { contained, detached } from "../contain.ts";
-import { StoreUnavailable } from "./unavailable.ts";
+import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
 
@@ -45,8 +45,11 @@ export interface BoundedPool {
  * The dialect over a pool. A schema other than `public` is part of the URL: `?options=-c
  * search_path=...`.
  */
-export const postgresDialect = (url: string, patience: Patience): Dialect =>
-  boundedPool(url, patience).dialect;
+export const postgresDialect = (
+  url: string,
+  patience: Patience,
+  heed: (damage: StoreDamaged) => void = () => undefined,
+): Dialect => boundedPool(url, patience, heed).dialect;
 
 class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
@@ -54,7 +57,12 @@ class Client extends pg.Client {
   }
 }
 
-export const boundedPool = (url: string, patience: Patience): BoundedPool => {
+/** `heed`: hears of each answer that says that the database is damaged, whatever asked. */
+export const boundedPool = (
+  url: string,
+  patience: Patience,
+  heed: (damage: StoreDamaged) => void = () => undefined,
+): BoundedPool => {
   const pool = new pg.Pool({
     connectionString: url,
     Client,
@@ -144,7 +152,9 @@ export const boundedPool = (url: string, patience: Patience): BoundedPool => {
       answer
         .then(resolve, (error: unknown) => {
           if (error instanceof pg.DatabaseError) heard(null);
-          reject(classified(error));
+          const failure = classified(error);
+          if (failure instanceof StoreDamaged) heed(failure);
+          reject(failure);
         })
         .finally(() => {
           settled = true;
@@ -217,8 +227,24 @@ const streamOf = (client: pg.ClientBase): Duplex =>
  */
 const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 
+/**
+ * data_corrupted, index_corrupted, io_error, undefined_file: what the database has on its disk is
+ * broken or gone.
+ */
+const DAMAGED: readonly (string | undefined)[] = ["XX001", "XX002", "58030", "58P01"];
+
+const WAY_BACK =
+  'repair the database or restore it, then start the relays again (docs/operations.md, "A damaged store")';
+
+export const postgresDamage = (cause: unknown): StoreDamaged =>
+  new StoreDamaged(cause, "the PostgreSQL database", WAY_BACK);
+
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
+  if (error instanceof pg.DatabaseError && DAMAGED.includes(error.code)) {
+    const cause = new Error(`${error.code}: ${error.message}`, { cause: error });
+    return postgresDamage(cause);
+  }
   // An error that was not sent by the database means that it could not be reached.
   const passing = error instanceof pg.DatabaseError ? PASSING.test(error.code ?? "") : true;
   return passing ? new StoreUnavailable(error) : error;

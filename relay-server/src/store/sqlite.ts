@@ -12,7 +12,7 @@ import {
   type SqliteStatement,
 } from "kysely";
 import type { MaybePromise } from "../maybe-promise.ts";
-import { StoreUnavailable } from "./unavailable.ts";
+import { classifier, type Heed, type Run } from "./sqlite-failures.ts";
 import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 
 /** Kysely generates the same text for the same query, so compiled statements are worth keeping. */
@@ -21,26 +21,35 @@ const MAX_STATEMENTS = 256;
 const BUSY_MS = 5000;
 
 /** The dialect over one database file, created if it is missing, and what flushes it. */
-export const sqliteDialect = (path: string): { dialect: Dialect; wal: WalFlush } => {
-  const database = new DatabaseSync(path, { timeout: BUSY_MS });
-  database.exec(
-    `pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on;
-    pragma wal_autocheckpoint = ${MAX_PAGES}`,
-  );
-  return { dialect: new AtHandDialect(database), wal: new WalFlush(database, path) };
+export const sqliteDialect = (path: string, heed: Heed): { dialect: Dialect; wal: WalFlush } => {
+  const run = classifier(path, heed);
+  return run(() => {
+    const database = new DatabaseSync(path, { timeout: BUSY_MS });
+    try {
+      database.exec(
+        `pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on;
+        pragma wal_autocheckpoint = ${MAX_PAGES}`,
+      );
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    return { dialect: new AtHandDialect(database, run), wal: new WalFlush(database, path, run) };
+  });
 };
 
 /** The same, read-only: not a byte of the file changes, whatever journal it was left with. */
 export const readOnlySqliteDialect = (path: string): Dialect => {
+  const run = classifier(path, () => undefined);
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
-  return new AtHandDialect(database);
+  return new AtHandDialect(database, run);
 };
 
 class AtHandDialect extends SqliteDialect {
   readonly #adapter: SqliteAtHand;
 
-  constructor(database: DatabaseSync) {
-    const statements = prepared(database);
+  constructor(database: DatabaseSync, run: Run) {
+    const statements = prepared(database, run);
     super({ database: statements });
     this.#adapter = new SqliteAtHand(database, statements);
   }
@@ -83,7 +92,7 @@ export class SqliteAtHand extends SqliteAdapter {
 }
 
 /** The interface of better-sqlite3 that Kysely needs, over node:sqlite. */
-const prepared = (database: DatabaseSync): SqliteDatabase => {
+const prepared = (database: DatabaseSync, run: Run): SqliteDatabase => {
   const statements = new Map<string, SqliteStatement>();
   return {
     close: () => database.close(),
@@ -91,7 +100,8 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
       const known = statements.get(sql);
       if (known !== undefined) return known;
       if (statements.size >= MAX_STATEMENTS) statements.clear();
-      const statement = sql === "rollback" ? rollback(database) : wrap(database.prepare(text(sql)));
+      const statement =
+        sql === "rollback" ? rollback(database) : run(() => wrap(database.prepare(text(sql)), run));
       statements.set(sql, statement);
       return statement;
     },
@@ -104,10 +114,10 @@ const prepared = (database: DatabaseSync): SqliteDatabase => {
  */
 const text = (sql: string): string => (sql === "begin" ? "begin immediate" : sql);
 
-const wrap = (statement: StatementSync): SqliteStatement => ({
+const wrap = (statement: StatementSync, run: Run): SqliteStatement => ({
   reader: statement.columns().length > 0,
-  all: (parameters) => classified(() => statement.all(...(parameters as SQLInputValue[]))),
-  run: (parameters) => classified(() => statement.run(...(parameters as SQLInputValue[]))),
+  all: (parameters) => run(() => statement.all(...(parameters as SQLInputValue[]))),
+  run: (parameters) => run(() => statement.run(...(parameters as SQLInputValue[]))),
   iterate: (parameters) =>
     statement.iterate(...(parameters as SQLInputValue[])) as IterableIterator<unknown>,
 });
@@ -125,25 +135,3 @@ const rollback = (database: DatabaseSync): SqliteStatement => ({
   },
   iterate: () => [].values(),
 });
-
-/** Primary result codes after which a retry may succeed, or another disk would help. */
-const PASSING = {
-  SQLITE_BUSY: 5,
-  SQLITE_LOCKED: 6,
-  SQLITE_NOMEM: 7,
-  SQLITE_READONLY: 8,
-  SQLITE_IOERR: 10,
-  SQLITE_FULL: 13,
-  SQLITE_CANTOPEN: 14,
-} as const;
-
-const classified = <T>(run: () => T): T => {
-  try {
-    return run();
-  } catch (error) {
-    const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
-    const name = Object.entries(PASSING).find(([, passing]) => passing === code)?.[0];
-    if (name === undefined) throw error;
-    throw new StoreUnavailable(new Error(`${name}: ${(error as Error).message}`, { cause: error }));
-  }
-};

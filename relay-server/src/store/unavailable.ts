@@ -6,10 +6,16 @@
 import { messageOf } from "../failure.ts";
 
 export class StoreUnavailable extends Error {
-  constructor(cause: unknown) {
-    super(`the store is unavailable: ${messageOf(cause)}`, {
-      cause,
-    });
+  constructor(cause: unknown, message = `the store is unavailable: ${messageOf(cause)}`) {
+    super(message, { cause });
+  }
+}
+
+/** What is stored is broken, says the engine: no retry will help. */
+export class StoreDamaged extends StoreUnavailable {
+  /** `which`: names the store; `wayBack`: what its owner has to do. */
+  constructor(cause: unknown, which: string, wayBack: string) {
+    super(cause, `${which} is damaged: ${messageOf(cause)}; ${wayBack}`);
   }
 }
 

@@ -5,7 +5,8 @@
 import fs from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { Checkpoints } from "./checkpoints.ts";
-import { StoreUnavailable } from "./unavailable.ts";
+import type { Run } from "./sqlite-failures.ts";
+import { StoreUnavailable, unavailability } from "./unavailable.ts";
 
 /** Some 1,000 to 2,000 pages of the log. */
 const WRITES_PER_CHECKPOINT = 256;
@@ -18,6 +19,7 @@ const PAUSE_MS = 1000;
 export class WalFlush {
   readonly #database: DatabaseSync;
   readonly #path: string;
+  readonly #run: Run;
   readonly #checkpoints: Checkpoints;
   /** Its descriptor; not a FileHandle, which must not be forgotten open. */
   #file: number | null = null;
@@ -33,8 +35,9 @@ export class WalFlush {
   #writes = 0;
 
   /** `path`: of the database, whose log is beside it as long as it is open. */
-  constructor(database: DatabaseSync, path: string) {
+  constructor(database: DatabaseSync, path: string, run: Run) {
     this.#database = database;
+    this.#run = run;
     this.#path = `${path}-wal`;
     this.#checkpoints = new Checkpoints(path);
   }
@@ -44,7 +47,7 @@ export class WalFlush {
    * Rejects with StoreUnavailable; then nothing may be committed.
    */
   prepare(): Promise<void> {
-    return this.#run(async () => {
+    return this.#guarded(async () => {
       if (this.#isDoubtful) await this.#flushAgain(performance.now());
       if (this.#writes < WRITES_PER_CHECKPOINT) return;
       this.#writes = 0;
@@ -58,7 +61,7 @@ export class WalFlush {
    */
   flush(writes: number): Promise<void> {
     this.#writes += writes;
-    return this.#run(async () => {
+    return this.#guarded(async () => {
       this.#isDoubtful = true;
       await sync(this.#log());
       this.#isDoubtful = false;
@@ -73,10 +76,10 @@ export class WalFlush {
     this.#file = null;
   }
 
-  async #run(work: () => Promise<void>): Promise<void> {
+  async #guarded(work: () => Promise<void>): Promise<void> {
     const done = work().catch((error) => {
       this.#failure = error;
-      throw new StoreUnavailable(error);
+      throw unavailability(error) ?? new StoreUnavailable(error);
     });
     this.#running = done.catch(() => undefined);
     await done;
@@ -93,7 +96,8 @@ export class WalFlush {
     this.#triedAtMs = nowMs;
     const log = this.#log();
     const chunk = Buffer.alloc(CHUNK_BYTES);
-    this.#database.exec("begin immediate"); // no other process writes to the log meanwhile
+    // No other process writes to the log meanwhile.
+    this.#run(() => this.#database.exec("begin immediate"));
     try {
       let at = 0;
       for (;;) {

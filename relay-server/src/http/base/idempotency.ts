@@ -82,7 +82,10 @@ const answerOnce = async <T>(
         "A request with this key has started and has no response yet: check whether it took effect before you try again with a new key.",
       );
     }
-    const kept = JSON.parse(secrets.unseal(sealName(userId, key), row.answer)) as Kept;
+    const { answer } = row;
+    const kept = store.decoded(
+      () => JSON.parse(secrets.unseal(sealName(userId, key), answer)) as Kept,
+    );
     if (!(await isTrue(kept.body as T))) {
       throw new HttpProblem(
         "CONFLICT",

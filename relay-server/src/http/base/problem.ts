@@ -8,8 +8,8 @@ import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { contained } from "../../contain.ts";
 import { Overloaded } from "../../control/hash-queue.ts";
 import { QuotaExceeded } from "../../control/quotas.ts";
-import type { ErrorLog } from "../../outage-log.ts";
 import { unavailability } from "../../store/unavailable.ts";
+import type { HttpContext } from "./context.ts";
 import { InvalidRequest } from "./validation.ts";
 
 /** A database that restarts is usually back by then. */
@@ -59,12 +59,17 @@ const cutBody = (): HttpProblem => new HttpProblem("BAD_REQUEST", "The body did 
 
 /** fastify's error handler: answers, and logs our own faults. */
 export const answerProblems = (
-  outages: ErrorLog,
-  error: unknown,
+  { outages, store }: Pick<HttpContext, "outages" | "store">,
+  thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void => {
-  const problem = isCut(error, request) ? cutBody() : asProblem(error);
+  let error = thrown;
+  let problem = isCut(error, request) ? cutBody() : asProblem(error);
+  if (problem.code === "INTERNAL") {
+    error = store.suspect() ?? thrown;
+    problem = asProblem(error);
+  }
   if (problem.code === "INTERNAL") {
     request.log.error({ err: error }, "request failed");
   } else if (unavailability(error) !== null) {

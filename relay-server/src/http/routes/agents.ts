@@ -267,7 +267,7 @@ const agentAnswer = (context: HttpContext, row: AgentRow): Agent => ({
   runtime: row.runtime,
   firmware_version: row.firmware_version,
   created_at: timestamp(row.created_at),
-  metadata: JSON.parse(row.metadata) as Agent["metadata"],
+  metadata: context.store.decoded(() => JSON.parse(row.metadata) as Agent["metadata"]),
 });
 
 const metadataText = (metadata: Agent["metadata"]): string => {

@@ -1,0 +1,44 @@
+/**
+ * Why files cannot be written in a folder. SQLite says "unable to open database file" or
+ * "attempt to write a readonly database", whatever the cause is.
+ */
+import { accessSync, constants, existsSync, statfsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { messageOf } from "./failure.ts";
+
+export interface DiskProblem {
+  readonly what: string;
+  readonly fix: string;
+}
+
+/** Of a folder that may be missing yet; null: none is seen. Writes nothing. */
+export const diskProblem = (path: string): DiskProblem | null => {
+  let folder = resolve(path);
+  while (!existsSync(folder)) folder = dirname(folder);
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EROFS") {
+      return { what: `the disk of ${folder} is read-only`, fix: "mount it for writing" };
+    }
+    if (code !== "EACCES") return null;
+    return { what: `this user may not write in ${folder}`, fix: "run as its owner" };
+  }
+  const { bavail, files, ffree } = statfsSync(folder);
+  if (bavail === 0) return { what: `the disk of ${folder} is full`, fix: "make room on it" };
+  // Some file systems have no such limit, and report 0 of 0.
+  if (files === 0 || ffree > 0) return null;
+  return {
+    what: `the disk of ${folder} has no inode left for another file`,
+    fix: "remove files from it",
+  };
+};
+
+/** The error, and the problem if there is one: one line for a person. */
+export const withDiskProblem = (error: unknown, folder: string): string => {
+  const problem = diskProblem(folder);
+  return problem === null
+    ? messageOf(error)
+    : `${messageOf(error)}; ${problem.what}: ${problem.fix}`;
+};
