@@ -901,7 +901,8 @@ test("a node that rebalances: boards between two links are expected, newcomers a
 test("a node that stops while it rebalances asks all its peers to move", () => {
   const { world, a } = twoNodes();
   const agents = Array.from({ length: 4 }, (_, i) => a.agent(`pump-${i}`, i + 1));
-  a.hub.rebalance(50);
+  world.run(500);
+  expect(a.hub.rebalance(50)).toEqual({ links: 4, asked: 2 });
   world.run(1000);
   a.hub.drain();
   expect(a.hub.yetToMove).toBe(null);
