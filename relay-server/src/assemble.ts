@@ -96,13 +96,14 @@ export const assemble = async (inputs: RelayInputs) => {
           log.warn({ seconds_ahead: aheadMs / 1000 }, CLOCK_APART),
         );
   const figures = figuresOf(hub, bus, steadyMs());
-  const life = { draining: false };
+  const life = { draining: false, rebalancing: false };
+  const acceptsPeers = () => !life.draining && !life.rebalancing;
   const isReady = sharedLook(() => store.isReady(), steadyMs);
   bus?.cluster.attach(hub, {
     notices,
     lockout,
     usernameLockout: context.usernameLockout,
-    isReady: () => !life.draining,
+    isReady: acceptsPeers,
   });
   const settle = () =>
     writeBehind
@@ -121,7 +122,7 @@ export const assemble = async (inputs: RelayInputs) => {
       figures: figures.read,
       writeLinks,
       settle,
-      isReady: async () => !life.draining && (await isReady()),
+      isReady: async () => acceptsPeers() && (await isReady()),
     },
     log,
     tls?.serve,

@@ -19,7 +19,9 @@ import { Failure, messageOf } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
 import { createLog } from "./log.ts";
 import { exposedPaths } from "./ops/check.ts";
+import { listenForCommands } from "./ops/node-socket.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
+import { rebalancer } from "./rebalance.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
 import { applyRetention, RETENTION_EVERY_MS } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
@@ -117,9 +119,12 @@ const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServe
     await stop();
   };
   const timers = startTimers(parts, watchKey);
+  const { bus } = parts;
+  const commands = bus && (await listenForCommands(parts.config.data, rebalancer(parts, bus), log));
   const drainAndEnd = async () => {
     life.draining = true;
     log.info("draining");
+    commands?.close();
     await sleep(parts.config.drainDelay * 1000);
     await parts.running.drain(parts.bus === null ? DRAIN_TIMEOUT_MS : MOVE_TIMEOUT_MS);
     for (const timer of timers) clearInterval(timer);

@@ -884,3 +884,51 @@ test("forwarded messages for an agent are not overtaken on its new node", () => 
   const seqs = device.heard.flatMap((message) => (message as { seq?: number }).seq ?? []);
   expect(seqs).toEqual([1, 2]);
 });
+
+test("a node that rebalances: boards between two links are expected, newcomers are sent on, and it ends", () => {
+  const { world, a, b } = twoNodes();
+  const watcher = b.client();
+  const boards = Array.from({ length: 10 }, (_, i) => a.agent(`board-${i}`, i + 1));
+  world.run(500);
+  a.isReady = false;
+  expect(a.hub.rebalance(30)).toEqual({ links: 10, asked: 3 });
+  world.run(1000);
+  const asked = boards.filter(({ heard }) => heard.some(({ code }) => code === "RESTARTING"));
+  expect(asked).toHaveLength(3);
+  expect(a.client().heard[0]?.code).toBe("RESTARTING");
+  b.isReady = false;
+  world.run(1000);
+  expect(a.client().heard[0]?.code).not.toBe("RESTARTING");
+  b.isReady = true;
+
+  const isClosing = () => asked.filter(({ connection }) => connection.state === "closing");
+  for (let i = 0; i < 300 && isClosing().length === 0; i++) world.run(100);
+  const at = boards.indexOf(isClosing()[0] as (typeof boards)[number]);
+  a.hub.closed((boards[at] as (typeof boards)[number]).connection, world.nowMs);
+  const payload = JSON.stringify({ v: "1", sid: "C", seq: 0, p: "x" });
+  watcher.receive({ type: "relay", agent_id: `board-${at}`, payload });
+  world.run(500);
+  expect(watcher.heard.at(-1)).toMatchObject({ code: "UNAVAILABLE" });
+  b.agent(`board-${at}`, 20);
+  world.run(500);
+  expect(watcher.statuses()).not.toContain(false);
+
+  for (const { connection } of asked) a.hub.closed(connection, world.nowMs);
+  expect(a.hub.yetToMove).toBe(0);
+  world.run(6000);
+  expect(a.hub.yetToMove).toBe(null);
+  expect(a.client().heard[0]?.code).not.toBe("RESTARTING");
+  expect(a.hub.connectionCount).toBeGreaterThanOrEqual(7);
+});
+
+test("a node that stops while it rebalances asks all its peers to move", () => {
+  const { world, a } = twoNodes();
+  const agents = Array.from({ length: 4 }, (_, i) => a.agent(`pump-${i}`, i + 1));
+  world.run(500);
+  expect(a.hub.rebalance(50)).toEqual({ links: 4, asked: 2 });
+  world.run(1000);
+  a.hub.drain();
+  expect(a.hub.yetToMove).toBe(null);
+  world.run(1000);
+  for (const { heard } of agents) expect(heard.at(-1)?.code).toBe("RESTARTING");
+});

@@ -193,8 +193,8 @@ export class Authenticator {
   claimAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
     const agent = this.#state.peers.agent(agentId);
     const isLoop =
-      !this.#state.moving &&
       agent !== undefined &&
+      !this.#isMoving(agent) &&
       agent.loginNumber <= loginNumber &&
       recentTakeovers(agent, now).length >= MAX_TAKEOVERS_PER_MINUTE;
     return isLoop ? { kind: "loop" } : this.yieldAgent(agentId, node, loginNumber, now);
@@ -202,10 +202,11 @@ export class Authenticator {
 
   /** Another node already has a login of the agent: the older one ends, without that limit. */
   yieldAgent(agentId: string, node: string, loginNumber: number, now: number): Claim {
-    const { peers, counters, remoteAgents, bus, moving } = this.#state;
+    const { peers, counters, remoteAgents, bus } = this.#state;
     const agent = peers.agent(agentId);
     if (agent === undefined) return FREE;
     if (agent.loginNumber > loginNumber) return { kind: "superseded" };
+    const moving = this.#isMoving(agent);
     const takeovers = recentTakeovers(agent, now);
     if (!moving) counters.takeovers += 1;
     peers.remove(agent); // so that its end does not count as "offline"
@@ -219,6 +220,11 @@ export class Authenticator {
       takeoverAgesMs: takeovers.map((at) => now - at),
       isPlanned: moving,
     };
+  }
+
+  /** Whether this node has asked the agent to connect elsewhere. */
+  #isMoving({ connection }: AgentPeer): boolean {
+    return this.#state.moving || connection.leaving !== null;
   }
 
   /** Checks an `auth`: returns what to look up, or a refusal without any look-up. */

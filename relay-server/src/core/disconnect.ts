@@ -68,7 +68,8 @@ export class Disconnector {
   detach(connection: Connection, now: number): void {
     const { wheel, outbox, gauges, counters, peers, requestIds, presence, requestCounts } =
       this.#state;
-    const { port, bus, remoteRouting, remoteAgents, moving } = this.#state;
+    const { port, bus, remoteRouting, remoteAgents } = this.#state;
+    const moving = this.#state.moving || connection.leaving !== null;
     advance(connection, "end");
     const { peer } = connection;
     if (!isGuest(peer)) gauges.become("closing", peer?.clientType ?? "waiting");

@@ -5,7 +5,8 @@
  *
  * A single relay then closes with 1012. A node of a cluster keeps each link until its peer has
  * connected elsewhere and leaves, or is overdue: make before break. An overdue agent's link ends
- * once the agent has answered what was forwarded to it.
+ * once the agent has answered what was forwarded to it. A node that is not shutting down can do the
+ * same with a share of its links.
  */
 import type { Connection } from "./connection.ts";
 import { Leaving } from "./leaving.ts";
@@ -38,6 +39,7 @@ export class Drain {
   /** Links that stay open, with the time at which their peer is overdue. */
   readonly #held = new Map<Connection, number>();
   #count = 0;
+  #toldAll = false;
 
   /** `holds`: there are other nodes that the peers can move to. */
   constructor(connections: ReadonlySet<Connection>, holds: boolean) {
@@ -60,6 +62,11 @@ export class Drain {
     return isOtherReady ? 1 : this.#nextReconnectInS();
   }
 
+  /** Whether every peer was notified, and every held link has ended. */
+  get isOver(): boolean {
+    return this.#toldAll && this.#held.size === 0;
+  }
+
   /** Seconds, at least 1, in tenths. */
   #nextReconnectInS(): number {
     this.#count += 1;
@@ -76,6 +83,7 @@ export class Drain {
     for (let i = 0; i < this.#batch; i++) {
       const next = this.#left.next();
       if (next.done === true) {
+        this.#toldAll = true;
         return;
       }
       const connection = next.value;

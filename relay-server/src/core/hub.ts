@@ -26,7 +26,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { guarded, Inbound, rethrow } from "./inbound.ts";
 import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
-import type { RemoteAgents } from "./remote-agents.ts";
+import { MOVING_MS, type RemoteAgents } from "./remote-agents.ts";
 import type { RemoteRouting } from "./remote-routing.ts";
 import type { Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
@@ -46,6 +46,9 @@ export class Hub {
   readonly guests: Guests;
   readonly remoteAgents: RemoteAgents;
   #drain: Drain | null = null;
+  /** A drain of some links by a node that stays. `overAt`: when peers are no longer expected. */
+  #rebalance: { readonly drain: Drain; links: ReadonlySet<Connection>; overAt: number } | null =
+    null;
 
   constructor(port: HubPort, options: HubOptions, now: number) {
     this.#state = new HubState(port, options, now);
@@ -78,11 +81,13 @@ export class Hub {
     this.#state.connections.add(connection);
     this.#state.gauges.become("waiting", null);
     this.#state.unauthenticated.enter(connection);
-    if (this.#drain === null) {
+    const isOtherReady = this.#state.bus.hasReadyNode();
+    // Peers that were asked to move should not land here again, unless there is no other place.
+    const drain = this.#drain ?? (isOtherReady ? this.#rebalance?.drain : null) ?? null;
+    if (drain === null) {
       this.#heartbeat.awaitAuth(connection);
     } else {
-      const inS = this.#drain.newcomerReconnectInS(this.#state.bus.hasReadyNode());
-      this.#disconnector.restart(connection, inS, now);
+      this.#disconnector.restart(connection, drain.newcomerReconnectInS(isOtherReady), now);
     }
     return connection;
   }
@@ -241,11 +246,25 @@ export class Hub {
     requestIds.expire(now);
     requestCounts.tick(now);
     lockout.expire(now);
-    this.#drain?.tick(now, {
+    (this.#drain ?? this.#rebalance?.drain)?.tick(now, {
       tell: (connection, inS) => this.#disconnector.tellRestart(connection, inS, now),
       restart: (connection, inS) => this.#disconnector.restart(connection, inS, now),
       close: (connection) => this.#disconnector.endRestart(connection, now),
     });
+    this.#endRebalance(now);
+  }
+
+  /** A board whose link has ended last is between two nodes for a while. */
+  #endRebalance(now: number): void {
+    if (this.#rebalance === null) return;
+    const { drain, overAt } = this.#rebalance;
+    if (!drain.isOver) this.#rebalance.overAt = now + MOVING_MS;
+    else if (now >= overAt) this.#stopRebalance();
+  }
+
+  #stopRebalance(): void {
+    this.#rebalance = null;
+    this.#state.rebalancing = false;
   }
 
   /** Oldest first. */
@@ -307,8 +326,30 @@ export class Hub {
   /** Begins the shutdown: closes all connections over the next ticks, and new ones at once. */
   drain(): void {
     const { connections, bus } = this.#state;
+    this.#stopRebalance();
     this.#state.moving = bus !== ALONE;
     this.#drain ??= new Drain(connections, this.#state.moving);
+  }
+
+  /**
+   * Asks a share of the peers, old and new links alike, to move to other nodes, as in a drain.
+   * For a node of a cluster that neither drains nor does this already.
+   */
+  rebalance(percent: number): { links: number; asked: number } {
+    const online = [...this.#state.connections].filter(({ state }) => state === "online");
+    const links = new Set(online.filter((_, at) => isChosen(at, percent)));
+    this.#rebalance = { drain: new Drain(links, true), links, overAt: 0 };
+    this.#state.rebalancing = true;
+    return { links: online.length, asked: links.size };
+  }
+
+  /** How many of the peers that were asked to move have not left yet; null: that is over. */
+  get yetToMove(): number | null {
+    if (this.#rebalance === null) return null;
+    const { connections } = this.#state;
+    let count = 0;
+    for (const link of this.#rebalance.links) if (connections.has(link)) count += 1;
+    return count;
   }
 
   #revoke(revocation: Revocation, code: ErrorCode, now: number): void {
@@ -346,6 +387,10 @@ export class Hub {
     };
   }
 }
+
+/** Spreads a share evenly over a list; over the whole of it, the share is rounded once. */
+const isChosen = (at: number, percent: number): boolean =>
+  Math.round(((at + 1) * percent) / 100) > Math.round((at * percent) / 100);
 
 export interface HubStats {
   readonly connections: Readonly<Record<ConnectionKind, number>>;

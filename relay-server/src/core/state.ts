@@ -61,10 +61,12 @@ export class HubState {
    * Whether agents that leave are expected on another node, because this node of a cluster ends.
    */
   moving = false;
+  /** Whether some of this node's agents were asked to move, and may be between two nodes. */
+  rebalancing = false;
 
   /** Why a message for an agent that has no link on this node, but had one, is refused. */
   get absence(): "AGENT_OFFLINE" | "UNAVAILABLE" {
-    return this.moving ? "UNAVAILABLE" : "AGENT_OFFLINE";
+    return this.moving || this.rebalancing ? "UNAVAILABLE" : "AGENT_OFFLINE";
   }
 
   constructor(port: HubPort, options: HubOptions, now: number) {

@@ -79,6 +79,30 @@ export const addOperations = (cli: Command): void => {
       say(flags, answer, rekeyText(answer));
     });
 
+  cli
+    .command("rebalance")
+    .description("ask a share of a running node's links to move to other nodes; no call is lost")
+    .requiredOption("--share <percent>", "1% to 100% of its links", percentOf)
+    .addOption(dataOption())
+    .option("--json", "answer as one JSON document")
+    .addHelpText(
+      "after",
+      "\nExample:\n  blindrelay-server rebalance --share 30% --data /var/lib/blindrelay",
+    )
+    .action(async (flags: DataFlags & { share: number }) => {
+      const { data } = dataOf(flags);
+      const { askNode } = await import("./node-socket.ts");
+      const isTerminal = process.stderr.isTTY === true;
+      const show = ({ asked, moved }: { asked: number; moved: number }) => {
+        if (isTerminal) process.stderr.write(`\r${moved} of ${asked} links have moved `);
+      };
+      const made = await askNode(data, flags.share, show).finally(() => {
+        if (isTerminal) process.stderr.write("\r\x1b[K");
+      });
+      const { links, asked, moved } = made;
+      say(flags, made, `Asked ${asked} of ${links} links to move; ${moved} have left this node.`);
+    });
+
   const user = cli.command("user").description("manage users without HTTP");
   withData(user.command("add"))
     .description("make an account; if one-time codes are required, its first login enrols")
@@ -184,6 +208,11 @@ const wholeDays = (text: string): number => {
   throw new Failure("usage", "--grace-days takes a whole number of days");
 };
 
+const percentOf = (text: string): number => {
+  if (/^([1-9]\d?|100)%$/.test(text)) return Number(text.slice(0, -1));
+  throw new Failure("usage", "--share takes a whole percentage from 1% to 100%, such as 30%");
+};
+
 const rekeyText = (made: {
   accounts: number;
   agents: number;
@@ -203,14 +232,15 @@ const rekeyText = (made: {
       : [`The old key is ${made.old_key}: backups from before need it, nothing else does.`]),
   ].join("\n");
 
+const dataOption = (): Option =>
+  new Option(
+    "--data <dir>",
+    `folder of the store and the master key (default: ${dataFolderText()})`,
+  ).env(variableOf("data"));
+
 const withData = (command: Command): Command =>
   command
-    .addOption(
-      new Option(
-        "--data <dir>",
-        `folder of the store and the master key (default: ${dataFolderText()})`,
-      ).env(variableOf("data")),
-    )
+    .addOption(dataOption())
     .addOption(new Option("--store <where>", "sqlite, or postgres://...").env(variableOf("store")))
     .option("--json", "answer as one JSON document");
 

@@ -8,11 +8,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type Balancer, startBalancer } from "./balancer.ts";
 
-const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
+export const MAIN = join(import.meta.dirname, "../../../relay-server/src/main.ts");
 const PASSWORD = "correct horse";
 
 export interface RelayNode {
   readonly child: ChildProcess;
+  /** Its data folder. */
+  readonly data: string;
   readonly url: string;
   readonly metricsUrl: string;
 }
@@ -57,7 +59,7 @@ export const startRelays = async (count: number, store: string, bus: string): Pr
     });
     const [line] = await once(createInterface(child.stdout as NodeJS.ReadableStream), "line");
     const { url, metrics_url: metricsUrl } = JSON.parse(String(line));
-    nodes[place] = { child, url, metricsUrl };
+    nodes[place] = { child, data, url, metricsUrl };
     point();
   };
   const end = async (place: number, signal: "SIGTERM" | "SIGKILL"): Promise<number | null> => {

@@ -31,7 +31,10 @@ export const healthRoutes = (app: App, context: HttpContext): void => {
     { config: MAY_BE_AWAY, schema: schema("Whether to send it new work") },
     async () => {
       if (await context.isReady()) return OK;
-      throw new HttpProblem("UNAVAILABLE", "The relay is draining, or its store is unavailable.");
+      throw new HttpProblem(
+        "UNAVAILABLE",
+        "The relay is draining or rebalancing, or its store is unavailable.",
+      );
     },
   );
 };
