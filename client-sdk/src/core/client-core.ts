@@ -223,8 +223,8 @@ export class ClientCore {
     if (this.calls.size - this.inFlight.size >= MAX_QUEUED) {
       return new CallError("BUSY", `${MAX_QUEUED} calls wait already`);
     }
-    // The longest id and the longest `expires`.
-    if (encodeRequest(2 ** 32, tail, Number.MAX_SAFE_INTEGER).length > MAX_PLAINTEXT_BYTES) {
+    // The longest id and the longest `expires` that a session can reach.
+    if (encodeRequest(2 ** 32, tail, 2 ** 33).length > MAX_PLAINTEXT_BYTES) {
       return new CallError("TOO_LARGE", `the call is over ${MAX_PLAINTEXT_BYTES} bytes as JSON`);
     }
     return null;

@@ -17,7 +17,7 @@ const BOARDS = Math.min(4, CUTS);
 /** The size of Storage on a Pico, which is compacted during about every second push. */
 const STORAGE_BYTES = 49_152;
 const FILLER = `// ${"0123456789abcdef".repeat(200)}\n`;
-const PART = 216;
+const PART = 192;
 const CALL_MS = 20_000;
 const BACK_MS = 120_000;
 

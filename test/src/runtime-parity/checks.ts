@@ -185,7 +185,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     what: "a call that just fits",
-    see: (agent, max) => tell(agent, "kind", { x: "x".repeat(max - 80) }),
+    see: (agent, max) => tell(agent, "kind", { x: "x".repeat(max - 90) }),
     expected: () => ({ result: { params: "object", notification: false } }),
   },
   ask("system.ping", { result: {} }, "system.ping"),
