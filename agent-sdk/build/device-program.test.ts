@@ -114,8 +114,11 @@ lines … */ export default (agent) => { agent.x = "Küche … 🌱" + '€' + \
 });
 
 it.each([
-  ["const größeΩ = 1;", "names"],
-  ["agent.x = /€/;", "names"],
+  ["const größeΩ = 1;", "outside of strings"],
+  ["agent.x = /€/;", "outside of strings"],
+  ["agent.x = /[\\u00e0-\\u00ff]/;", "outside of strings"],
+  ["const \\u00e9 = 1;", "outside of strings"],
+  ["agent.x = `$" + "{agent.y} \\u20ac`;", "template"],
   ["agent.x = `$" + "{agent.y} €`;", "template"],
 ])("refuses what no escape can express: %s", (line, rule) => {
   const source = `/* over\ntwo lines */ export default (agent) => { ${line} };`;

@@ -99,6 +99,9 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
 
 const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
 
+/** A character from U+0080, or an escape of one (or of an ASCII one). */
+const BEYOND_ASCII = /[^\0-\x7f]|\\u([0-9a-fA-F]{4})|\\u\{([0-9a-fA-F]+)\}/gu;
+
 /** The edits that turn the module into `module.exports=…`, and what no edit can convert. */
 const readModule = (code: string, isWide = false): InspectedModule => {
   const refused: Refusal[] = [];
@@ -142,10 +145,16 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       !edits.some((other) => other !== edit && other.start <= edit.start && edit.end < other.end),
   );
   const texts = textsOf(program);
-  for (const { 0: character, index } of code.matchAll(/[^\0-\x7f]/gu)) {
+  for (const { 0: found, 1: units, 2: braced, index } of code.matchAll(BEYOND_ASCII)) {
+    const point = found.startsWith("\\")
+      ? Number.parseInt(units ?? braced ?? "", 16)
+      : (found.codePointAt(0) as number);
+    if (point < 0x80) continue;
+    const character = String.fromCodePoint(Math.min(point, 0x10ffff));
     if (comments.some(({ start, end }) => start < index && index < end)) continue;
     const within = texts.find(({ start, end }) => start < index && index < end);
-    if (within === undefined) refuse(index, `Espruino has no ${character} in names`, null);
+    if (within === undefined)
+      refuse(index, `Espruino has no ${character} outside of strings`, null);
     else if (isWide && !within.plain && character > "\xff") {
       const rule = `a template with \${…} forgets on the board that ${character} is UTF-8`;
       refuse(index, rule, 'write "…" + value');

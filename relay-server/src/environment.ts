@@ -1,7 +1,7 @@
 /**
- * Variables that other people set. Compose and CI hand over `NAME=` for what was not set; Kubernetes
- * puts `BLINDRELAY_PORT=tcp://10.96.12.3:80` into every pod beside a Service of that name. Both
- * count as unset.
+ * Variables that other people set. Compose and CI hand over `NAME=` for what was not set;
+ * Kubernetes puts `BLINDRELAY_PORT=tcp://10.96.12.3:80` into every pod beside a Service of that
+ * name. Both count as unset.
  */
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -170,10 +170,7 @@ export class AgentCore {
    * received.
    */
   arm(): void {
-    if (this.unsaid) {
-      this.unsaid = false;
-      for (const sid of this.formSids) this.sayLost(sid);
-    }
+    this.sayUnsaid();
     const timer = this.ports.timer;
     const due = this.link.nextDeadline();
     const expiry = this.sessions.nextExpiry();
@@ -216,6 +213,8 @@ export class AgentCore {
     } else if (verdict.kind === "message") {
       const sid = verdict.sid;
       const farewell = verdict.farewell;
+      // First: a client that moves on hears its old session until the new one has answered.
+      this.sayUnsaid();
       if (farewell !== null) this.sendPacket(farewell.text, this.formOf(farewell.sid));
       if (verdict.fresh) this.forgetLapsed(this.ports.timer.now());
       if (verdict.gap > 0) this.tellPart(sid, "packets were lost");
@@ -291,6 +290,12 @@ export class AgentCore {
     if (index < 0) return;
     this.lost[index] = (this.lost[index] as number) + 1;
     this.unsaid = true;
+  }
+
+  private sayUnsaid(): void {
+    if (!this.unsaid) return;
+    this.unsaid = false;
+    for (const sid of this.formSids) this.sayLost(sid);
   }
 
   /** Tells a session how many events it has missed, if that can be sent now. */

@@ -218,6 +218,15 @@ describe("a marker", () => {
     expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("missing");
   });
 
+  it("does not start again the counts of a storage that cannot read them any more", () => {
+    const storage = new MemoryStorage();
+    copyMarker(storage);
+    for (let i = 0; i < 5; i++) start(storage);
+    for (const name of ["boot.0", "boot.1"]) storage.write(name, "");
+    copyMarker(storage);
+    expect(problemOf(raiseBootCount(storage, suite, TOKEN))).toBe("unreadable");
+  });
+
   it("continues the counts of other tokens, also when its token comes back", () => {
     const storage = provisioned();
     expect([start(storage), start(storage)]).toEqual([2, 3]);

@@ -151,6 +151,11 @@ const provision = (storage: StoragePort, hash: string): BootCountResult => {
 const takeMarker = (storage: StoragePort, hash: string): BootCountResult | null => {
   const text = storage.read(MARKER);
   if (text === null || text !== encodeSlot(0, hash)) return null;
+  // Neither can be read: they may be this token's, and a folder that was copied again would begin
+  // its counts anew. A first provisioning that a power cut ends leaves no such slots.
+  const slots = readSlots(storage);
+  if ((slots[0] as Slot).kind === "broken" && (slots[1] as Slot).kind === "broken")
+    return refused("unreadable");
   const result = provision(storage, hash);
   if (!result.ok && result.problem !== "usedToken") return result;
   writeFile(storage, MARKER, TAKEN);

@@ -115,7 +115,7 @@ export const unescapeBytes = (text: string): string => {
     const from = text.indexOf('"', at);
     if (from < 0) return written + text.substring(at);
     let to = from + 1;
-    while (text.charAt(to) !== '"') to += text.charAt(to) === "\\" ? 2 : 1;
+    while (to < text.length && text.charAt(to) !== '"') to += text.charAt(to) === "\\" ? 2 : 1;
     to++;
     written += text.substring(at, from) + withCharacters(text.substring(from, to));
     at = to;

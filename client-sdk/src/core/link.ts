@@ -499,9 +499,7 @@ export class RelayLink {
   private receiveLeft(old: Link, text: string): void {
     const message = decodeForClient(text);
     if (message.kind === "ping") old.send(PONG_TEXT);
-    else if (message.kind === "packet" && this.state === "online") {
-      this.events.received(message, false);
-    }
+    else if (this.state === "online" && isOfSession(message)) this.events.received(message, false);
   }
 
   private dropBeside(): void {
@@ -602,6 +600,10 @@ export class RelayLink {
     });
   }
 }
+
+/** A packet, or the relay's word about one that was sent. */
+const isOfSession = (message: MessageForClient): boolean =>
+  message.kind === "packet" || (message.kind === "error" && message.sid !== null);
 
 /** Whether it accepted a login without renewing the session token that this named. */
 const isOlderRelay = (message: MessageForClient): boolean =>

@@ -1,4 +1,6 @@
-/** The socket through which a command reaches a node: long folders, leftovers, and who may use it. */
+/**
+ * The socket through which a command reaches a node: long folders, leftovers, and who may use it.
+ */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** An `init` and a migration that are killed at each of their steps: the next start finds it whole. */
+/**
+ * An `init` and a migration that are killed at each of their steps: the next start finds it whole.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,6 @@
-/** `blindrelay-server rebalance` on a node that has all links, with agents and calls of the SDKs. */
+/**
+ * `blindrelay-server rebalance` on a node that has all links, with agents and calls of the SDKs.
+ */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
