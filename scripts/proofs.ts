@@ -72,6 +72,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   attacks: {
     tests: [
       "test/src/attacks/descriptors.test.ts",
+      "test/src/attacks/full-migration.test.ts",
       "test/src/attacks/nodes.test.ts",
       "test/src/attacks/raw-http.test.ts",
       "test/src/attacks/small-heap.test.ts",

@@ -1,6 +1,6 @@
 /** Keys on file systems without hard links: exFAT, SMB. */
-import type fs from "node:fs";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import fs, { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -8,26 +8,28 @@ import { initStore, openData } from "./data-dir.ts";
 import { rekey } from "./key-rotation.ts";
 import { makeMasterKey, masterKeyPath } from "./master-key.ts";
 
-const refuse = vi.hoisted(() => ({ code: null as string | null }));
-vi.mock("node:fs", async (original) => {
-  const real = await original<typeof fs>();
-  const linkSync: typeof fs.linkSync = (from, to) => {
-    if (refuse.code === null) return real.linkSync(from, to);
-    throw Object.assign(new Error(`${refuse.code}: link`), { code: refuse.code });
-  };
-  return { ...real, linkSync };
-});
+/** What link() answers; live for all importers of node:fs, whenever they were loaded. */
+const linkAnswers = (code: string): void => {
+  vi.spyOn(fs, "linkSync").mockImplementation(() => {
+    throw Object.assign(new Error(`${code}: link`), { code });
+  });
+  syncBuiltinESMExports();
+};
 
 let data: string;
 beforeEach(() => {
   data = mkdtempSync(join(tmpdir(), "blindrelay-master-key-"));
 });
-afterEach(() => rmSync(data, { recursive: true }));
+afterEach(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+  rmSync(data, { recursive: true });
+});
 
 test.each(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"])(
   "where link() answers %s, a key is made and rotated all the same",
   async (code) => {
-    refuse.code = code;
+    linkAnswers(code);
     await initStore({ data, username: "ada", password: "correct horse", totp: false });
     const first = readFileSync(masterKeyPath(data));
     expect([first.length, statSync(masterKeyPath(data)).mode & 0o777]).toEqual([32, 0o600]);
@@ -41,7 +43,7 @@ test.each(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"])(
 );
 
 test("another failure of link() is none of that, and leaves no key", () => {
-  refuse.code = "EIO";
+  linkAnswers("EIO");
   expect(() => makeMasterKey(data, undefined)).toThrow(/cannot write the master key: EIO/);
   expect(existsSync(masterKeyPath(data))).toBe(false);
 });
