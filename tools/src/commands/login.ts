@@ -2,10 +2,11 @@
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { demandToken } from "../account.ts";
+import { isSealed } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { firstLines } from "../first-lines.ts";
-import { printJson, printText } from "../output.ts";
+import { printJson, printStatus, printText } from "../output.ts";
 import { questions } from "../prompt.ts";
 import { Rest } from "../rest.ts";
 import type { Context } from "./context.ts";
@@ -25,6 +26,8 @@ interface Given {
   readonly code: string;
 }
 
+const PLAIN = "the profile is not encrypted; to encrypt it: blindrelay profile passphrase";
+
 export const addLogin = (cli: Command, context: Context): void => {
   cli
     .command("login")
@@ -42,7 +45,8 @@ export const addLogin = (cli: Command, context: Context): void => {
 Example:
   blindrelay login --url https://relay.example
 
-If the relay requires one-time codes and you have none, the first login enrols your authenticator.`,
+If the relay requires one-time codes and you have none, the first login enrols your authenticator.
+The profile is plain text that only you can read; blindrelay profile passphrase encrypts it.`,
     )
     .action(async (flags: LoginFlags) => {
       const settings = context.settings();
@@ -69,6 +73,7 @@ If the relay requires one-time codes and you have none, the first login enrols y
         printJson({ url, username: user.username, profile: settings.profilePath });
       } else {
         printText(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
+        if (process.stderr.isTTY && !isSealed(settings.profilePath)) printStatus(PLAIN);
       }
     });
 };
