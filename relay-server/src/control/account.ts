@@ -153,7 +153,7 @@ export const confirmEnrolment = async (
   code: string,
 ): Promise<string[] | null> => {
   const { store, secrets } = context;
-  const secret = store.decoded(() => secrets.unwrap(user.id, pending));
+  const secret = store.unsealed(() => secrets.unwrap(user.id, pending));
   const step = totpStep(secret, code, context.nowMs());
   if (step === null) return null;
   const codes = drawRecoveryCodes();

@@ -66,7 +66,7 @@ const usesCode = async (
   code: string,
   nowMs: number,
 ): Promise<boolean> => {
-  const secret = context.store.decoded(() => context.secrets.unwrap(user.id, wrapped));
+  const secret = context.store.unsealed(() => context.secrets.unwrap(user.id, wrapped));
   const step = totpStep(secret, code, nowMs);
   const stepNow = totpStepAt(nowMs + NODES_APART_MS);
   if (step !== null) return context.store.write((tx) => useTotpStep(tx, user.id, step, stepNow));

@@ -28,6 +28,11 @@ export interface StoreHealth {
    */
   decoded<T>(read: () => T): T;
   /**
+   * The same for what a key opens: a key that another node has just replaced opens nothing either,
+   * so the pages decide whether the store is damaged. This request fails in any case.
+   */
+  unsealed<T>(read: () => T): T;
+  /**
    * Whether the store is undamaged and can be read and, after something has failed, written. Takes
    * at most 600 ms.
    */
@@ -80,6 +85,14 @@ export class StoreState {
       throw damage;
     }
   };
+
+  unsealed = <T>(read: () => T): T => {
+    try {
+      return read();
+    } catch (error) {
+      throw this.suspect() ?? this.#name(error);
+    }
+  };
 }
 
 export const storeHealth = (db: Db, write: Write, state: StoreState): StoreHealth => {
@@ -103,6 +116,7 @@ export const storeHealth = (db: Db, write: Write, state: StoreState): StoreHealt
     damage: () => state.damage,
     suspect: state.suspect,
     decoded: state.decoded,
+    unsealed: state.unsealed,
     isReady: () => (state.fails ? isWritable() : isReadable()),
     isWritable,
   };

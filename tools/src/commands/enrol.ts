@@ -1,3 +1,7 @@
+/**
+ * The first login on a relay that requires two factors: an authenticator gets its secret, and a
+ * code confirms it.
+ */
 import { printStatus } from "../output.ts";
 import { questions } from "../prompt.ts";
 import { Rest, RestFailure } from "../rest.ts";

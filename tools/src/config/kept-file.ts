@@ -5,6 +5,7 @@
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   realpathSync,
@@ -33,7 +34,8 @@ const targetOf = (path: string): string => {
 const removeUnfinished = (path: string): void => {
   const name = basename(path);
   for (const file of readdirSync(dirname(path))) {
-    const isOurs = file.startsWith(`${name}.`) && /^\d+\.new$/.test(file.slice(name.length + 1));
+    const isOurs =
+      file.startsWith(`${name}.`) && /^(\d+\.)?\d+\.new$/.test(file.slice(name.length + 1));
     if (isOurs) rmSync(join(dirname(path), file), { force: true });
   }
 };
@@ -63,10 +65,21 @@ const copyIfThere = (from: string, to: string): void => {
   }
 };
 
+const renameIfThere = (from: string, to: string): void => {
+  if (existsSync(from)) renameSync(from, to);
+};
+
 /** Makes the present content the newest copy. */
 export const keepCopy = (path: string): void => {
-  for (let n = COPIES; n > 1; n--) copyIfThere(copyPath(path, n - 1), copyPath(path, n));
-  copyIfThere(path, copyPath(path, 1));
+  // Under another name first: a full disk must not cut off a good copy.
+  const fresh = `${copyPath(path, 1)}.${process.pid}.new`;
+  try {
+    copyIfThere(path, fresh);
+    for (let n = COPIES; n > 1; n--) renameIfThere(copyPath(path, n - 1), copyPath(path, n));
+    renameIfThere(fresh, copyPath(path, 1));
+  } finally {
+    rmSync(fresh, { force: true });
+  }
 };
 
 /**
@@ -86,7 +99,11 @@ export const writeKeptFile = (path: string, text: string, isGood: boolean): void
   replace(target, text);
 };
 
-/** Removes the copies, which have another passphrase or none. */
+/** What a restored copy has replaced. */
+export const replacedPath = (path: string, n: number): string => `${path}.replaced-${n}`;
+
+/** Removes the copies, which have another passphrase or none, and what they have replaced. */
 export const removeCopies = (path: string): void => {
   for (let n = 1; n <= COPIES; n++) rmSync(copyPath(path, n), { force: true });
+  for (let n = 1; existsSync(replacedPath(path, n)); n++) rmSync(replacedPath(path, n));
 };

@@ -9,7 +9,14 @@ import { join } from "node:path";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { Failure } from "../failure.ts";
 import { readTextFile } from "../text-file.ts";
-import { COPIES, copyPath, keepCopy, removeCopies, writeKeptFile } from "./kept-file.ts";
+import {
+  COPIES,
+  copyPath,
+  keepCopy,
+  removeCopies,
+  replacedPath,
+  writeKeptFile,
+} from "./kept-file.ts";
 import { withLock } from "./lock.ts";
 import { openText, type SealedText, sealText } from "./sealed.ts";
 
@@ -231,7 +238,7 @@ export const restoreCopy = (path: string, copy: ProfileCopy): string | null => {
   let aside: string | null = null;
   withLock(path, () => {
     if (existsSync(path)) {
-      for (let n = 1; aside === null || existsSync(aside); n++) aside = `${path}.replaced-${n}`;
+      for (let n = 1; aside === null || existsSync(aside); n++) aside = replacedPath(path, n);
       copyFileSync(path, aside);
       chmodSync(aside, 0o600);
     }

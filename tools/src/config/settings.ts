@@ -62,10 +62,14 @@ export class Settings {
 
   /**
    * Reads the profile again, changes and writes it under a lock. `change`: null leaves it
-   * unchanged. `under`: another passphrase from now on, or (null) none. Throws a Failure (usage);
-   * then nothing was changed.
+   * unchanged. `under`: another passphrase from now on, or (null) none. `renews`: earlier copies
+   * hold what is to be forgotten. Throws a Failure (usage); then nothing was changed.
    */
-  update(change: (profile: Profile | null) => Profile | null, under?: string | null): void {
+  update(
+    change: (profile: Profile | null) => Profile | null,
+    under?: string | null,
+    renews = false,
+  ): void {
     const path = this.profilePath;
     const before = isSealed(path) ? this.passphrase() : null;
     withLock(path, () => {
@@ -73,7 +77,7 @@ export class Settings {
       if (changed === null) return;
       const passphrase = under === undefined ? before : under;
       writeProfile(path, changed, passphrase);
-      if (passphrase !== before) renewCopies(path);
+      if (passphrase !== before || renews) renewCopies(path);
       this.profileRead = changed;
       this.passphraseGiven = passphrase ?? undefined;
     });
@@ -81,12 +85,12 @@ export class Settings {
 
   /** Removes the account token from the profile and from its copies. */
   forgetToken(): void {
-    this.update((profile) => {
+    const forget = (profile: Profile | null): Profile | null => {
       if (profile === null) return null;
       const { account_token: _, ...others } = profile;
       return others;
-    });
-    withLock(this.profilePath, () => renewCopies(this.profilePath));
+    };
+    this.update(forget, undefined, true);
   }
 
   /** The profile that `--profile` named, or null. Throws a Failure if it does not exist. */

@@ -35,8 +35,13 @@ const numbersIn = (text: string): Errors =>
       message: `the number ${token.slice(0, 40)} cannot be kept as it is written: send it as a text`,
     }));
 
-const isFaithful = (token: string): boolean =>
-  token.length <= MAX_NUMBER_LENGTH && canonical(token) === canonical(String(Number(token)));
+/** C programs write 17 digits of a double, more than the shortest that mean the same one. */
+const isFaithful = (token: string): boolean => {
+  if (token.length > MAX_NUMBER_LENGTH) return false;
+  const value = Number(token);
+  const isSame = (written: string): boolean => canonical(token) === canonical(written);
+  return isSame(String(value)) || (!Number.isInteger(value) && isSame(value.toPrecision(17)));
+};
 
 /** The same for all ways to write a number: its digits without outer zeros, and their weight. */
 const canonical = (number: string): string => {
