@@ -25,25 +25,37 @@ interface Schema {
   readonly indexes: ReadonlyMap<string, { readonly table: string; readonly unique: boolean }>;
 }
 
-const schemaOf = async (db: Kysely<unknown>, engine: "sqlite" | "postgres"): Promise<Schema> => {
-  const here =
-    engine === "sqlite"
-      ? undefined
-      : (await sql<{ name: string }>`select current_schema() as name`.execute(db)).rows[0]?.name;
-  const tables = (await db.introspection.getTables()).filter(({ schema }) => schema === here);
-  const columns = tables.flatMap((table) =>
-    table.columns.map(
-      (column) =>
-        [
-          `${table.name}.${column.name}`,
-          {
-            type: column.dataType,
-            isNullable: column.isNullable,
-            hasDefault: column.hasDefaultValue || column.isAutoIncrementing,
-          },
-        ] as const,
-    ),
+/**
+ * Of this schema alone: Kysely's own look asks about every schema of a PostgreSQL database, and
+ * fails if another test drops one meanwhile.
+ */
+const columnsOf = async (
+  db: Kysely<unknown>,
+  engine: "sqlite" | "postgres",
+): Promise<readonly (readonly [string, Column])[]> => {
+  if (engine === "postgres") {
+    const { rows } = await sql<Column & { name: string }>`
+      select table_name || '.' || column_name as name, data_type as type,
+        is_nullable = 'YES' as "isNullable",
+        column_default is not null or is_identity = 'YES' as "hasDefault"
+      from information_schema.columns where table_schema = current_schema()`.execute(db);
+    return rows.map(({ name, ...column }) => [name, column]);
+  }
+  const tables = await db.introspection.getTables();
+  return tables.flatMap((table) =>
+    table.columns.map((column) => [
+      `${table.name}.${column.name}`,
+      {
+        type: column.dataType,
+        isNullable: column.isNullable,
+        hasDefault: column.hasDefaultValue || column.isAutoIncrementing,
+      },
+    ]),
   );
+};
+
+const schemaOf = async (db: Kysely<unknown>, engine: "sqlite" | "postgres"): Promise<Schema> => {
+  const columns = await columnsOf(db, engine);
   const { rows } =
     engine === "sqlite"
       ? await sql<{ name: string; table: string; unique: number }>`
