@@ -167,8 +167,8 @@ Example:
 --secret changes the keyring alone: the device answers again once it has been given the new secret, which
 blindrelay agent export pump-7 --env prints. From then on it refuses packets under the old one. Whoever
 holds the old one still reads what was recorded under it and, with the relay's help, still calls a device
-that has it, or is that device towards clients that use it. If the command is
-interrupted, run it again: the new secret is kept before the relay is asked.`,
+that has it, or is that device towards clients that use it.
+If the command is interrupted, run it again: the new secret is kept before the relay is asked.`,
     )
     .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
       const settings = context.settings();
@@ -194,14 +194,14 @@ interrupted, run it again: the new secret is kept before the relay is asked.`,
         demandToken(rotated.api_token, "agent", settings.httpUrl());
       } catch (error) {
         if (error instanceof RestFailure) dropPendingKey(settings, agentId);
-        else printStatus(`nobody knows whether the relay has a new token: run this again`);
+        else printStatus("the relay may or may not have a new token: run this again");
         throw error;
       }
       printToken(flags, rotated);
       try {
         keepKey(settings, agentId, key);
       } catch (error) {
-        printStatus("the new end-to-end secret is kept as pending: mend this, then run this again");
+        printStatus("the new end-to-end secret is kept as pending: fix this, then run this again");
         throw error;
       }
       printStatus(`the keyring holds a new end-to-end secret for ${agentId}`);

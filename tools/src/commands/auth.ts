@@ -4,16 +4,9 @@
  */
 import type { Command } from "commander";
 import { accountRest, demandToken } from "../account.ts";
-import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
-import { type JsonFlag, printJson, printResult, printText } from "../output.ts";
+import { type JsonFlag, printJson, printResult, printStatus, printText } from "../output.ts";
 import type { Context } from "./context.ts";
-
-const demandProfile = (settings: Settings): void => {
-  if (settings.profile === null) {
-    throw new Failure("usage", `there is no profile ${settings.profilePath}: blindrelay login`);
-  }
-};
 
 export const addAuth = (cli: Command, context: Context): void => {
   const auth = cli
@@ -72,7 +65,7 @@ print it with: blindrelay auth token`,
     )
     .action(async (flags: JsonFlag) => {
       const settings = context.settings();
-      demandProfile(settings);
+      settings.demandProfile();
       if (settings.accountSource !== settings.profilePath) {
         throw new Failure(
           "usage",
@@ -91,7 +84,7 @@ print it with: blindrelay auth token`,
       try {
         settings.update((profile) => profile && { ...profile, account_token: api_token });
       } catch (error) {
-        // The old one has ended, so this is the only copy.
+        printStatus("the old account token has ended; this is the only copy of the new one:");
         printText(api_token);
         throw error;
       }
@@ -116,7 +109,7 @@ The token itself stays valid for whoever has a copy. To end it, run \`blindrelay
     )
     .action((flags: JsonFlag) => {
       const settings = context.settings();
-      demandProfile(settings);
+      settings.demandProfile();
       const { profilePath } = settings;
       settings.forgetToken();
       printResult(

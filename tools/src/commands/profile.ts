@@ -18,9 +18,6 @@ interface PassphraseFlags {
 
 const MIN_LENGTH = 8;
 
-const noProfile = (settings: Settings): Failure =>
-  new Failure("usage", `there is no profile ${settings.profilePath}: blindrelay login`);
-
 const readNew = async (flags: PassphraseFlags): Promise<string> => {
   const given = flags.stdin
     ? (await text(process.stdin)).replace(/\r?\n$/, "")
@@ -69,8 +66,7 @@ export const addProfile = (cli: Command, context: Context): void => {
     .addHelpText("after", "\nExample:\n  blindrelay --profile work profile show")
     .action((flags: JsonFlag) => {
       const settings = context.settings();
-      const shown = settings.profile;
-      if (shown === null) throw noProfile(settings);
+      const shown = settings.demandProfile();
       const open = {
         path: settings.profilePath,
         url: shown.url,
@@ -96,10 +92,8 @@ export const addProfile = (cli: Command, context: Context): void => {
     .action((given: string, flags: JsonFlag) => {
       const settings = context.settings();
       const url = httpBase(given);
-      settings.update((kept) => {
-        if (kept === null) throw noProfile(settings);
-        return { ...kept, url };
-      });
+      settings.demandProfile();
+      settings.update((kept) => kept && { ...kept, url });
       const { profilePath } = settings;
       printResult(flags, { profile: profilePath, url }, `${profilePath} is for ${url} now`);
     });
@@ -159,7 +153,7 @@ Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE.
     )
     .action(async (flags: PassphraseFlags) => {
       const settings = context.settings();
-      if (settings.profile === null) throw noProfile(settings);
+      settings.demandProfile();
       const under = flags.remove === true ? null : await readNew(flags);
       settings.update((kept) => kept, under);
       printResult(

@@ -55,6 +55,12 @@ export class Settings {
     return this.profileRead;
   }
 
+  /** The profile. Throws a Failure (usage) if there is none. */
+  demandProfile(): Profile {
+    if (this.profile !== null) return this.profile;
+    throw new Failure("usage", `there is no profile ${this.profilePath}: blindrelay login`);
+  }
+
   /** Whether reading the profile would prompt the user. */
   get isLocked(): boolean {
     return this.given(PASSPHRASE_VARIABLE) === null && isSealed(this.profilePath);
