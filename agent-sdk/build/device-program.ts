@@ -194,14 +194,6 @@ const asBytes = (text: string): string =>
     .map((byte) => (byte < 0x80 ? String.fromCharCode(byte) : `\\x${byte.toString(16)}`))
     .join("");
 
-/** A text in UTF-8, one byte per character. `\xE9` stays the byte that a program means by it. */
-const withBytes = (code: string): string =>
-  code.replace(CHARACTER, (found, braced?: string, units?: string) => {
-    if (braced !== undefined) return keepAscii(found, String.fromCodePoint(parseInt(braced, 16)));
-    if (units !== undefined) return keepAscii(found, JSON.parse(`"${units}"`) as string);
-    return found.startsWith("\\") ? found : asBytes(found);
-  });
-
 /** Escapes of ASCII, such as of a quote, stay escapes. */
 const keepAscii = (escapes: string, text: string): string =>
   /[^\0-\x7f]/.test(text)
@@ -209,6 +201,14 @@ const keepAscii = (escapes: string, text: string): string =>
         part < "\x80" ? `\\x${part.charCodeAt(0).toString(16).padStart(2, "0")}` : asBytes(part),
       )
     : escapes;
+
+/** A text in UTF-8, one byte per character. `\xE9` stays the byte that a program means by it. */
+const withBytes = (code: string): string =>
+  code.replace(CHARACTER, (found, braced?: string, units?: string) => {
+    if (braced !== undefined) return keepAscii(found, String.fromCodePoint(parseInt(braced, 16)));
+    if (units !== undefined) return keepAscii(found, JSON.parse(`"${units}"`) as string);
+    return found.startsWith("\\") ? found : asBytes(found);
+  });
 
 /** For an engine with Unicode strings: one with a four-digit escape is UTF-8 there. */
 const withUnits = (code: string): string =>

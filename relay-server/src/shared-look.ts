@@ -1,7 +1,7 @@
 /**
  * One look for all who ask at the same time, and a few in a second: those who ask more often share
  * the last answer, which is 200 ms old at most. Asking often costs nothing and makes no answer
- * wrong, and whoever asks seldom gets a look of his own.
+ * wrong, and whoever asks seldom gets its own look.
  */
 import { RateBucket } from "./core/rate-limit.ts";
 

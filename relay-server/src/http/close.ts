@@ -12,7 +12,10 @@ const LET_GO_MS = 50;
 
 export const closeApp = async (app: App): Promise<void> => {
   const letGo = () => app.server.closeIdleConnections();
-  const lettingGo = setInterval(contained("timer", "idle connections stay", letGo), LET_GO_MS);
+  const lettingGo = setInterval(
+    contained("timer", "cannot close idle connections", letGo),
+    LET_GO_MS,
+  );
   const cutAll = () => app.connections.destroyAll();
   const cut = setTimeout(contained("timer", "connections stay", cutAll), ANSWER_TIMEOUT_MS);
   await Promise.race([app.close(), sleep(END_TIMEOUT_MS, null, { ref: false })]);

@@ -117,11 +117,11 @@ const isAlive = (path: string): Promise<boolean> =>
     };
     socket.on(
       "connect",
-      contained("request", "a socket was not found", () => found(true)),
+      contained("request", "cannot tell whether a node uses the socket", () => found(true)),
     );
     socket.on(
       "error",
-      contained("request", "a socket was not found", () => found(false)),
+      contained("request", "cannot tell whether a node uses the socket", () => found(false)),
     );
   });
 

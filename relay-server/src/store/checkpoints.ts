@@ -45,14 +45,14 @@ export class Checkpoints {
     const worker = new Worker(import.meta.filename, { workerData: data, execArgv: [] });
     worker.on(
       "message",
-      contained("store", "a checkpoint is not over", () => this.#done()),
+      contained("store", "cannot end a checkpoint", () => this.#done()),
     );
     worker.on("error", () => undefined); // "exit" follows
     const onExit = () => {
       this.#worker = null;
       this.#done();
     };
-    worker.on("exit", contained("store", "a checkpoint is not over", onExit));
+    worker.on("exit", contained("store", "cannot end a checkpoint", onExit));
     return worker;
   }
 }

@@ -31,10 +31,14 @@ const entries = new WeakMap<Socket, Entry>();
 const destroy = (socket: Socket): void => void socket.destroy();
 
 // One function for all, not kept by links: a closure each would exist ten thousand times.
-const onClose = contained("connection", "a closed connection is counted", function (this: Socket) {
-  const entry = entries.get(this);
-  entry?.owner.forget(entry);
-});
+const onClose = contained(
+  "connection",
+  "cannot count a closed connection",
+  function (this: Socket) {
+    const entry = entries.get(this);
+    entry?.owner.forget(entry);
+  },
+);
 
 const endHandshake = contained("timer", "a handshake did not end", destroy);
 
