@@ -1,5 +1,5 @@
 /** Programs pushed over the relay to a real Espruino, by the command; see push-cuts.test.ts. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { Engine, type EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
@@ -49,7 +49,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         const made = ["provision", "--out", out, "--id", "board", "--packet-version", "2"];
         expect((await house.cli(made)).code).toBe(0);
         engine = new Engine(path as string);
-        for (const name of ["boot.0", "boot.1", "blindrelay.json"])
+        for (const name of readdirSync(out))
           await engine.install(name, readFileSync(`${out}/${name}`, "latin1"));
         await engine.install("blindrelay", buildEspruino("2", true).stored);
         await engine.install(
