@@ -267,16 +267,14 @@ export const answerPush = (port: PushPort, transfer: Transfer, params: unknown):
   const now = readPush(port.storage);
   // A trial that has failed is reported once the good program is running.
   const running = !port.onTrial ? null : now.trial === null ? now.failed : now.trial;
-  return Object.assign(
-    {
-      id: now.id,
-      version: now.version,
-      trial: running === null ? null : running.id,
-      failed: port.onTrial ? null : now.failed,
-      room: port.room(1 - now.slot),
-      // Whole words of flash, and whole groups of base64.
-      part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
-    },
-    port.hasWatchdog ? {} : { watchdog: false },
-  );
+  return {
+    id: now.id,
+    version: now.version,
+    trial: running === null ? null : running.id,
+    failed: port.onTrial ? null : now.failed,
+    room: port.room(1 - now.slot),
+    // Whole words of flash, and whole groups of base64.
+    part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
+    watchdog: port.hasWatchdog,
+  };
 };

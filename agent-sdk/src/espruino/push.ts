@@ -74,12 +74,11 @@ export const isOnTrial = (): boolean => left !== null;
 
 /** Arms the watchdog, where there is one. `isAuto`: Espruino feeds it whenever it is idle. */
 const arm = (isAuto: boolean): void => {
-  isGuarded = false;
   for (const seconds of WATCHDOG_S) {
-    if (isGuarded) return;
     try {
       E.enableWatchdog(seconds, isAuto);
       isGuarded = true;
+      return;
     } catch {
       // The chip has none, or none that is so slow.
     }
@@ -88,6 +87,7 @@ const arm = (isAuto: boolean): void => {
 
 const giveUp = (reason: string): void => {
   left = 0;
+  missed = 1;
   // First, because the rest may run out of memory. The boot code's own `load` has no effect, and a
   // timer needs memory.
   load();
@@ -110,9 +110,9 @@ const feed = (): void => {
   if (left !== null) {
     left -= FEED_S;
     if (left <= 0) giveUp("it was not confirmed in time");
-    else if (missed > 1) giveUp("it left too little memory for the agent");
+    else if (missed > 1) giveUp("it ran out of memory");
   }
-  if (isGuarded && missed === 0 && (left === null || left > 0)) E.kickWatchdog();
+  if (isGuarded && missed === 0) E.kickWatchdog();
 };
 
 const watch = (trial: Trial | null): void => {
