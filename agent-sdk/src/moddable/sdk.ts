@@ -16,10 +16,10 @@ export interface ModdableTime {
   delta(start: number, end: number): number;
 }
 
-/** `import Preference from "preference"`. */
-export interface ModdablePreference {
-  get(domain: string, key: string): unknown;
-  set(domain: string, key: string, value: ArrayBuffer): void;
+/** `import values from "blindrelay/values"`: one domain of ECMA-419 key-value storage, or its like. */
+export interface ModdableValues {
+  read(key: string): unknown;
+  write(key: string, value: ArrayBuffer): void;
 }
 
 /**
