@@ -1,8 +1,4 @@
 /** Chips: a release build compiles what `trace` prints away, but not the platform's own log. */
-class Print {
-  static line(_text) {
-    return native("xs_blindrelay_print").call(this, _text);
-  }
+export default function print(line) {
+  return native("xs_blindrelay_print").call(this, line);
 }
-
-export default (line) => Print.line(line);

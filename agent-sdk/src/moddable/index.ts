@@ -1,6 +1,6 @@
 /**
- * Entry point on Moddable: `import { startAgent } from "blindrelay"`. moddable/manifest.json has the
- * modules that it requires.
+ * Entry point on Moddable: `import { startAgent } from "blindrelay"`. moddable/manifest.json has
+ * the modules that it requires.
  */
 import print from "blindrelay/print";
 import values from "blindrelay/values";
