@@ -16,7 +16,7 @@ export interface ModdableTime {
   delta(start: number, end: number): number;
 }
 
-/** `import values from "blindrelay/values"`: a domain of ECMA-419 key-value storage, or its like. */
+/** `import values from "blindrelay/values"`: a domain of key-value storage as in ECMA-419. */
 export interface ModdableValues {
   read(key: string): unknown;
   write(key: string, value: ArrayBuffer): void;
