@@ -25,7 +25,6 @@ import type { Tls } from "./ops/tls.ts";
 import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import type { ReleaseKeys } from "./releases/keys.ts";
 import { sharedLook } from "./shared-look.ts";
-import { storeClock } from "./store/clock.ts";
 import { type Notice, noticesIn } from "./store/notices.ts";
 import { reserveRequests } from "./store/sessions.ts";
 import { runHub } from "./ws/hub-driver.ts";
@@ -36,6 +35,7 @@ import { attachUpgrade } from "./ws/upgrade.ts";
 interface RelayInputs {
   readonly config: Config;
   readonly log: Logger;
+  /** `wallMs`: of the store's clock. */
   readonly clocks: Clocks;
   readonly addressOf: AddressReader;
   readonly keys: ReleaseKeys;
@@ -89,12 +89,6 @@ export const assemble = async (inputs: RelayInputs) => {
     steadyMs,
     quotas: config,
   });
-  const clock =
-    store.pool() === null
-      ? null
-      : storeClock(store.db, clocks.wallMs, (aheadMs) =>
-          log.warn({ seconds_ahead: aheadMs / 1000 }, CLOCK_APART),
-        );
   const figures = figuresOf(hub, bus, steadyMs());
   const life = { draining: false, rebalancing: false };
   const acceptsPeers = () => !life.draining && !life.rebalancing;
@@ -135,11 +129,10 @@ export const assemble = async (inputs: RelayInputs) => {
     ...limits,
   });
   const engines = {
-    store: { isReady, damage: store.damage, pool: store.pool },
+    store: { isReady, damage: store.damage, pool: store.pool, clock: data.clock },
     notices,
     bus: bus === null ? null : busEngine(bus),
     pending: () => app.connections.size,
-    clock,
     certificateEnd: () => (tls?.endMs() ?? Number.POSITIVE_INFINITY) / 1000,
   };
   const registry = relayMetrics(() => hub.stats(), context, running.timings, engines);
@@ -159,7 +152,7 @@ export const assemble = async (inputs: RelayInputs) => {
     await store.close();
     stopLogging();
   };
-  return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, clock, end };
+  return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, end };
 };
 
 /** Logs an error of periodic work. */
@@ -189,9 +182,6 @@ const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links =>
 /** Sessions and logins that it had acknowledged are lost, and only people can tell why. */
 const STORE_WENT_BACK =
   "the store has lost changes that it had confirmed, as after a failover to a standby that had fallen behind: all notices were read anew";
-
-const CLOCK_APART =
-  "this machine's clock is not the database's: right one-time codes may be refused; set the clocks by NTP";
 
 /** Executes a notice on this relay. */
 const actOn = (

@@ -9,6 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClocks } from "../clock.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
 import { findCredential } from "./credentials.ts";
@@ -45,7 +46,7 @@ beforeEach(async () => {
 afterEach(() => rest.close());
 
 const rotate = (graceDays = 0) =>
-  rekey({ data: rest.dataDir, graceDays, nowMs: () => rest.clock.nowMs });
+  rekey({ data: rest.dataDir, graceDays, clocks: systemClocks(() => rest.clock.nowMs) });
 
 const opened = async <T>(look: (data: Awaited<ReturnType<typeof openData>>) => Promise<T>) => {
   const data = await openData({ data: rest.dataDir });
