@@ -20,6 +20,7 @@ import { buildApp } from "./http/app.ts";
 import type { AddressReader } from "./http/base/client-address.ts";
 import type { Figures } from "./http/base/context.ts";
 import { closeApp } from "./http/close.ts";
+import { isOpen, type Life } from "./life.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import type { Tls } from "./ops/tls.ts";
 import { type ErrorLog, OutageLog } from "./outage-log.ts";
@@ -90,14 +91,13 @@ export const assemble = async (inputs: RelayInputs) => {
     quotas: config,
   });
   const figures = figuresOf(hub, bus, steadyMs());
-  const life = { draining: false, rebalancing: false };
-  const acceptsPeers = () => !life.draining && !life.rebalancing;
+  const life: Life = { draining: false, rebalancing: false };
   const isReady = sharedLook(() => store.isReady(), steadyMs);
   bus?.cluster.attach(hub, {
     notices,
     lockout,
     usernameLockout: context.usernameLockout,
-    isReady: acceptsPeers,
+    isReady: () => !life.draining && !life.rebalancing,
   });
   const settle = () =>
     writeBehind
@@ -116,7 +116,8 @@ export const assemble = async (inputs: RelayInputs) => {
       figures: figures.read,
       writeLinks,
       settle,
-      isReady: async () => acceptsPeers() && (await isReady()),
+      isReady: async () =>
+        isOpen(life, () => bus?.cluster.hasReadyNode() ?? false) && (await isReady()),
     },
     log,
     tls?.serve,

@@ -328,6 +328,26 @@ test("an agent stays online if the message about its move to a third node was lo
   expect(watcher.statuses()).toEqual([true, true, false]);
 });
 
+test("what clients were told of an agent that left counts as long as one of them is there", () => {
+  const { world, a, b } = twoNodes();
+  const [board, watcher] = [a.agent("pump", 1), b.client()];
+  b.agent("valve", 2); // keeps what the node knows of the user
+  world.run(1000);
+  a.hub.closed(board.connection, world.nowMs);
+  world.run(25);
+  expect(watcher.statuses()).toContain(false);
+  const known = () => b.hub.isOnlineAnywhere("u", "pump");
+  expect(known()).toBe(false);
+  b.hub.closed(watcher.connection, world.nowMs);
+  a.agent("pump", 3);
+  world.run(100);
+  expect(known()).toBe(null);
+  b.client();
+  expect(known()).toBe(null); // until the other node has answered
+  world.run(100);
+  expect(known()).toBe(true);
+});
+
 test("nodes that agree compare each user once in 30 s, and send nothing else", () => {
   const { world, a, b } = twoNodes();
   b.client();

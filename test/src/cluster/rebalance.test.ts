@@ -1,6 +1,6 @@
 /**
- * A cluster that grows from one node to three and shrinks to one, with agents and calls of the SDKs;
- * and `blindrelay-server rebalance` on the node that has all links then.
+ * A cluster that grows from one node to three and shrinks to one, with agents and calls of the
+ * SDKs; and `blindrelay-server rebalance` on the node that has all links then.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
