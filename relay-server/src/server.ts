@@ -23,6 +23,7 @@ import { listenForCommands } from "./ops/node-socket.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
 import { rebalancer } from "./rebalance.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
+import { KEY_ROTATED } from "./store/key-rotation.ts";
 import { applyRetention, RETENTION_EVERY_MS } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
 
@@ -220,9 +221,6 @@ const trustedKeys = (config: Config): ReleaseKeys => {
     throw new Failure("usage", `--release-keys: ${(error as Error).message}`, error);
   }
 };
-
-/** A relay cannot continue then: it would derive different tokens than the next one. */
-const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
 /** Contained faults end a connection or a request; nothing contains this one. */
 const HUB_BROKEN = "a bug in blindrelay: the hub has failed for 5 seconds; this relay ends";
