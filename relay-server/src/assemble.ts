@@ -43,6 +43,8 @@ interface RelayInputs {
   readonly tls: Tls | null;
   readonly data: Awaited<ReturnType<typeof openAlone>>;
   readonly bus: OpenBus | null;
+  /** What is to be closed if the relay does not start. */
+  readonly opened: AsyncDisposableStack;
   /** Called if the relay cannot continue. */
   readonly broken: (error: unknown) => void;
 }
@@ -50,11 +52,12 @@ interface RelayInputs {
 export type Parts = Awaited<ReturnType<typeof assemble>>;
 
 export const assemble = async (inputs: RelayInputs) => {
-  const { config, log, clocks, addressOf, tls, data, bus, broken } = inputs;
+  const { config, log, clocks, addressOf, tls, data, bus, opened, broken } = inputs;
   const { store } = data;
   const { steadyMs } = clocks;
   const outages = new OutageLog(log, steadyMs);
   const stopLogging = logFaults(log);
+  opened.defer(stopLogging);
   const writeBehind = storeWriteBehind(store, bus?.node ?? null);
   const lockout = new Lockout();
   const limits = linkLimits(config);
@@ -70,6 +73,7 @@ export const assemble = async (inputs: RelayInputs) => {
       ? {}
       : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
   });
+  opened.defer(running.stop);
   const { hub } = running;
   const act = (notice: Notice) => {
     log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
@@ -91,6 +95,7 @@ export const assemble = async (inputs: RelayInputs) => {
     quotas: config,
   });
   const figures = figuresOf(hub, bus, steadyMs());
+  opened.defer(() => void figures.stop());
   const life: Life = { draining: false, rebalancing: false };
   const isReady = sharedLook(() => store.isReady(), steadyMs);
   bus?.cluster.attach(hub, {
@@ -122,6 +127,7 @@ export const assemble = async (inputs: RelayInputs) => {
     log,
     tls?.serve,
   );
+  opened.defer(() => closeApp(app));
   await app.ready();
   attachUpgrade(app.server, running, {
     addressOf,

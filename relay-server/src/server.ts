@@ -76,35 +76,31 @@ export const startServer = async (
   const machine = ports.clocks ?? systemClocks();
   const addressOf = addresses(config, log);
   const keys = trustedKeys(config);
-  const tls = certificate(config, log, machine.wallMs);
   const { masterKey } = ports;
-  const data = await openAlone({ ...config, masterKey, clocks: machine }).catch(
-    (error: unknown) => {
-      tls?.stop();
-      throw error;
-    },
-  );
-  for (const path of exposedPaths(config.data, config.store === "sqlite", masterKey)) {
-    log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
-  }
-  const bus = await openBus(config, machine.steadyMs, log).catch(async (error: unknown) => {
-    tls?.stop();
-    await data.store.close();
-    throw error;
-  });
-  const clocks = { steadyMs: machine.steadyMs, wallMs: data.clock.nowMs };
   const { promise: broken, resolve: giveUp } = Promise.withResolvers<unknown>();
-  const inputs = { config, log, clocks, addressOf, keys, tls, data, bus, broken: giveUp };
-  const parts = await assemble(inputs);
+  const opened = new AsyncDisposableStack();
+  let close = () => opened.disposeAsync();
   try {
+    const tls = opened.adopt(certificate(config, log, machine.wallMs), (each) => each?.stop());
+    const data = await openAlone({ ...config, masterKey, clocks: machine });
+    opened.defer(data.store.close);
+    for (const path of exposedPaths(config.data, config.store === "sqlite", masterKey)) {
+      log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
+    }
+    const bus = await openBus(config, machine.steadyMs, log);
+    opened.defer(async () => bus?.close());
+    const clocks = { steadyMs: machine.steadyMs, wallMs: data.clock.nowMs };
+    const inputs = { config, log, clocks, addressOf, keys, tls, data, bus, opened };
+    const parts = await assemble({ ...inputs, broken: giveUp });
+    close = parts.end;
     await listening("", parts.app.listen({ host: config.host, port: config.port }));
     parts.metrics.listen(config.metricsPort, config.metricsHost);
     await listening("metrics-", once(parts.metrics, "listening"));
+    return await run(parts, broken);
   } catch (error) {
-    await parts.end();
+    await close();
     throw error;
   }
-  return run(parts, broken);
 };
 
 /** Starts the timers of a relay that is listening. */
