@@ -76,7 +76,7 @@ export interface PeerSessionEvents {
   opened(session: PeerSession): void;
   answered(session: PeerSession, call: Call, outcome: Outcome): void;
   /** A keep-alive ping was answered. */
-  alive(): void;
+  alive(session: PeerSession): void;
   /** Its last stream has ended. */
   drained(session: PeerSession): void;
   event(session: PeerSession, event: string, data: unknown): void;
@@ -178,6 +178,11 @@ export class PeerSession {
 
   get inFlight(): number {
     return this.outstanding.size - this.pings;
+  }
+
+  /** Whether a ping is unanswered; they are answered in order. */
+  get awaitsPong(): boolean {
+    return this.pings > 0;
   }
 
   /** Calls in flight and open streams, which would be cut off by its end. */
@@ -471,7 +476,7 @@ export class PeerSession {
     this.resends = 0;
     if (answered.call === null) {
       this.pings--;
-      this.events.alive();
+      this.events.alive(this);
     } else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
     if (this.holding && this.outstanding.size === 0) this.goOn();
   }
