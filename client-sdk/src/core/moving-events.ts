@@ -16,7 +16,7 @@ const MAX_COMPARED = 1_048_576;
 export class MovingEvents<Session> {
   readonly before: Session;
   readonly after: Session;
-  /** Whether the old session has answered. */
+  /** Whether the old session has answered: what comes in it now is in the new one too. */
   isComplete = false;
   /** Events of one session that have not come in the other one. */
   private readonly onlyBefore: string[] = [];
@@ -31,7 +31,7 @@ export class MovingEvents<Session> {
   /** An event of either session; false: too many to compare. */
   add(session: Session, event: string, data: unknown): boolean {
     const isOld = session === this.before;
-    if (!isOld && session !== this.after) return true;
+    if (isOld ? this.isComplete : session !== this.after) return true;
     const text = JSON.stringify([event, data]);
     this.compared += text.length;
     const [own, others] = isOld
