@@ -67,6 +67,17 @@ describe("an event of the session before", () => {
     expect([heard, told]).toEqual([Array.from({ length: 60 }, (_, level) => level), []]);
   });
 
+  it("is missing too if the answer to an earlier ping comes before it", async () => {
+    const { world, agent, heard, told, before, renew } = await listening();
+    world.relay.toClient = (_, text) => (text.includes(before) ? 300 : 5);
+    agent.goOnline(); // shown to the client, which pings
+    await world.run(20);
+    agent.emit("level", 1);
+    renew();
+    await world.run(2_000);
+    expect([heard, told]).toEqual([[], [[1, "events"]]]);
+  });
+
   it("that never comes is a gap", async () => {
     const { world, agent, heard, told, before, renew } = await listening();
     world.relay.toClient = (_, text) => (text.includes(before) ? null : 5);
