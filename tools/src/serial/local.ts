@@ -1,5 +1,6 @@
 /** The serial ports of this machine, by path or by the serial number of their USB adapter. */
 import { lstatSync, statSync } from "node:fs";
+import { wakeEventLoop } from "@blindrelay/agent-sdk/serial/node";
 import type { SerialPort } from "serialport";
 import {
   type LineSettings,
@@ -9,7 +10,6 @@ import {
   type PortEvents,
   type PortOpener,
 } from "./port.ts";
-import { wakeEventLoop } from "./wake-event-loop.ts";
 
 /** A terminal that is not a real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
@@ -116,7 +116,6 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
         reject(new PortError("gone", failure.message, failure));
         return;
       }
-      wakeEventLoop(serial);
       node = process.platform === "win32" ? null : nodeAt(path);
       watch = setInterval(look, WATCH_MS);
       resolve({
@@ -171,6 +170,7 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
         },
       });
     });
+    wakeEventLoop(serial);
   });
 };
 

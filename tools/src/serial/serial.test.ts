@@ -1,7 +1,9 @@
 /** Ports on real terminals and real sockets, and the supervisor in virtual time. */
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { encodeFrame, plainChecksum, wire } from "@blindrelay/agent-sdk/serial";
 import { SerialPort } from "serialport";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseAddress } from "./address.ts";
@@ -91,6 +93,33 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     // With only the port's own timer each would take 250 ms.
     expect(waitsMs.filter((ms) => ms < 125).length).toBeGreaterThan(20);
     await port.close();
+  });
+
+  it("delivers messages to an agent whose line is a serialport at once, not with the next timer", async () => {
+    cable = new Cable();
+    const device = await cable.plug();
+    const program = `
+      import { serialLinks } from ${JSON.stringify(import.meta.resolve("@blindrelay/agent-sdk/serial/node"))};
+      import { SerialPort } from ${JSON.stringify(import.meta.resolve("serialport"))};
+      setTimeout(() => {}, 600_000);
+      const line = new SerialPort({ path: process.argv[1], baudRate: 115_200 });
+      serialLinks(line);
+      line.on("open", () => console.log("open"));
+    `;
+    const args = ["--input-type=module", "-e", program, cable.path];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const hello = { version: 1, role: wire.ROLE_BRIDGE, wantsAnswer: true };
+    const sizes = { life: 1, maxMessage: 65_536, window: 131_072 };
+    const body = wire.encodeHello({ ...hello, ...sizes });
+    const greeting = encodeFrame(wire.FRAME_HELLO, body, plainChecksum);
+    const signal = AbortSignal.timeout(20_000);
+    await once(child.stdout, "data", { signal });
+    for (let i = 0; i < 20; i++) {
+      device.write(greeting);
+      await once(device, "data", { signal });
+    }
+    child.kill();
+    await once(child, "exit");
   });
 
   it("changes its rate, and reports that a terminal has no control lines", async () => {
