@@ -46,3 +46,23 @@ it.each([
 ])("a mapping that cannot be written is refused when it is read: %j", (mapping, place) => {
   expect(() => readMapping(mapping)).toThrow(`${place}: "Ċ" cannot be written in latin1`);
 });
+
+// prusa3d/PrusaSlicer#382, FullControlXYZ/fullcontrol#95
+it.each([
+  [1e-7, undefined, "0.0000001"],
+  [-1.5e-7, undefined, "-0.00000015"],
+  [5e-324, undefined, `0.${"0".repeat(323)}5`],
+  [1.25e21, undefined, "1250000000000000000000"],
+  [-1e300, undefined, `-1${"0".repeat(300)}`],
+  [0.1, undefined, "0.1"],
+  [-0, undefined, "0"],
+  [0.1 + 0.2, 3, "0.300"],
+  [1e-7, 3, "0.000"],
+  [1e22, 2, "10000000000000000000000"],
+])("%d with decimals %j reaches the device as %s, never with an exponent", (x, decimals, text) => {
+  const param = decimals === undefined ? {} : { decimals };
+  const mapping = readMapping({
+    commands: { move: { send: "G1 X{x}", params: { x: { type: "number", ...param } } } },
+  });
+  expect((mapping.commands[0] as LineCommand).line({ x }, "0")).toBe(`G1 X${text}`);
+});

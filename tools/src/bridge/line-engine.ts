@@ -13,7 +13,7 @@
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { DeviceAway } from "./away.ts";
-import { LineReader, nmeaChecksum } from "./line-reader.ts";
+import { type LineCounts, LineReader, nmeaChecksum } from "./line-reader.ts";
 import { encodeLine, type LineCommand, type LineMapping } from "./mapping.ts";
 
 const MAX_WAITING = 64;
@@ -48,6 +48,8 @@ interface LineCall {
   tries: number;
   tag: string;
   lines: Record<string, unknown>[];
+  /** What had come before it was sent. */
+  before: LineCounts;
 }
 
 export class LineEngine {
@@ -90,7 +92,8 @@ export class LineEngine {
       if (this.waiting.length >= MAX_WAITING) {
         throw new DeviceAway(`${MAX_WAITING} commands wait already`, false);
       }
-      this.waiting.push({ command, params, resolve, reject, tries: 0, tag: "", lines: [] });
+      const before = this.reader.counts;
+      this.waiting.push({ command, params, resolve, reject, tries: 0, tag: "", lines: [], before });
       this.next();
     });
   }
@@ -118,13 +121,15 @@ export class LineEngine {
     this.tags = (this.tags % LAST_TAG) + 1;
     call.tag = String(this.tags);
     call.lines = [];
+    call.before = this.reader.counts;
     call.tries++;
     this.counters.sent++;
     if (call.tries > 1) this.counters.retried++;
     this.state = "waiting";
     const line = call.command.line(call.params, call.tag);
-    const sealed = this.mapping.checksum === "nmea" ? `${line}*${nmeaChecksum(line)}` : line;
-    const bytes = encodeLine(sealed + this.mapping.end, this.mapping.encoding);
+    const { checksum, encoding, end } = this.mapping;
+    const sealed = checksum === "nmea" ? `${line}*${nmeaChecksum(line, encoding)}` : line;
+    const bytes = encodeLine(sealed + end, encoding);
     this.host.write(bytes).then(
       () => {
         // The device's time begins when it has received the line; a fast one may have answered
@@ -202,7 +207,7 @@ export class LineEngine {
       const times = call.tries === 1 ? "" : `, sent ${call.tries} times`;
       call.reject(
         new Error(
-          `no answer of the device in ${call.command.timeoutMs} ms${times}; it may have run`,
+          `no answer of the device in ${call.command.timeoutMs} ms${times}; it may have run; ${this.reader.since(call.before)}`,
         ),
       );
     }

@@ -167,6 +167,22 @@ describe("a command", () => {
     expect(engine.counters).toMatchObject({ timeouts: 3, retried: 2 });
   });
 
+  // neundorf/CuteCom#33
+  it.each([
+    ["", "nothing came"],
+    ["\r\n", "only line ends came"],
+    ["T=21.5", "6 bytes came without a line end"],
+    ["T=21.5\r", '1 other line came, the last: "T=21.5"'],
+    ["a\nBTN up\nlast\n>", '3 other lines came, the last: "last"; 1 byte came without a line end'],
+    ["T=21.5 \xb0C\n", '1 line came not in UTF-8 (is "encoding" "latin1"?)'],
+    [`${"x".repeat(2_000)}\n`, "1 line came longer than max_line (1024)"],
+  ])("that times out says what came instead: %j", async (said, what) => {
+    const { call, run, engine } = world(() => engine.receive(Buffer.from(said, "latin1")));
+    const answer = call("temperature.get");
+    await run(300);
+    expect(String(await answer)).toMatch(new RegExp(`may have run; ${RegExp.escape(what)}$`));
+  });
+
   it("is not answered by a late answer to the previous one", async () => {
     let times = 0;
     const { call, run } = world((_, say) => say(`ok T:${++times}\n`, times === 1 ? 210 : 15));
@@ -227,6 +243,33 @@ describe("unsolicited lines", () => {
     ]);
   });
 
+  // neundorf/CuteCom#33
+  it.each(["\r", "\n", "\r\n", "\n\r"])("end with %j, whatever the pieces", (end) => {
+    const bytes = Buffer.from(["one", "", "two", "three"].map((line) => line + end).join(""));
+    for (const size of [1, 2, 3, 100]) {
+      const lines: string[] = [];
+      const reader = new LineReader({ maxLine: 16, encoding: "utf8", checksum: "none" }, (line) =>
+        lines.push(line),
+      );
+      for (let at = 0; at < bytes.length; at += size) reader.receive(bytes.subarray(at, at + size));
+      expect([lines, reader.dropped]).toEqual([["one", "two", "three"], 0]);
+    }
+  });
+
+  it("in latin1 have a character for each byte, in both directions and in the checksum", () => {
+    const lines: string[] = [];
+    const reader = new LineReader({ maxLine: 999, encoding: "latin1", checksum: "nmea" }, (line) =>
+      lines.push(line),
+    );
+    const text = String.fromCharCode(...Array.from({ length: 256 }, (_, i) => i))
+      .replace("\r", "")
+      .replace("\n", "");
+    const sum = Buffer.from(text, "latin1").reduce((xor, byte) => xor ^ byte, 0);
+    const sealed = `${text}*${sum.toString(16).padStart(2, "0")}\r`;
+    reader.receive(Buffer.from(sealed, "latin1"));
+    expect(lines).toEqual([text]);
+  });
+
   it("are dropped if they are too long or not text, and the next one is read", () => {
     const lines: string[] = [];
     const reader = new LineReader({ maxLine: 16, encoding: "utf8", checksum: "none" }, (line) =>
@@ -268,7 +311,7 @@ it("200 calls over a line with 5 % garbage give 200 correct answers or clear err
       },
     },
   };
-  const seal = (text: string) => `${text}*${nmeaChecksum(text)}\n`;
+  const seal = (text: string) => `${text}*${nmeaChecksum(text, "utf8")}\n`;
   const { call, run, engine } = world((line, say) => {
     let heard = "";
     new LineReader({ maxLine: 100, encoding: "latin1", checksum: "nmea" }, (text) => {
