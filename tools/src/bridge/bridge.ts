@@ -75,7 +75,7 @@ export class Bridge {
     this.options = options;
     const { plan } = options;
     this.supervisor = new PortSupervisor({
-      open: openerFor(plan.address),
+      open: openerFor(plan.address, plan.lines),
       settings: plan.settings,
       writeTimeoutMs: plan.writeTimeoutMs,
       timer: this.timer,

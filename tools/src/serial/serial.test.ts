@@ -1,5 +1,5 @@
 /** Ports on real terminals and real sockets, and the supervisor in virtual time. */
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
@@ -139,11 +139,50 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     cable = new Cable();
     await cable.plug();
     const list = async () => [{ path: cable.path, serialNumber: "A9X" }] as never;
-    const port = await usbOpener("A9X", list)(DEFAULT_SETTINGS, listening().events);
+    const port = await usbOpener("A9X", {}, list)(DEFAULT_SETTINGS, listening().events);
     await port.close();
     await expect(
-      usbOpener("OTHER", list)(DEFAULT_SETTINGS, listening().events),
+      usbOpener("OTHER", {}, list)(DEFAULT_SETTINGS, listening().events),
     ).rejects.toMatchObject({ problem: "gone" });
+  });
+
+  // OffbandMesh/meshcore-firmware#1014, Koromix/tytools#48
+  it("is not opened if several adapters have its serial number", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const list = async () =>
+      ["/dev/ttyUSB7", cable.path].map((path) => ({ path, serialNumber: "0001" })) as never;
+    await expect(usbOpener("0001", {}, list)(DEFAULT_SETTINGS, listening().events)).rejects.toThrow(
+      `several ports have serial number 0001 (/dev/ttyUSB7, ${cable.path})`,
+    );
+  });
+
+  // nanoframework/Home#1018, esphome/issues#1382
+  it("is opened with its lines as asked for, and no line changes with another", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const hupcl = (): string | undefined =>
+      /-?hupcl/.exec(execFileSync("stty", ["-F", cable.path, "-a"], { encoding: "utf8" }))?.[0];
+    const sets = vi
+      .spyOn(SerialPort.prototype, "set")
+      .mockImplementation((_, done) => done?.(null));
+    const given = { dtr: false, hupcl: false };
+    const port = await serialOpener(cable.path, given)(DEFAULT_SETTINGS, listening().events);
+    expect(hupcl()).toBe("-hupcl");
+    await port.control({ break: true });
+    await port.control({ rts: false });
+    await port.control({ break: false, dtr: true });
+    await port.close();
+    expect(sets.mock.calls.map(([lines]) => lines)).toEqual([
+      { dtr: false, rts: true, brk: false },
+      { dtr: false, rts: true, brk: true },
+      { dtr: false, rts: false, brk: true },
+      { dtr: true, rts: false, brk: false },
+    ]);
+    const plain = await serialOpener(cable.path)(DEFAULT_SETTINGS, listening().events);
+    expect(hupcl()).toBe("hupcl");
+    await plain.close();
+    expect(sets).toHaveBeenCalledTimes(4);
   });
 
   it("fails a write that serialport forgot, such as one just before the port's end is reported, when the port goes", async () => {
@@ -247,6 +286,21 @@ describe("a port over RFC 2217", () => {
       [5, 8],
       [5, 12],
       [5, 5],
+    ]);
+    await open.close();
+    server.close();
+  });
+
+  // nanoframework/Home#1018
+  it("has its lines set before everything else", async () => {
+    const told: number[][] = [];
+    const { server, port } = await portServer(told);
+    const opener = rfc2217Opener("127.0.0.1", port, { dtr: false, rts: false });
+    const open = await opener(DEFAULT_SETTINGS, listening().events);
+    expect(told.slice(0, 3)).toEqual([
+      [5, 9],
+      [5, 12],
+      [11, 255],
     ]);
     await open.close();
     server.close();
