@@ -109,6 +109,7 @@ export class Bridge {
         ? rawProgram(port, plan.settings)
         : linesProgram(port, mode.mapping, this.timer);
     const agent = await this.startAgent(mode.identity, mode.stateDir, made);
+    made.begin?.();
     return {
       data: made.user.data,
       end: async (reason) => {

@@ -1,5 +1,7 @@
 /** Splits bytes into lines, whatever pieces and noise arrive, and computes their checksum. Pure. */
 
+/** A transceiver that turns round, or a break, comes as one; text has none. */
+const NUL = 0;
 const LF = 10;
 const CR = 13;
 /** Of a line that is shown to a person. */
@@ -33,6 +35,7 @@ export class LineReader {
   private readonly buffer: Uint8Array;
   private length = 0;
   private skipping = false;
+  private fragment = false;
   private last = "";
 
   constructor(options: LineReaderOptions, found: (line: string) => void) {
@@ -51,9 +54,15 @@ export class LineReader {
     this.count("bytes", bytes.length);
     for (const byte of bytes) {
       if (byte === LF || byte === CR) this.finish();
+      else if (byte === NUL) continue;
       else if (this.length < this.buffer.length) this.buffer[this.length++] = byte;
       else this.skipping = true;
     }
+  }
+
+  /** Ignores what comes before the next line end: the rest of a line. */
+  dropFragment(): void {
+    this.fragment = true;
   }
 
   /** What has come since `before` and was no answer, for the person who waited for one. */
@@ -78,9 +87,11 @@ export class LineReader {
   }
 
   private finish(): void {
-    const { skipping, length } = this;
+    const { skipping, length, fragment } = this;
     this.length = 0;
     this.skipping = false;
+    this.fragment = false;
+    if (fragment) return;
     if (skipping) this.count("tooLong");
     else if (length > 0) this.take(this.buffer.subarray(0, length));
   }

@@ -109,13 +109,19 @@ export const Mapping = Type.Object(
           "nmea: every line both ways ends with * and two hexadecimal digits, the XOR of all preceding characters (except a leading $). Other lines are dropped.",
       }),
     ),
+    echo: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: "The device repeats each command, also behind a prompt, before it answers.",
+      }),
+    ),
     quiet_ms: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 10_000,
         default: 100,
         description:
-          "Silence awaited after a timeout, so that a late answer is not taken for the next one.",
+          "Silence awaited after a timeout, so that a late answer is not taken for the next one. What comes sooner than this after the port opened, and before the first command, is taken for the rest of a line and ignored up to its end.",
       }),
     ),
     commands: Type.Record(Type.String({ minLength: 1 }), Command),
@@ -153,6 +159,7 @@ export interface LineMapping {
   readonly end: string;
   readonly maxLine: number;
   readonly checksum: "none" | "nmea";
+  readonly echo: boolean;
   readonly quietMs: number;
   readonly commands: readonly LineCommand[];
   readonly events: readonly { readonly match: Matcher; readonly event: string }[];
@@ -313,6 +320,7 @@ export const readMapping = (value: unknown): LineMapping => {
     end,
     maxLine: file.max_line ?? 1_024,
     checksum: file.checksum ?? "none",
+    echo: file.echo ?? false,
     quietMs: file.quiet_ms ?? 100,
     unmatched: file.unmatched ?? null,
     commands: Object.entries(file.commands).map(([method, command]) => {
