@@ -109,6 +109,9 @@ export class RelayLink {
   /** Restarts that the relay has announced in a row, without a login in between. */
   private restarts = 0;
 
+  /** The last reason for being offline that was logged as a warning. */
+  private told: string | null = null;
+
   private sessionToken: string | null = null;
   private sessionTokenEnds = 0;
   private triedSession = false;
@@ -186,7 +189,7 @@ export class RelayLink {
     const due = this.nextDeadline();
     if (due === null || now < due) return;
     if (this.move("elapsed", null, null, null)) this.connect();
-    else this.lose(LOST, null, null);
+    else this.lose(LOST, null, null, null);
   }
 
   private connect(): void {
@@ -211,7 +214,7 @@ export class RelayLink {
     try {
       this.link = ports.link.connect(this.options.url, events);
     } catch {
-      this.lose(LOST, null, null);
+      this.lose(LOST, null, null, null);
     }
     this.owner.arm();
   }
@@ -256,11 +259,12 @@ export class RelayLink {
     const restartAt = this.restartAt;
     if (restartAt === null) {
       this.options.ports.log("info", "link closed", { code: code, reason: reason });
-      this.lose(LOST, null, null);
+      const why = this.state === "connecting" && reason !== "" ? `no connection: ${reason}` : null;
+      this.lose(LOST, null, null, why);
     } else {
       // A cluster node keeps the link for longer than it asks us to wait.
       const left = restartAt - this.options.ports.timer.now();
-      this.lose(RESTARTING, "RESTARTING", Math.max(left, 0));
+      this.lose(RESTARTING, "RESTARTING", Math.max(left, 0), null);
     }
     this.owner.arm();
   }
@@ -273,6 +277,7 @@ export class RelayLink {
       this.sessionTokenEnds = now + expiresIn * 1000 - SESSION_TOKEN_MARGIN_MS;
       this.onlineAt = now;
       this.restarts = 0;
+      this.told = null;
       this.counters.logins++;
       this.move("accepted", null, null, null);
       return;
@@ -295,7 +300,7 @@ export class RelayLink {
       if (failure.course !== "asked") failure = LOCKED_OUT;
     }
     this.options.ports.log("warn", "login failed", { code: message.code, error: message.error });
-    this.lose(failure, message.code, asked);
+    this.lose(failure, message.code, asked, null);
   }
 
   private relayError(message: RelayError): void {
@@ -314,11 +319,16 @@ export class RelayLink {
     const failure = linkFailure(code);
     if (failure === null) return;
     if (failure.dropsSession) this.sessionToken = null;
-    this.lose(failure, code, null);
+    this.lose(failure, code, null, null);
   }
 
   /** Ends the connection, and waits as the failure requires or gives up permanently. */
-  private lose(failure: Failure, code: string | null, askedMs: number | null): void {
+  private lose(
+    failure: Failure,
+    code: string | null,
+    askedMs: number | null,
+    why: string | null,
+  ): void {
     const ports = this.options.ports;
     const now = ports.timer.now();
     const onlineMs = this.onlineAt === null ? 0 : now - this.onlineAt;
@@ -331,11 +341,12 @@ export class RelayLink {
     }
     const waitMs = this.backoff.next(failure, askedMs, onlineMs);
     this.deadline = now + waitMs;
-    ports.log(failure.course === "slow" ? "warn" : "info", failure.advice, {
-      code: code,
-      waitMs: waitMs,
-    });
-    this.move("lost", code, failure.advice, waitMs);
+    const advice = why === null ? failure.advice : why;
+    // Each reason once, however often it is met, until the agent was online again.
+    const isNews = advice !== LOST.advice && advice !== this.told;
+    if (isNews) this.told = advice;
+    ports.log(isNews ? "warn" : "info", advice, { code: code, waitMs: waitMs });
+    this.move("lost", code, advice, waitMs);
   }
 
   private drop(code: number, reason: string): void {
