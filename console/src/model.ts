@@ -12,6 +12,7 @@ import {
   type LinkReport,
   type Presence,
 } from "@blindrelay/client-sdk/browser";
+import { type AnswerName, type Query, withQuery } from "@blindrelay/client-sdk/rest/core";
 import type {
   Agent,
   AgentPage,
@@ -20,10 +21,9 @@ import type {
   Release,
   ReleasePage,
   ReleasePatch,
-  SessionAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import { fixOf } from "./fixes.ts";
-import { ask, Trouble } from "./rest.ts";
+import { restOf, Trouble } from "./rest.ts";
 
 /** Rows that a list shows at first. */
 const PAGE_LIMIT = "100";
@@ -116,7 +116,7 @@ export class Model {
    */
   static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Model> {
     const token = login.access_token;
-    const session = await ask<SessionAnswer>("auth/session", { method: "POST", token });
+    const session = await restOf(token).ask("SessionAnswer", "POST", "/auth/session");
     const sessionToken = session.session_token;
     const url = new URL(".", document.baseURI).href;
     try {
@@ -141,7 +141,9 @@ export class Model {
     const token = this.#accessToken;
     this.#accessToken = "";
     this.#sessionToken = "";
-    await ask("auth/logout", { method: "POST", token }).catch(() => undefined);
+    await restOf(token)
+      .tell("POST", "/auth/logout")
+      .catch(() => undefined);
   }
 
   async listAgents(filter = this.filter): Promise<void> {
@@ -179,7 +181,7 @@ export class Model {
   /** The row of one agent, fetched if it is not on the list. Rejects with a Trouble. */
   async findAgent(agentId: string): Promise<Agent> {
     const listed = this.agents.find(({ agent_id }) => agent_id === agentId);
-    return listed ?? (await this.#read<Agent>(`agents/${encodeURIComponent(agentId)}`));
+    return listed ?? (await this.#read("Agent", `/agents/${encodeURIComponent(agentId)}`));
   }
 
   isOnline(agent: Agent): boolean {
@@ -187,22 +189,22 @@ export class Model {
   }
 
   releases(cursor: string | null): Promise<ReleasePage> {
-    return this.#read("releases", { limit: PAGE_LIMIT, cursor: cursor ?? undefined });
+    return this.#read("ReleasePage", "/releases", { limit: PAGE_LIMIT, cursor });
   }
 
   /** Uses the login, like everything that only admins may do. */
   changeRelease(id: string, body: ReleasePatch): Promise<Release> {
-    return ask(`releases/${id}`, { method: "PATCH", token: this.#accessToken, body });
+    return restOf(this.#accessToken).ask("Release", "PATCH", `/releases/${id}`, body);
   }
 
   deleteDraft(id: string): Promise<void> {
-    return ask(`releases/${id}`, { method: "DELETE", token: this.#accessToken });
+    return restOf(this.#accessToken).tell("DELETE", `/releases/${id}`);
   }
 
   /** Uses the login, which lasts an hour: a session has no access to it. */
   async audit(cursor: string | null): Promise<AuditPage> {
-    const query = { limit: PAGE_LIMIT, cursor: cursor ?? undefined };
-    return await ask("admin/audit", { token: this.#accessToken, query });
+    const path = withQuery("/admin/audit", { limit: PAGE_LIMIT, cursor });
+    return await restOf(this.#accessToken).ask("AuditPage", "GET", path);
   }
 
   /**
@@ -235,12 +237,12 @@ export class Model {
 
   #agentPage(cursor: string | null): Promise<AgentPage> {
     const { name, online } = this.filter;
-    return this.#read("agents", { limit: PAGE_LIMIT, name, online, cursor: cursor ?? undefined });
+    return this.#read("AgentPage", "/agents", { limit: PAGE_LIMIT, name, online, cursor });
   }
 
-  async #read<Answer>(path: string, query: Record<string, string | undefined> = {}) {
+  async #read<Name extends AnswerName>(answer: Name, path: string, query: Query = {}) {
     try {
-      return await ask<Answer>(path, { token: this.#sessionToken, query });
+      return await restOf(this.#sessionToken).ask(answer, "GET", withQuery(path, query));
     } catch (error) {
       throw this.#failed(error);
     }
@@ -300,7 +302,9 @@ export class Model {
       return;
     }
     for (const id of ids) {
-      const fresh = await this.#read<Agent>(`agents/${encodeURIComponent(id)}`).catch(() => null);
+      const fresh = await this.#read("Agent", `/agents/${encodeURIComponent(id)}`).catch(
+        () => null,
+      );
       if (fresh === null) continue;
       this.agents = this.agents.map((agent) =>
         agent.agent_id === id ? this.#withPresence(fresh) : agent,

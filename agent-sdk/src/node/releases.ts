@@ -9,9 +9,9 @@ import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
+import { restBase } from "@blindrelay/protocol/relay-url";
 import { isAbove, releaseText } from "@blindrelay/protocol/releases";
 import { ConfigError, ReleaseError } from "./errors.ts";
-import { relayUrl } from "./link.ts";
 
 const CHECK_LIMIT_MS = 30_000;
 /** The notes of a release have 10,000 characters at most. */
@@ -64,7 +64,7 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
     version: source.version,
     runtime: source.runtime,
   });
-  const latest = await ask(`${httpBase(source.url)}/api/v1/releases/check?${query}`, source);
+  const latest = await ask(`${restBase(source.url)}/api/v1/releases/check?${query}`, source);
   if (latest === null) return null;
   const { version, size, sha256, signature, url, notes } = latest;
   if (!isAbove(version, source.version)) {
@@ -263,10 +263,5 @@ const pinnedKey = (text: string) => {
     throw new ConfigError("publicKeys: Ed25519 public keys, 32 bytes as base64url", error);
   }
 };
-
-const httpBase = (text: string): string =>
-  relayUrl(text)
-    .replace(/^ws/, "http")
-    .replace(/\/wss$/, "");
 
 const reasonOf = (error: unknown): string => reasonOfError(error).text;

@@ -2,8 +2,8 @@
  * What both SDKs share on Node: HTTP requests and WebSockets that take the same way to a relay, and
  * fail with the same words. The class of the package `ws` is passed in: protocol does not load it.
  */
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
-import { request as httpsRequest } from "node:https";
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import https from "node:https";
 import { Readable } from "node:stream";
 import type { Link, LinkEvents, LinkPort } from "../ports.ts";
 import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "../spec.ts";
@@ -21,7 +21,8 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
     // A relay names few: its own, and that of its artifacts.
     if (!agents.has(origin)) agents.set(origin, agentFor(new URL(url), proxy));
     const agent = agents.get(origin);
-    const send = protocol === "https:" ? httpsRequest : httpRequest;
+    // By the module's property, which instruments and tests replace.
+    const { request: send } = protocol === "https:" ? https : http;
     return new Promise((resolve, reject) => {
       const options = { method, headers, signal, ...(agent === undefined ? {} : { agent }) };
       const request = send(url, options, (response) => {

@@ -125,6 +125,7 @@ export const reasonOfAnswer = (
   if (typeof location === "string" && status >= 300 && status < 400) {
     return reason("redirected", `this address points to ${location.slice(0, 200)}`);
   }
-  const what = `${status} with ${type?.split(";")[0]?.slice(0, 80) || "nothing"} came, unlike from a relay`;
+  const kind = type?.split(";")[0]?.slice(0, 80) || "nothing";
+  const what = `this address answered ${status} with ${kind}, unlike a relay`;
   return reason(status >= 502 && status <= 504 ? "gateway" : "not_a_relay", what);
 };
