@@ -17,7 +17,7 @@ const FILES = {
     "simulator/src/{live,msw}/**",
     "test/src/{contract,restore,specification}/**",
     "tools/src/{bridge,config,flash,repl,serial}/**",
-    "tools/src/{hostile-relay,network-fix,rest}.test.ts",
+    "tools/src/{hostile-relay,rest}.test.ts",
   ],
   /** Programs as people start them; many of these are proofs, too, and skipped as such. */
   process: [

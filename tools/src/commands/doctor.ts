@@ -153,9 +153,10 @@ const checkLink = async (
     const client = await connectClient(settings, LIMIT_MS);
     return { check: good("link", "WebSocket is open"), client };
   } catch (error) {
-    const [detail = "", fix] = (error as Error).message.split("; fix: ");
-    const upgrades = "a proxy between must pass WebSocket upgrades (docs/operations.md)";
-    return { check: bad("link", detail, fix ?? upgrades), client: null };
+    // REST came through, so the address is right.
+    const [detail = ""] = (error as Error).message.split("; fix: ");
+    const fix = "a proxy between must pass WebSocket upgrades (docs/operations.md)";
+    return { check: bad("link", detail, fix), client: null };
   }
 };
 
