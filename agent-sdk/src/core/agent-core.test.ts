@@ -2,6 +2,7 @@ import { makeToken } from "@blindrelay/protocol";
 import { deriveSignatureKey, extractPrk, signPayload } from "@blindrelay/protocol/crypto";
 import { DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { encodeAuthenticated } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
 import { ManualTimer, seededRandom } from "../memory/index.ts";
 import type { LinkEvents, LinkPort, Log } from "../ports.ts";
@@ -373,9 +374,7 @@ describe("a lost link", () => {
     const told = ["no host", "refused", "no host"].map((why) => `no connection: ${why}`);
     expect(warned).toEqual(told);
     (last as LinkEvents | null)?.opened();
-    (last as LinkEvents | null)?.received(
-      JSON.stringify({ type: "auth_response", status: "success", session_token: "sess_1" }),
-    );
+    (last as LinkEvents | null)?.received(encodeAuthenticated("sess_1", 60, 100));
     expect(core.link.state).toBe("online");
     (last as LinkEvents | null)?.closed(1006, "cable");
     expect(core.link.status.advice).toContain("connection lost");
