@@ -281,11 +281,12 @@ unavailable, the command waits for it.`,
       if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);
       const orphaned = isPushable ? reportAlive() : null;
       const stopForgiving = forgiveProgram();
-      const running = await start(settings, path, flags, isPushable);
       try {
-        await runUntilStopped(running, running.core.agent.id, flags.json === true, orphaned);
+        const running = await start(settings, path, flags, isPushable);
+        const { id } = running.core.agent;
+        const stopped = runUntilStopped(running, id, flags.json === true, orphaned);
+        await stopped.finally(() => running.stop());
       } finally {
-        await running.stop();
         stopForgiving();
       }
     });
