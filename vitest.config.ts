@@ -11,7 +11,7 @@ const FILES = {
   /** Sockets, databases, terminals, in the test's own process. */
   edge: [
     "agent-sdk/src/{espruino,moddable,node}/**",
-    "client-sdk/src/node/**",
+    "client-sdk/src/{node,rest}/**",
     "relay-server/src/{bus,control,http,store,ws}/**",
     "relay-server/src/{duration-histogram,metrics,server}.test.ts",
     "simulator/src/{live,msw}/**",
