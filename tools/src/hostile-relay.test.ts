@@ -270,7 +270,7 @@ const answerOf = ({ status, body }: Lie): Response => {
   return new HttpResponse(status === 204 ? null : body, { status, headers });
 };
 
-/** Runs the command against a server that lies where `place` ends; what it said and how it ended. */
+/** Runs the command against a server that lies at `place`; what it said and how it ended. */
 const run = async ({ words, honest }: Case, place: string, lie: Lie) => {
   const printed: string[] = [];
   const write = (text: unknown): boolean => {
