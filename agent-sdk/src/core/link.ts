@@ -189,7 +189,7 @@ export class RelayLink {
     const due = this.nextDeadline();
     if (due === null || now < due) return;
     if (this.move("elapsed", null, null, null)) this.connect();
-    else this.lose(LOST, null, null, null);
+    else this.lose(LOST, null, null);
   }
 
   private connect(): void {
@@ -214,7 +214,7 @@ export class RelayLink {
     try {
       this.link = ports.link.connect(this.options.url, events);
     } catch {
-      this.lose(LOST, null, null, null);
+      this.lose(LOST, null, null);
     }
     this.owner.arm();
   }
@@ -259,12 +259,11 @@ export class RelayLink {
     const restartAt = this.restartAt;
     if (restartAt === null) {
       this.options.ports.log("info", "link closed", { code: code, reason: reason });
-      const why = this.state === "connecting" && reason !== "" ? `no connection: ${reason}` : null;
-      this.lose(LOST, null, null, why);
+      this.lose(LOST, null, null, this.state === "connecting" ? reason : "");
     } else {
       // A cluster node keeps the link for longer than it asks us to wait.
       const left = restartAt - this.options.ports.timer.now();
-      this.lose(RESTARTING, "RESTARTING", Math.max(left, 0), null);
+      this.lose(RESTARTING, "RESTARTING", Math.max(left, 0));
     }
     this.owner.arm();
   }
@@ -300,7 +299,7 @@ export class RelayLink {
       if (failure.course !== "asked") failure = LOCKED_OUT;
     }
     this.options.ports.log("warn", "login failed", { code: message.code, error: message.error });
-    this.lose(failure, message.code, asked, null);
+    this.lose(failure, message.code, asked);
   }
 
   private relayError(message: RelayError): void {
@@ -319,16 +318,11 @@ export class RelayLink {
     const failure = linkFailure(code);
     if (failure === null) return;
     if (failure.dropsSession) this.sessionToken = null;
-    this.lose(failure, code, null, null);
+    this.lose(failure, code, null);
   }
 
   /** Ends the connection, and waits as the failure requires or gives up permanently. */
-  private lose(
-    failure: Failure,
-    code: string | null,
-    askedMs: number | null,
-    why: string | null,
-  ): void {
+  private lose(failure: Failure, code: string | null, askedMs: number | null, why?: string): void {
     const ports = this.options.ports;
     const now = ports.timer.now();
     const onlineMs = this.onlineAt === null ? 0 : now - this.onlineAt;
@@ -341,11 +335,11 @@ export class RelayLink {
     }
     const waitMs = this.backoff.next(failure, askedMs, onlineMs);
     this.deadline = now + waitMs;
-    const advice = why === null ? failure.advice : why;
+    const advice = why || failure.advice;
     // Each reason once, however often it is met, until the agent was online again.
-    const isNews = advice !== LOST.advice && advice !== this.told;
-    if (isNews) this.told = advice;
-    ports.log(isNews ? "warn" : "info", advice, { code: code, waitMs: waitMs });
+    const level = advice === this.told || advice === LOST.advice ? "info" : "warn";
+    this.told = advice;
+    ports.log(level, advice, { code: code, waitMs: waitMs });
     this.move("lost", code, advice, waitMs);
   }
 

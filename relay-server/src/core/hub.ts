@@ -287,8 +287,9 @@ export class Hub {
    */
   isOnlineAnywhere(userId: string, agentId: string): boolean | null {
     const { peers, presence } = this.#state;
-    if (this.isOnline(agentId) || peers.find(userId)?.abroad.has(agentId)) return true;
-    return presence.isJustGone(agentId) ? false : null;
+    const user = peers.find(userId);
+    if (this.isOnline(agentId) || user?.abroad.has(agentId)) return true;
+    return user !== undefined && presence.isJustGone(user, agentId) ? false : null;
   }
 
   /**
