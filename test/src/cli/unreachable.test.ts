@@ -6,7 +6,12 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
-import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import {
+  type AddressInfo,
+  connect as connectTcp,
+  createServer as createTcpServer,
+  type Server,
+} from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import tls from "node:tls";
@@ -201,4 +206,34 @@ it("a network without a way is told too", () => {
   });
   expect(reasonOfError(error).name).toBe("no_route");
   expect(reasonOfError(new Error("odd"))).toEqual({ name: "unknown", text: "odd" });
+});
+
+/** A tunnel to one port, whatever name is asked for. */
+const tunnel = (port: number): Server =>
+  createHttpServer().on("connect", (_request, socket, head) => {
+    const way = connectTcp(port, "127.0.0.1", () => {
+      socket.write("HTTP/1.1 200 OK\r\n\r\n");
+      way.write(head);
+      way.pipe(socket).pipe(way);
+    });
+    way.on("error", () => socket.destroy());
+    socket.on("error", () => way.destroy()).on("close", () => way.destroy());
+  });
+
+it.skipIf(noOpenssl)("through a proxy the relay's own certificate is checked", async () => {
+  trust(true);
+  const port = await listen(secure("240301", "400101", "DNS:relay.example"));
+  const proxy = `http://127.0.0.1:${await listen(tunnel(port))}`;
+  const ask = (host: string) =>
+    failureOf(new Rest({ url: `https://${host}`, proxy }).ask("User", "GET", "/account"));
+  const link = (host: string) =>
+    failureOf(
+      connect({ url: `https://${host}`, proxy, accountToken: makeToken("account", bytes(1)) }),
+    );
+  for (const said of [await ask("relay.example"), await link("relay.example")]) {
+    expect(said).toContain(REASONS.not_a_relay.fix); // so TLS was right
+  }
+  for (const said of [await ask("other.example"), await link("other.example")]) {
+    expect(said).toContain(REASONS.wrong_name.fix);
+  }
 });
