@@ -1,7 +1,7 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { Client, type ConnectOptions } from "../client.ts";
 import type { Log, TimerPort } from "../ports.ts";
 import { wsLinkPort } from "./link.ts";
@@ -23,8 +23,8 @@ const silent: Log = () => undefined;
  *     const client = await connect({ url: "https://relay.example", accountToken });
  *     await client.agent("pump-7", agentToken).call("valve.open", { percent: 40 });
  */
-export const connect = (options: ConnectOptions): Promise<Client> => {
+export const connect = async (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
-  const ports = { link: wsLinkPort, timer, random: randomBytes, suite: nodeSuite(), log };
-  return new Promise((resolve) => resolve(new Client(options, ports).start()));
+  const suite = await loadNodeSuite();
+  return new Client(options, { link: wsLinkPort, timer, random: randomBytes, suite, log }).start();
 };
