@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => house.close());
 
 const environment = async (id: string, version = "1"): Promise<Environment> => {
-  const args = ["agent", "add", id, "--id", id, "--packet-version", version, "--json"];
+  const args = ["agent", "add", id, "--id", id, "--packet-version", version, "--json", "--env"];
   const added = JSON.parse((await house.cli(args)).stdout) as Added;
   return {
     BLINDRELAY_URL: house.url,
@@ -40,11 +40,14 @@ const environment = async (id: string, version = "1"): Promise<Environment> => {
 
 const ANSWERED = { code: 0, stdout: '{"percent":40}\n', stderr: "" };
 
-it.each(["1", "2"])("packet version %s works without its cipher in node:crypto", async (version) => {
-  const env = await environment(`bare-${version}`, version);
-  const node = { NODE_OPTIONS: `--import ${WITHOUT_CIPHERS}` };
-  expect(await new Running(TALK, [], { ...env, ...node }).ended).toEqual(ANSWERED);
-});
+it.each(["1", "2"])(
+  "packet version %s works without its cipher in node:crypto",
+  async (version) => {
+    const env = await environment(`bare-${version}`, version);
+    const node = { NODE_OPTIONS: `--import ${WITHOUT_CIPHERS}` };
+    expect(await new Running(TALK, [], { ...env, ...node }).ended).toEqual(ANSWERED);
+  },
+);
 
 /** As client-sdk/README.md says for ES modules, and with no more than that for CommonJS. */
 const bannerOf = (format: Format): Record<string, string> => {

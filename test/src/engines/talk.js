@@ -25,5 +25,5 @@ const talk = async (env) => {
 
 talk(process.env).catch((error) => {
   console.error(error);
-  process.exitCode = 1;
+  process.exit(1);
 });
