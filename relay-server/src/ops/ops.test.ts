@@ -19,6 +19,7 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { initStore, openData, storePath } from "../control/data-dir.ts";
+import { masterKeyPath } from "../control/master-key.ts";
 import { startServer } from "../server.ts";
 import { backupStore } from "./backup.ts";
 import { checkRelay } from "./check.ts";
@@ -152,6 +153,12 @@ describe("check", () => {
     expect(open.code).toBe(1);
     expect(open.out).toContain(`FAILED permissions: others may enter or read ${storePath(data)}`);
     expect(open.out).toContain(`chmod go= ${storePath(data)}`);
+  });
+
+  test("a group that may enter is told, and is no problem", async () => {
+    for (const path of [storePath(data), masterKeyPath(data)]) chmodSync(path, 0o660);
+    const { code, out } = await run(["check"]);
+    expect([code, out]).toEqual([0, expect.stringContaining("a group may enter")]);
   });
 
   test("a damaged store", async () => {

@@ -3,7 +3,8 @@ import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { otherReadersOf } from "../config/file-readers.ts";
 import { readBridgeConfig } from "./config.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);
@@ -97,6 +98,21 @@ it("refuses secrets that others can read, and of the wrong kind, without showing
   write("a.json", broken);
   expect(problemOf([RAW])).toContain("is invalid JSON (line ");
   expect(problemOf([RAW])).not.toContain("e2e_");
+});
+
+it("takes secrets that a group can read, as in a Kubernetes volume, and says so", () => {
+  const said = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  for (const mode of [0o440, 0o640]) {
+    write("a.json", credentials("a"), mode);
+    expect(readBridgeConfig(write("bridge.json", { ports: [RAW] })).ports).toHaveLength(1);
+  }
+  expect(said.mock.calls.flat().join("")).toMatch(/^(warning: a group can read the .*\n){2}$/);
+});
+
+it("does not believe the mode bits that Windows reports", () => {
+  write("a.json", credentials("a"), 0o666);
+  expect(otherReadersOf(join(folder, "a.json"), "win32")).toBeNull();
+  expect(otherReadersOf(join(folder, "a.json"), "linux")).toBe("everybody");
 });
 
 it("the unit starts the tested command, and does not restart what needs a person", () => {
