@@ -6,7 +6,7 @@ import { Writable } from "node:stream";
 import { Failure } from "./failure.ts";
 
 export interface Questions {
-  /** The text typed until Enter. Rejects with a Failure (usage) for Ctrl-C and Ctrl-D. */
+  /** The text typed until Enter. Rejects with a Failure: Ctrl-C interrupted, Ctrl-D usage. */
   ask(question: string): Promise<string>;
   /** The same, without showing it. */
   askHidden(question: string): Promise<string>;
@@ -28,12 +28,16 @@ export const questions = (instead: string): Questions => {
     },
   });
   const prompt = createInterface({ input: process.stdin, output, terminal: true });
+  const interruption = new AbortController();
+  const { signal } = interruption;
+  prompt.on("SIGINT", () => interruption.abort());
   const ask = async (question: string): Promise<string> => {
     try {
-      return await prompt.question(question);
+      return await prompt.question(question, { signal });
     } catch (error) {
       if ((error as Error).name !== "AbortError") throw error;
       process.stderr.write("\n");
+      if (signal.aborted) throw new Failure("interrupted", "interrupted; nothing was done", error);
       throw new Failure("usage", "not answered; nothing was done", error);
     }
   };
