@@ -5,8 +5,20 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { Failure } from "./failure.ts";
 
+/** A person ended a question in place of an answer. */
+export class Unanswered extends Failure {
+  readonly kind: "interrupted" | "usage";
+  readonly why: string;
+
+  constructor(kind: "interrupted" | "usage", why: string, cause: unknown) {
+    super(kind, `${why}; nothing was done`, cause);
+    this.kind = kind;
+    this.why = why;
+  }
+}
+
 export interface Questions {
-  /** The text typed until Enter. Rejects with a Failure: Ctrl-C interrupted, Ctrl-D usage. */
+  /** The text typed until Enter. Rejects with Unanswered: Ctrl-C interrupted, Ctrl-D usage. */
   ask(question: string): Promise<string>;
   /** The same, without showing it. */
   askHidden(question: string): Promise<string>;
@@ -37,8 +49,9 @@ export const questions = (instead: string): Questions => {
     } catch (error) {
       if ((error as Error).name !== "AbortError") throw error;
       process.stderr.write("\n");
-      if (signal.aborted) throw new Failure("interrupted", "interrupted; nothing was done", error);
-      throw new Failure("usage", "not answered; nothing was done", error);
+      throw signal.aborted
+        ? new Unanswered("interrupted", "interrupted", error)
+        : new Unanswered("usage", "not answered", error);
     }
   };
   return {

@@ -8,7 +8,7 @@ import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { dataFolderText, defaultDataFolder } from "../default-data-dir.ts";
 import { Failure } from "../failure.ts";
 import type { Finding } from "./check.ts";
-import { readPassword } from "./password.ts";
+import { PASSWORD_STDIN, readPassword } from "./password.ts";
 
 const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
 
@@ -108,10 +108,10 @@ export const addOperations = (cli: Command): void => {
     .description("make an account; if one-time codes are required, its first login enrols")
     .argument("<name>", "letters, digits or any of . _ @ -")
     .option("--admin", "with the admin role")
-    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .option("--password-stdin", PASSWORD_STDIN)
     .addHelpText(
       "after",
-      "\nExample:\n  printf %s 'a long password' | blindrelay-server user add grace --password-stdin",
+      "\nExamples:\n  blindrelay-server user add grace\n  blindrelay-server user add grace --password-stdin < password.txt",
     )
     .action(
       async (username: string, flags: DataFlags & { admin?: boolean; passwordStdin?: boolean }) => {
@@ -165,10 +165,10 @@ const addResets = (user: Command): void => {
   withData(user.command("reset-password"))
     .description("set a password; logins, session tokens and the account token end")
     .argument("<name>", "the user's name")
-    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .option("--password-stdin", PASSWORD_STDIN)
     .addHelpText(
       "after",
-      "\nExample:\n  printf %s 'a long password' | blindrelay-server user reset-password grace --data ./relay --password-stdin",
+      "\nExample:\n  blindrelay-server user reset-password grace --data ./relay",
     )
     .action(async (username: string, flags: DataFlags & { passwordStdin?: boolean }) => {
       const data = dataOf(flags);
