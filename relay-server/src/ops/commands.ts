@@ -9,6 +9,7 @@ import { dataFolderText, defaultDataFolder } from "../default-data-dir.ts";
 import { Failure } from "../failure.ts";
 import type { Finding } from "./check.ts";
 import { PASSWORD_STDIN, readPassword } from "./password.ts";
+import type { Unlocked } from "./users.ts";
 
 const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
 
@@ -190,8 +191,8 @@ const addResets = (user: Command): void => {
 
 const addUnlock = (cli: Command): void => {
   withData(cli.command("unlock"))
-    .description("lift the lockout of an address or a user name, even while the relay runs")
-    .argument("<address|name>", "as shown in the refusal")
+    .description("lift the lockout of an address or of a user name, even while the relay runs")
+    .argument("<address|name>", "as the refusal names it; they are locked apart")
     .addHelpText(
       "after",
       "\nExamples:\n  blindrelay-server unlock 192.0.2.7 --data ./relay\n  blindrelay-server unlock grace --data ./relay",
@@ -199,9 +200,18 @@ const addUnlock = (cli: Command): void => {
     .action(async (subject: string, flags: DataFlags) => {
       const { unlock } = await import("./users.ts");
       const unlocked = await unlock(dataOf(flags), subject);
-      say(flags, unlocked, `Unlocked ${subject}; a running relay applies this within a second.`);
+      say(flags, unlocked, unlockText(unlocked));
     });
 };
+
+/** Addresses and names are locked apart: whoever unlocks one may have meant the other. */
+const unlockText = ({ address, username }: Unlocked): string =>
+  [
+    ...(address === null ? [] : [`Unlocked the address ${address}.`]),
+    ...(username === null ? [] : [`Unlocked the user name ${username} and its second factor.`]),
+    ...(address === null ? ["An address that is locked out stays so: unlock ADDRESS."] : []),
+    "A running relay applies this within a second.",
+  ].join(" ");
 
 const wholeDays = (text: string): number => {
   if (/^\d{1,3}$/.test(text)) return Number(text);

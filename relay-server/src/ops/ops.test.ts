@@ -249,6 +249,13 @@ test("passwords and second factors are reset, and names unlocked, by command", a
   ]);
   expect(totp.out).toContain("Removed the second factor of ada");
   expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
+  const [name, address] = await Promise.all([run(["unlock", "ada"]), run(["unlock", "192.0.2.7"])]);
+  expect(name.out).toBe(
+    "Unlocked the user name ada and its second factor. An address that is locked out stays so: unlock ADDRESS. A running relay applies this within a second.\n",
+  );
+  expect(address.out).toBe(
+    "Unlocked the address 192.0.2.7. A running relay applies this within a second.\n",
+  );
 });
 
 test("--print-config shows the combination of file, environment and flags, without passwords", async () => {
