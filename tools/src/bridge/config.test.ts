@@ -120,6 +120,6 @@ it("the unit starts the tested command, and does not restart what needs a person
     new URL("../../systemd/blindrelay-bridge.service", import.meta.url),
     "utf8",
   );
-  expect(unit).toContain("blindrelay bridge --config /etc/blindrelay/bridge.json");
+  expect(unit).toContain("blindrelay bridge --config /etc/blindrelay-bridge/bridge.json");
   expect(unit).toMatch(/^RestartPreventExitStatus=2 5 7$/m);
 });
