@@ -4,7 +4,15 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 
 /** In the order in which they need each other. */
@@ -50,17 +58,21 @@ function run(command: string, args: readonly string[], cwd: string): void {
   process.exit(1);
 }
 
+/** When the compiler last wrote into a package's `dist`, which others may have had it do. */
+function builtAt(name: string): number {
+  const path = join(root, name, "dist", ".tsbuildinfo");
+  return existsSync(path) ? statSync(path).mtimeMs : 0;
+}
+
 /** Without a file of a source that is there no more. */
 function build(name: (typeof PUBLIC)[number]): void {
   const digest = digestOf(name);
   const stamp = stampOf(name);
-  const dist = join(root, name, "dist");
-  const isBuilt = existsSync(dist) && existsSync(stamp);
-  if (isBuilt && readFileSync(stamp, "utf8") === digest) return;
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === `${digest} ${builtAt(name)}`) return;
   console.error(`pack: building ${name}`);
-  rmSync(dist, { recursive: true, force: true });
+  rmSync(join(root, name, "dist"), { recursive: true, force: true });
   run("npm", ["run", "--silent", "build"], join(root, name));
-  writeFileSync(stamp, digest);
+  writeFileSync(stamp, `${digest} ${builtAt(name)}`);
 }
 
 function pack(target: string): string[] {

@@ -5,7 +5,10 @@ import { renderUnicodeCompact } from "uqr";
 const LIT = "\u001b[97;40m";
 const AS_BEFORE = "\u001b[0m";
 
-/** "" for no text, and where there is no terminal, or one without colours, which might show the negative. */
+/**
+ * "" for no text, and where there is no terminal, or one without colours, which might show the
+ * negative.
+ */
 export const qrCodeFor = (
   text: string,
   output: { readonly isTTY?: boolean } = process.stderr,

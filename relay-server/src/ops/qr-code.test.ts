@@ -1,4 +1,4 @@
-/** The drawing has every module of the code, white where it is lit, whatever the terminal's colours. */
+/** The drawing has every module, white where it is lit, whatever the terminal's colours are. */
 import { encode } from "uqr";
 import { expect, test } from "vitest";
 import { qrCodeFor } from "./qr-code.ts";
