@@ -7,7 +7,7 @@ import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
@@ -112,8 +112,9 @@ export const provision = async (
   stateDir: string,
   options: { readonly agentToken: string },
 ): Promise<void> => {
+  const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
-    countOf(provisionBootCount(folderStorage(stateDir), nodeSuite(), options.agentToken));
+    countOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken));
     await lock.release();
   });
 };
@@ -192,7 +193,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   } catch (error) {
     throw new ConfigError((error as Error).message);
   }
-  const suite = options.suite ?? nodeSuite();
+  const suite = options.suite ?? (await loadNodeSuite());
   const log = options.log ?? logToStderr;
   const identity = {
     agentId: options.agentId,

@@ -16,10 +16,10 @@ import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/nod
 import type { Command } from "commander";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printStatus } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
