@@ -89,7 +89,7 @@ afterAll(() => house.close());
 it("is published, offered, fetched, booted, and only then confirmed", async () => {
   const before = await start("1.0.0");
   const firstBoot = new Promise<BootConfirmed>((resolve) => before.onBootConfirmed(resolve));
-  expect(await firstBoot).toEqual({ version: "1.0.0", previous: null });
+  expect(await firstBoot).toEqual({ version: "1.0.0", previous: null, fellBack: false });
   const pinned = { channel: "life", publicKeys: [publicKey] };
   expect(await before.checkRelease(pinned)).toBeNull();
 
@@ -105,7 +105,7 @@ it("is published, offered, fetched, booted, and only then confirmed", async () =
 
   const after = await start("1.1.0");
   const nextBoot = new Promise<BootConfirmed>((resolve) => after.onBootConfirmed(resolve));
-  expect(await nextBoot).toEqual({ version: "1.1.0", previous: "1.0.0" });
+  expect(await nextBoot).toEqual({ version: "1.1.0", previous: "1.0.0", fellBack: false });
   expect(await after.checkRelease(pinned)).toBeNull();
   await after.stop();
   // The relay writes what it received within a second.

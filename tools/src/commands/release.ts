@@ -145,10 +145,22 @@ Works offline. Exits with 1 if something does not match.`,
 
   release
     .command("list")
-    .description("releases, newest first, and how many devices have booted each")
+    .description(
+      "releases, newest first, and how many devices have booted each, run it, or left it",
+    )
     .option("--channel <name>", "one channel only")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay release list --channel stable")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay release list --channel stable
+
+OFFERED counts devices that were offered the release, BOOTED those of them that logged in with it,
+RUNNING those that did so at their last login, and LEFT those that then logged in with an older
+version: it booted, failed, and the device fell back, or somebody flashed it. They are not offered it
+again. If more than one in twenty of BOOTED left, a rollout below 100 % is paused.`,
+    )
     .action(async (flags: JsonFlag & { channel?: string }) => {
       const query: Record<string, string> =
         flags.channel === undefined ? {} : { channel: flags.channel };
@@ -290,7 +302,7 @@ const mismatch = async (
   return signed ? null : "that key did not sign this release";
 };
 
-const HEADER = ["RELEASE", "STATUS", "OFFERED", "BOOTED", "ROLLOUT", "ID"];
+const HEADER = ["RELEASE", "STATUS", "OFFERED", "BOOTED", "RUNNING", "LEFT", "ROLLOUT", "ID"];
 
 const describe = (release: Release): string =>
   `${release.runtime} ${release.channel} ${release.version}: ${release.status}, ${rolloutText(release)}`;
@@ -303,6 +315,8 @@ const row = (release: Release): string[] => [
   release.status,
   String(release.rollout.offered),
   String(release.rollout.confirmed),
+  String(release.rollout.running),
+  String(release.rollout.left),
   rolloutText(release),
   release.id,
 ];
