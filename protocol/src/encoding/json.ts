@@ -23,12 +23,67 @@ export const jsonEscape = (code: number): string =>
     ? `\\u${hex4(code)}`
     : `\\u${hex4(0xd800 + ((code - 0x10000) >> 10))}\\u${hex4(0xdc00 + (code & 1023))}`;
 
+/** JSON.stringify writes these as `null` or `{}`, as if nothing had been there. */
+const SUSPECT = /null|\{\}/;
+
+interface Place {
+  readonly value: unknown;
+  readonly path: string;
+}
+
+/**
+ * The path of the first member that JSON lacks and JSON.stringify replaces: NaN and the infinities,
+ * what is no value in an array, a Map, a promise. Null if there is none. Without recursion, because
+ * a board's stack is short; JSON.stringify has found no cycle.
+ */
+const lackingAt = (top: unknown): string | null => {
+  const places: Place[] = [{ value: top, path: "" }];
+  for (let place = places.pop(); place !== undefined; place = places.pop()) {
+    let value = place.value;
+    if (typeof value === "object" && value !== null) {
+      const written = value as { toJSON?: unknown };
+      if (typeof written.toJSON === "function") value = written.toJSON();
+    }
+    if (typeof value === "number" && value - value !== 0) return place.path;
+    if (typeof value !== "object" || value === null) continue;
+    const isArray = Array.isArray(value);
+    const keys = isArray ? null : Object.keys(value);
+    const count = (keys === null ? (value as unknown[]) : keys).length;
+    if (count === 0 && !isArray && Object.prototype.toString.call(value) !== "[object Object]") {
+      return place.path;
+    }
+    // The last is looked at first, so that the first one is found.
+    for (let i = count - 1; i >= 0; i--) {
+      const key = keys === null ? String(i) : (keys[i] as string);
+      const member = (value as { [key: string]: unknown })[key];
+      const path = `${place.path}/${key}`;
+      const isNone = member === undefined || typeof member === "function";
+      places.push({ value: isArray && isNone ? 0 / 0 : member, path: path });
+    }
+  }
+  return null;
+};
+
+const stringify = (value: unknown): string | undefined => {
+  try {
+    return JSON.stringify(value);
+  } catch (cause) {
+    // Engines word this differently, which would reveal the engine to a caller.
+    throw new TypeError("not a JSON value", { cause: cause });
+  }
+};
+
 /**
  * ASCII JSON text of a value; undefined for values that JSON cannot express (a function,
- * undefined).
+ * undefined). Throws a TypeError "not a JSON value at /path" for one with a member that JSON lacks,
+ * and without a path for a circular reference.
  */
 export const encodeJson = (value: unknown): string | undefined => {
-  const text = JSON.stringify(value);
+  const text = stringify(value);
+  if (text !== undefined && SUSPECT.test(text) && value !== null) {
+    const path = lackingAt(value);
+    if (path !== null) throw new TypeError(`not a JSON value${path === "" ? "" : ` at ${path}`}`);
+  }
   if (text === undefined || isPlain(text)) return text;
   const length = text.length;
   let ascii = "";

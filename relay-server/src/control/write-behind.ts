@@ -6,10 +6,10 @@
  */
 import type { AgentReport } from "../core/link.ts";
 import type { WriteBehind } from "../core/ports.ts";
-import { noteVersions } from "../releases/booted.ts";
 import { writeSighting } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
+import { noteVersions } from "./booted.ts";
 
 interface Sighting {
   readonly atMs: number;

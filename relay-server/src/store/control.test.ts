@@ -1,7 +1,7 @@
 /** Releases, uploads, users, audit and stored answers, on both engines. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { noteVersions } from "../releases/booted.ts";
+import { noteVersions } from "../control/booted.ts";
 import { addAgent, changeAgent, heldBy, listAgents, removeAgent, writeSighting } from "./agents.ts";
 import { forgetActs, listActs, noteAct } from "./audit.ts";
 import { claimIdempotent, findIdempotent, trimIdempotent } from "./idempotency.ts";

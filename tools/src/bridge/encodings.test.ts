@@ -46,3 +46,44 @@ it.each([
 ])("a mapping that cannot be written is refused when it is read: %j", (mapping, place) => {
   expect(() => readMapping(mapping)).toThrow(`${place}: "Ċ" cannot be written in latin1`);
 });
+
+// prusa3d/PrusaSlicer#382: a device read the "e" of 1e-06 as the name of an axis, and moved.
+it.each<readonly [number, number | undefined, string]>([
+  [1e-7, undefined, "0.0000001"],
+  [-1.25e-9, undefined, "-0.00000000125"],
+  [5e-324, undefined, `0.${"0".repeat(323)}5`],
+  [1e21, undefined, "1000000000000000000000"],
+  [1.5e22, undefined, "15000000000000000000000"],
+  [0.1, undefined, "0.1"],
+  [-0, undefined, "0"],
+  [5e-17, 3, "0.000"],
+  [-0.0001, 2, "0.00"],
+  [2.5, 3, "2.500"],
+  [1e21, 2, "1000000000000000000000"],
+])("the number %d with %s decimals is written as %s", (x, decimals, text) => {
+  const param = { type: "number", ...(decimals === undefined ? {} : { decimals }) };
+  const commands = { move: { send: "G1 X{x}", params: { x: param } } };
+  expect(readMapping({ commands }).commands[0]?.line({ x }, "0")).toBe(`G1 X${text}`);
+});
+
+it("numbers that are none for a device are refused", () => {
+  const commands = { move: { send: "G1 X{x}", params: { x: { type: "number" } } } };
+  for (const x of [Number.NaN, Number.POSITIVE_INFINITY]) {
+    expect(() => readMapping({ commands }).commands[0]?.line({ x }, "0")).toThrow(
+      "must be a number",
+    );
+  }
+});
+
+// erwindon/SaltGUI#963
+it.each(["12345678901234567890", "1e400", "-9007199254740993"])(
+  "a number of a device that would be another one is taken for damaged: %s",
+  (number) => {
+    const answer = { regex: "^N=(?<n>\\S+)$", numbers: ["n"] };
+    const commands = { a: { send: "A", answer }, b: { send: "B", answer: { json: {} } } };
+    const [regex, json] = readMapping({ commands }).commands;
+    expect(regex?.answer(`N=${number}`, "0")).toBeNull();
+    expect(json?.answer(`{"n":${number}}`, "0")).toBeNull();
+    expect(regex?.answer("N=9007199254740991", "0")).toEqual({ n: 2 ** 53 - 1 });
+  },
+);

@@ -2,6 +2,8 @@
  * The mapping file of mode `lines`: how a device's line protocol becomes calls and events. Its JSON
  * Schema (`blindrelay bridge --schema`) is made from the definitions here.
  */
+import { isChanged } from "@blindrelay/protocol/numbers";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { messageOf } from "../serial/port.ts";
@@ -50,6 +52,13 @@ const Param = Type.Object(
     enum: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Number()]))),
     minimum: Type.Optional(Type.Number()),
     maximum: Type.Optional(Type.Number()),
+    decimals: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 20,
+        description: "Digits after the point of a number (default: as many as it has).",
+      }),
+    ),
     default: Type.Optional(Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
   },
   strict,
@@ -173,8 +182,9 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     return (line) => {
       let value: unknown;
       try {
-        value = JSON.parse(line);
+        value = parseJson(line);
       } catch {
+        // Also a number that would be another one.
         return null;
       }
       if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
@@ -202,8 +212,9 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     for (const [name, text] of Object.entries(found.groups ?? {})) {
       if (text === undefined) continue;
       const number = Number(text);
-      // An invalid number was damaged in transit.
-      if (numbers.has(name) && (text.trim() === "" || !Number.isFinite(number))) return null;
+      // An invalid number was damaged in transit, and one that would be another must be a text.
+      const isNumber = text.trim() !== "" && Number.isFinite(number) && !isChanged(text);
+      if (numbers.has(name) && !isNumber) return null;
       said[name] = numbers.has(name) ? number : text;
     }
     return said;
@@ -219,6 +230,21 @@ const within = (where: string, work: () => unknown): void => {
   }
 };
 
+/** A finite number without an exponent, whose "e" a device may take for another word. */
+const decimalText = (value: number, decimals: number | undefined): string => {
+  const text = decimals === undefined ? String(value) : value.toFixed(decimals);
+  // Not "-0.00".
+  const written = Number(text) === 0 ? text.replace("-", "") : text;
+  const [, sign = "", whole = "", part = "", power] =
+    /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(written) ?? [];
+  if (power === undefined) return written;
+  const digits = whole + part;
+  const point = whole.length + Number(power);
+  return point > 0
+    ? `${sign}${digits.padEnd(point, "0")}`
+    : `${sign}0.${"0".repeat(-point)}${digits}`;
+};
+
 const paramText = (
   name: string,
   value: unknown,
@@ -229,7 +255,7 @@ const paramText = (
   const fits =
     type === "integer"
       ? Number.isSafeInteger(value)
-      : typeof value === type && !Number.isNaN(value);
+      : typeof value === type && (typeof value !== "number" || Number.isFinite(value));
   if (!fits) throw new Error(`parameter "${name}" must be a ${type}`);
   if (param.enum !== undefined && !param.enum.includes(value as string | number)) {
     throw new Error(`parameter "${name}" must be one of ${param.enum.join(", ")}`);
@@ -240,7 +266,7 @@ const paramText = (
       throw new Error(`parameter "${name}" must be ${minimum} to ${maximum}`);
     }
   }
-  const text = String(value);
+  const text = typeof value === "number" ? decimalText(value, param.decimals) : String(value);
   if (param.pattern !== undefined && !new RegExp(`^(?:${param.pattern})$`, "u").test(text)) {
     throw new Error(`parameter "${name}" must match ${param.pattern}`);
   }
