@@ -18,6 +18,11 @@ export const WS_OPTIONS = {
   perMessageDeflate: false,
   followRedirects: false,
   /**
+   * Per address of the relay, where it has several. Node's own quarter of a second is too short for
+   * satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
+   */
+  autoSelectFamilyAttemptTimeout: 2500,
+  /**
    * Also applies if ws closes by itself, after a message over the limit or a protocol error. The
    * core gives up a link on which no message is completed.
    */

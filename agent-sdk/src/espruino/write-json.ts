@@ -27,6 +27,8 @@ const opened = (value: object): Open => {
   return { value: value as Open["value"], keys: keys, count: count, written: 0, text: "" };
 };
 
+const last = (open: readonly Open[]): Open => open[open.length - 1] as Open;
+
 const nextKey = (open: Open): string =>
   open.keys === null ? String(open.written) : (open.keys[open.written] as string);
 
@@ -68,18 +70,18 @@ export const writeJson = (value: unknown): string | undefined => {
     } else {
       const text = plain(next);
       if (open.length === 0) return text;
-      const around = open[open.length - 1] as Open;
-      if (text === undefined && (around.keys === null || typeof next === "number"))
+      const isLost = last(open).keys === null || typeof next === "number";
+      if (text === undefined && isLost)
         throw new Error(`not a JSON value at /${open.map(nextKey).join("/")}`);
-      add(around, text);
+      add(last(open), text);
     }
-    let around = open[open.length - 1] as Open;
+    let around = last(open);
     // What has ended is a member of what is open around it, which may end with it.
     while (around.written === around.count) {
       const text = end(around);
       open.pop();
       if (open.length === 0) return text;
-      around = open[open.length - 1] as Open;
+      around = last(open);
       add(around, text);
     }
     next = around.value[nextKey(around)];

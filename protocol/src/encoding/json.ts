@@ -29,6 +29,8 @@ const SUSPECT = /null|\{\}/;
 interface Place {
   readonly value: unknown;
   readonly path: string;
+  /** JSON.stringify writes null for an item that is no value, and omits a member. */
+  readonly isItem: boolean;
 }
 
 /**
@@ -37,28 +39,24 @@ interface Place {
  * a board's stack is short; JSON.stringify has found no cycle.
  */
 const lackingAt = (top: unknown): string | null => {
-  const places: Place[] = [{ value: top, path: "" }];
+  const places: Place[] = [{ value: top, path: "", isItem: false }];
   for (let place = places.pop(); place !== undefined; place = places.pop()) {
+    const { path, isItem } = place;
     let value = place.value;
-    if (typeof value === "object" && value !== null) {
-      const written = value as { toJSON?: unknown };
-      if (typeof written.toJSON === "function") value = written.toJSON();
-    }
-    if (typeof value === "number" && value - value !== 0) return place.path;
+    const written = value as { toJSON?: () => unknown } | null | undefined;
+    if (typeof value === "object" && typeof written?.toJSON === "function")
+      value = written.toJSON();
+    const isNone = value === undefined || typeof value === "function";
+    if ((isNone && isItem) || (typeof value === "number" && value - value !== 0)) return path;
     if (typeof value !== "object" || value === null) continue;
     const isArray = Array.isArray(value);
-    const keys = isArray ? null : Object.keys(value);
-    const count = (keys === null ? (value as unknown[]) : keys).length;
-    if (count === 0 && !isArray && Object.prototype.toString.call(value) !== "[object Object]") {
-      return place.path;
-    }
+    const keys = Object.keys(value);
+    const isPlain = isArray || Object.prototype.toString.call(value) === "[object Object]";
+    if (keys.length === 0 && !isPlain) return path;
     // The last is looked at first, so that the first one is found.
-    for (let i = count - 1; i >= 0; i--) {
-      const key = keys === null ? String(i) : (keys[i] as string);
+    for (const key of keys.reverse()) {
       const member = (value as { [key: string]: unknown })[key];
-      const path = `${place.path}/${key}`;
-      const isNone = member === undefined || typeof member === "function";
-      places.push({ value: isArray && isNone ? 0 / 0 : member, path: path });
+      places.push({ value: member, path: `${path}/${key}`, isItem: isArray });
     }
   }
   return null;

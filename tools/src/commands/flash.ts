@@ -5,8 +5,7 @@
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
@@ -24,6 +23,7 @@ import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
+import { version } from "./version-flags.ts";
 
 interface FlashFlags {
   readonly program: string;
@@ -46,11 +46,6 @@ interface FlashFlags {
 const SETTLE_MS = 200;
 /** Lines of a failing start that are shown. */
 const MAX_LINES = 20;
-
-const report = (value: string): string => {
-  if (value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value)) return value;
-  throw new InvalidArgumentError(`1 to ${MAX_REPORT_LENGTH} printable ASCII characters`);
-};
 
 /** Whether the console that flashed it is on the UART that its agent takes over. */
 const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
@@ -250,7 +245,7 @@ export const addFlash = (
     .option(
       "--firmware-version <version>",
       "the program's version (SemVer), shown by the relay",
-      report,
+      version,
     )
     .addOption(
       new Option("--target <runtime>", "what runs on the board")

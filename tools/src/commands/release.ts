@@ -5,7 +5,6 @@
 import { createReadStream } from "node:fs";
 import {
   ARTIFACT_MEDIA_TYPE,
-  isVersionText,
   SIGNATURE_HEADER,
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
@@ -18,6 +17,7 @@ import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../rel
 import { type Rest, RestFailure } from "../rest.ts";
 import { readJsonFile } from "../text-file.ts";
 import type { Context } from "./context.ts";
+import { releaseVersion, version } from "./version-flags.ts";
 
 interface NameFlags extends JsonFlag {
   readonly runtime: string;
@@ -36,11 +36,6 @@ const percentage = (text: string): number => {
   const value = Number(text);
   if (/^\d{1,3}$/.test(text) && value <= 100) return value;
   throw new InvalidArgumentError("A whole number from 0 to 100.");
-};
-
-const version = (text: string): string => {
-  if (isVersionText(text)) return text;
-  throw new InvalidArgumentError("A version by SemVer, like 1.4.0.");
 };
 
 export const addRelease = (cli: Command, context: Context): void => {
@@ -71,7 +66,7 @@ export const addRelease = (cli: Command, context: Context): void => {
         .makeOptionMandatory(),
     )
     .requiredOption("--channel <name>", "which devices follow it")
-    .requiredOption("--firmware-version <version>", "by SemVer", version)
+    .requiredOption("--firmware-version <version>", "by SemVer", releaseVersion)
     .requiredOption("--key <file>", "the private key, made by release keygen")
     .option("--notes <text>", "for people")
     .option("--percent <n>", "of the devices that get it at first (100)", percentage)

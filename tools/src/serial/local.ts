@@ -190,7 +190,15 @@ export const usbOpener =
     } catch (error) {
       throw new PortError("gone", `the ports cannot be listed: ${messageOf(error)}`, error);
     }
-    const found = ports.find((port) => port.serialNumber === serialNumber);
+    const [found, ...others] = ports.filter((port) => port.serialNumber === serialNumber);
+    if (others.length > 0 && found !== undefined) {
+      // Cheap adapters all have the same number, and chips with two ports one for both.
+      const paths = [found, ...others].map(({ path }) => path).join(" and ");
+      throw new PortError(
+        "gone",
+        `${paths} have the serial number ${serialNumber}: name one by its path, such as those in /dev/serial/by-path`,
+      );
+    }
     if (found === undefined) {
       throw new PortError("gone", `no adapter with serial number ${serialNumber} is plugged in`);
     }

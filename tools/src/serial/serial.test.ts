@@ -117,6 +117,15 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     ).rejects.toMatchObject({ problem: "gone" });
   });
 
+  // OffbandMesh/meshcore-firmware#1014
+  it("is not opened by a serial number that two have", async () => {
+    const list = async () =>
+      ["/dev/ttyUSB0", "/dev/ttyUSB1"].map((path) => ({ path, serialNumber: "0001" })) as never;
+    await expect(usbOpener("0001", list)(DEFAULT_SETTINGS, listening().events)).rejects.toThrow(
+      "/dev/ttyUSB0 and /dev/ttyUSB1 have the serial number 0001: name one by its path",
+    );
+  });
+
   it("fails a write that serialport forgot, such as one just before the port's end is reported, when the port goes", async () => {
     cable = new Cable();
     await cable.plug();
