@@ -42,6 +42,20 @@ const problemOf = (ports: unknown[]): string => {
   }
 };
 
+it.each([
+  ["/dev/ttyUSB0", { dtr: false, rts: false, hupcl: false }, ""],
+  ["rfc2217://server:1", { dtr: false, rts: true }, ""],
+  ["rfc2217://server:1", { hupcl: false }, "set it at the port server"],
+  ["tcp://server:1", { dtr: false }, "plain TCP has no DTR and RTS"],
+  ["tcp://server:1", { hupcl: true }, "hupcl is for a port of this machine"],
+  ["/dev/ttyUSB0", { dtr: "off" }, "/ports/0/dtr must be boolean"],
+])("lines at %s: %j: %s", (port, lines, problem) => {
+  write("a.json", credentials("a"));
+  const said = problemOf([{ ...RAW, port, ...lines }]);
+  if (problem === "") expect(said).toBe("");
+  else expect(said).toContain(problem);
+});
+
 it("reads the bundled examples", () => {
   for (const name of ["bridge.json", "printer-lines.json"]) {
     cpSync(new URL(name, EXAMPLES), join(folder, name));

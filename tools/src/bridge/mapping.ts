@@ -7,6 +7,7 @@ import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { messageOf } from "../serial/port.ts";
+import type { LineEncoding } from "./line-reader.ts";
 
 const strict = { additionalProperties: false } as const;
 
@@ -56,7 +57,7 @@ const Param = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: 20,
-        description: "Digits after the point of a number (default: as many as it has).",
+        description: "Digits after the point of a number; as many as it needs by default.",
       }),
     ),
     default: Type.Optional(Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
@@ -98,7 +99,8 @@ export const Mapping = Type.Object(
         minLength: 1,
         maxLength: 4,
         default: "\n",
-        description: "What ends a line that we send. A received one ends with \\n or \\r\\n.",
+        description:
+          "What ends a line that we send. A received one ends with CR, LF, CR LF or LF CR.",
       }),
     ),
     max_line: Type.Optional(Type.Integer({ minimum: 16, maximum: 65_536, default: 1_024 })),
@@ -109,13 +111,19 @@ export const Mapping = Type.Object(
           "nmea: every line both ways ends with * and two hexadecimal digits, the XOR of all preceding characters (except a leading $). Other lines are dropped.",
       }),
     ),
+    echo: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: "The device repeats each command, also behind a prompt, before it answers.",
+      }),
+    ),
     quiet_ms: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 10_000,
         default: 100,
         description:
-          "Silence awaited after a timeout, so that a late answer is not taken for the next one.",
+          "Silence awaited after a timeout, so that a late answer is not taken for the next one. What comes sooner than this after the port opened, and before the first command, is taken for the rest of a line and ignored up to its end.",
       }),
     ),
     commands: Type.Record(Type.String({ minLength: 1 }), Command),
@@ -149,10 +157,11 @@ export interface LineCommand {
 }
 
 export interface LineMapping {
-  readonly encoding: "utf8" | "latin1";
+  readonly encoding: LineEncoding;
   readonly end: string;
   readonly maxLine: number;
   readonly checksum: "none" | "nmea";
+  readonly echo: boolean;
   readonly quietMs: number;
   readonly commands: readonly LineCommand[];
   readonly events: readonly { readonly match: Matcher; readonly event: string }[];
@@ -230,19 +239,15 @@ const within = (where: string, work: () => unknown): void => {
   }
 };
 
-/** A finite number without an exponent, whose "e" a device may take for another word. */
+/** Without an exponent, which a device may take for something else: G-code's E axis, for one. */
 const decimalText = (value: number, decimals: number | undefined): string => {
   const text = decimals === undefined ? String(value) : value.toFixed(decimals);
-  // Not "-0.00".
-  const written = Number(text) === 0 ? text.replace("-", "") : text;
-  const [, sign = "", whole = "", part = "", power] =
-    /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(written) ?? [];
-  if (power === undefined) return written;
-  const digits = whole + part;
-  const point = whole.length + Number(power);
-  return point > 0
-    ? `${sign}${digits.padEnd(point, "0")}`
-    : `${sign}0.${"0".repeat(-point)}${digits}`;
+  const [digits = "", exponent] = text.split("e");
+  if (exponent === undefined) return text;
+  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)\.?(\d*)$/.exec(digits) ?? [];
+  const point = whole.length + Number(exponent);
+  if (point > 0) return `${sign}${(whole + fraction).padEnd(point, "0")}`;
+  return `${sign}0.${"0".repeat(-point)}${whole}${fraction}`;
 };
 
 const paramText = (
@@ -319,6 +324,7 @@ export const readMapping = (value: unknown): LineMapping => {
     end,
     maxLine: file.max_line ?? 1_024,
     checksum: file.checksum ?? "none",
+    echo: file.echo ?? false,
     quietMs: file.quiet_ms ?? 100,
     unmatched: file.unmatched ?? null,
     commands: Object.entries(file.commands).map(([method, command]) => {

@@ -2,6 +2,7 @@
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
+  checkLines,
   DEFAULT_WRITE_TIMEOUT_MS,
   type PortMode,
   type PortPlan,
@@ -22,6 +23,9 @@ export interface BridgeFlags {
   readonly mapping?: string;
   readonly baud?: number;
   readonly flowControl?: FlowControl;
+  readonly dtr?: boolean;
+  readonly rts?: boolean;
+  readonly hupcl?: boolean;
   readonly agent?: string;
   readonly stateDir?: string;
   readonly config?: string;
@@ -55,11 +59,13 @@ const modeOf = async (settings: Settings, flags: BridgeFlags): Promise<PortMode>
 
 const planOf = async (settings: Settings, port: string, flags: BridgeFlags): Promise<PortPlan> => {
   const address = readAddress(port);
+  const lines = checkLines(address, flags);
   const mode = await modeOf(settings, flags);
   return {
     name: mode.kind === "sealed" ? port : mode.identity.agentId,
     port,
     address,
+    lines: { dtr: lines.dtr, rts: lines.rts, hupcl: lines.hupcl },
     settings: {
       ...DEFAULT_SETTINGS,
       ...(flags.baud === undefined ? {} : { baudRate: flags.baud }),
@@ -120,6 +126,9 @@ const FLAGS_OF_ONE_PORT = [
   "mapping",
   "baud",
   "flowControl",
+  "dtr",
+  "rts",
+  "hupcl",
   "agent",
   "stateDir",
 ] as const satisfies readonly (keyof BridgeFlags)[];

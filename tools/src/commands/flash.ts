@@ -2,6 +2,7 @@
  * `blindrelay flash PORT --program FILE`: writes the SDK and a device program to a board, and
  * checks that it is online.
  */
+
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -18,6 +19,7 @@ import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { type Board, readBoard } from "../repl/board.ts";
+import type { PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
@@ -25,7 +27,7 @@ import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
 import { version } from "./version-flags.ts";
 
-interface FlashFlags {
+interface FlashFlags extends PortFlags {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
@@ -35,7 +37,6 @@ interface FlashFlags {
   readonly check: boolean;
   readonly slowCrypto?: boolean;
   readonly timeout: number;
-  readonly baud: number;
   readonly json?: boolean;
   readonly out?: string;
   readonly config?: string;
@@ -212,7 +213,7 @@ const flashWatching = async (
         try {
           const program = await readProgram(file);
           const flash = (board: EspruinoRepl) => flashOnce(board, settings, program, flags);
-          await Promise.race([withConsole(port, flags.baud, flash), end]);
+          await Promise.race([withConsole(port, flags, flash), end]);
         } catch (error) {
           tellFailure(error);
         }
@@ -292,6 +293,6 @@ unplugged).`,
         return;
       }
       const read = await readProgram(flags.program);
-      await withConsole(port, flags.baud, (board) => flashOnce(board, settings, read, flags));
+      await withConsole(port, flags, (board) => flashOnce(board, settings, read, flags));
     });
 };

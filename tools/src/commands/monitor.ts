@@ -7,7 +7,7 @@ import { type Command, Option } from "commander";
 import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { printJson, printStatus } from "../output.ts";
-import { openPort, type Port } from "../repl/port.ts";
+import { openPort, type Port, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -16,10 +16,9 @@ import type { Context } from "./context.ts";
 const EOL = { cr: "\r", lf: "\n", crlf: "\r\n" } as const;
 type Eol = keyof typeof EOL;
 
-interface MonitorFlags {
+interface MonitorFlags extends PortFlags {
   readonly eol: Eol;
   readonly echo?: boolean;
-  readonly baud: number;
   readonly reconnect: boolean;
   readonly json?: boolean;
 }
@@ -149,7 +148,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
     while (!over) {
       let opened: Port;
       try {
-        opened = await openPort(name, flags.baud);
+        opened = await openPort(name, flags);
       } catch (error) {
         if (first || !(error instanceof Failure) || error.exitCode !== 7) throw error;
         await Promise.race([wait(RETRY_MS), end]);

@@ -6,6 +6,7 @@ import {
   type ControlLines,
   type LineSettings,
   NO_STATUS,
+  type OpeningLines,
   type OpenPort,
   PortError,
   type PortEvents,
@@ -210,7 +211,12 @@ const warnOnStderr = (text: string): void => {
 
 /** `warn` is called for optional settings that the server did not answer. */
 export const rfc2217Opener =
-  (host: string, port: number, warn: (text: string) => void = warnOnStderr): PortOpener =>
+  (
+    host: string,
+    port: number,
+    lines: OpeningLines = {},
+    warn: (text: string) => void = warnOnStderr,
+  ): PortOpener =>
   async (settings, events): Promise<OpenPort> => {
     let ready = false;
     const early: Uint8Array[] = [];
@@ -235,7 +241,8 @@ export const rfc2217Opener =
       if (!(await negotiation.offer())) {
         throw new PortError("gone", "the port server does not support RFC 2217: use tcp://");
       }
-      const unanswered: string[] = [];
+      // First of all: a board that a raised line holds or restarts has little time.
+      const unanswered = await control(negotiation, { dtr: lines.dtr, rts: lines.rts });
       const maskSet = negotiation.tryToSet(COM_PORT.setModemStateMask, [255]);
       if (!(await configure(negotiation, settings))) unanswered.push("flow control none");
       if (!(await maskSet)) unanswered.push("the mask of modem states");
