@@ -327,13 +327,14 @@ export class Dispatcher {
   /** The answer with a result; null if no answer can contain it, and the call has failed. */
   private encodeResult(call: Call, result: unknown): Uint8Array | null {
     let text: string | undefined;
+    let problem = "not a JSON value";
     try {
       text = encodeJson(result === undefined ? null : result);
-    } catch {
-      // A circular reference. Engines word this error differently, which would reveal the engine.
+    } catch (thrown) {
+      problem = reasonOf(thrown);
     }
     if (text === undefined) {
-      this.fail(call, "the result is not a JSON value");
+      this.fail(call, `the result is ${problem}`);
       return null;
     }
     const answer = `{"jsonrpc":"2.0","id":${call.id},"result":${text}}`;

@@ -6,8 +6,7 @@
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
@@ -27,6 +26,7 @@ import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
+import { version } from "./version-flags.ts";
 
 interface FlashFlags extends PortFlags {
   readonly program: string;
@@ -48,11 +48,6 @@ interface FlashFlags extends PortFlags {
 const SETTLE_MS = 200;
 /** Lines of a failing start that are shown. */
 const MAX_LINES = 20;
-
-const report = (value: string): string => {
-  if (value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value)) return value;
-  throw new InvalidArgumentError(`1 to ${MAX_REPORT_LENGTH} printable ASCII characters`);
-};
 
 /** Whether the console that flashed it is on the UART that its agent takes over. */
 const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
@@ -254,7 +249,7 @@ export const addFlash = (
     .option(
       "--firmware-version <version>",
       "the program's version (SemVer), shown by the relay",
-      report,
+      version,
     )
     .addOption(
       new Option("--target <runtime>", "what runs on the board")
