@@ -31,7 +31,7 @@ declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 /** Needed by the shortest message until it is answered, on a board of 32 bits. */
-const MESSAGE_VARIABLES = 360;
+export const MESSAGE_VARIABLES = 360;
 /**
  * Must be free beside a session that is about to be stored, in the middle of a message: others may
  * wait in the link's buffer.
@@ -49,7 +49,7 @@ export const boardStorage = require("Storage") as EspruinoStorage;
 export const boardCrypto = require("crypto") as EspruinoCrypto;
 
 /** Whether this many are free after a garbage collection, which takes long on a large board. */
-const hasFree = (variables: number): boolean =>
+export const hasFree = (variables: number): boolean =>
   process.memory(false).free > 2 * variables || process.memory(true).free > variables;
 
 /**
