@@ -219,13 +219,15 @@ export class Dispatcher {
       return;
     }
     const method = own(value, "method");
-    const hasMethod = Object.prototype.hasOwnProperty.call(value, "method");
-    if (!hasMethod && (own(value, "result") !== undefined || own(value, "error") !== undefined)) {
+    if (
+      method === undefined &&
+      (own(value, "result") !== undefined || own(value, "error") !== undefined)
+    ) {
       this.counters.notRequests++;
       return;
     }
-    const hasId = Object.prototype.hasOwnProperty.call(value, "id");
     const id = own(value, "id");
+    const hasId = id !== undefined;
     const goodId = id === null || typeof id === "string" || typeof id === "number";
     const params = own(value, "params");
     const goodParams = params === undefined || (typeof params === "object" && params !== null);
