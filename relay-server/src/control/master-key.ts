@@ -18,6 +18,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { withDiskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
+import { IS_WINDOWS } from "../windows.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
 export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";
@@ -107,7 +108,9 @@ const writeKey = (path: string, key: Uint8Array): void => {
   flushFolder(dirname(path));
 };
 
+/** On Windows that is left to the file system. */
 const flushFolder = (path: string): void => {
+  if (IS_WINDOWS) return;
   const folder = openSync(path, "r");
   fsyncSync(folder);
   closeSync(folder);

@@ -2,13 +2,13 @@
  * `blindrelay flash PORT --program FILE`: writes the SDK and a device program to a board, and
  * checks that it is online.
  */
+
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
@@ -17,8 +17,10 @@ import type { carryOwnLine } from "../flash/own-line.ts";
 import { type BoardProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { type Board, readBoard } from "../repl/board.ts";
+import type { PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { NO_WATCHDOG } from "../watchdog.ts";
@@ -26,7 +28,7 @@ import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
 
-interface FlashFlags {
+interface FlashFlags extends PortFlags {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
@@ -36,7 +38,6 @@ interface FlashFlags {
   readonly check: boolean;
   readonly slowCrypto?: boolean;
   readonly timeout: number;
-  readonly baud: number;
   readonly json?: boolean;
   readonly out?: string;
   readonly config?: string;
@@ -220,7 +221,7 @@ const flashWatching = async (
         try {
           const program = await readProgram(file);
           const flash = (board: EspruinoRepl) => flashOnce(board, settings, program, flags);
-          await Promise.race([withConsole(port, flags.baud, flash), end]);
+          await Promise.race([withConsole(port, flags, flash), end]);
         } catch (error) {
           tellFailure(error);
         }
@@ -300,6 +301,6 @@ unplugged).`,
         return;
       }
       const read = await readProgram(flags.program);
-      await withConsole(port, flags.baud, (board) => flashOnce(board, settings, read, flags));
+      await withConsole(port, flags, (board) => flashOnce(board, settings, read, flags));
     });
 };

@@ -134,7 +134,10 @@ export class Settings {
     if (given !== null) return given;
     const { profile } = this;
     if (profile?.account_token === undefined) {
-      const fix = "Set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login";
+      // An explicit profile takes its token from nowhere else.
+      const fix = this.isExplicit
+        ? `run: blindrelay --profile ${this.profileName} login`
+        : "set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login";
       throw new Failure("usage", `which account? ${fix}`);
     }
     const [relay, home] = [this.httpUrl(), httpBase(profile.url)];
