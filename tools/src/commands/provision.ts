@@ -213,7 +213,10 @@ export const addProvision = (cli: Command, context: Context): void => {
     .option("--agent <agent-id>", "an agent of your account: it gets a new end-to-end secret")
     .option("--out <dir>", "write the board's files into a folder instead of to a board")
     .option("--relay-url <url>", "the relay's address as seen by the board, if it differs")
-    .option("--packet-version <v>", '"1", or "2" for boards with AES (default: detected)')
+    .option(
+      "--packet-version <v>",
+      '"2" for boards with AES, else "1" (default: detected; with --out "2")',
+    )
     .option("--wifi <ssid>", "the Wi-Fi that it joins; the password is read from standard input")
     .option("--serial <uart>", "no network: the UART connected to a bridge, such as Serial1")
     .option("--serial-baud <rate>", "that UART's rate", baudRate, DEFAULT_BAUD_RATE)
@@ -229,7 +232,7 @@ Example:
   blindrelay provision /dev/ttyUSB0 --id pump-7 --wifi "hall 7"    # asks for the password
   blindrelay provision /dev/ttyUSB0 --wifi "hall 8"                # later: another network only
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
-  blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
+  blindrelay provision --out ./pump-7 --id pump-7
 
 Secrets are not printed. With --wifi it asks for the password, or reads it from the first line of
 standard input; leave it empty for an open network. It is stored in the board's Storage; with --out in
@@ -254,7 +257,8 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
         throw new Failure("usage", "--serial is for a board without a network: omit --wifi");
       }
       if (flags.id !== undefined) checkAgentId(flags.id);
-      const version = chosenVersion(flags, false);
+      // What files are for has AES: Moddable, and nearly every Espruino.
+      const version = chosenVersion(flags, true);
       const settings = context.settings();
       if (!wantsOnlyWifi(flags)) needKeyring(settings);
       const wifi = flags.wifi === undefined ? null : await readWifi(flags.wifi);

@@ -8,7 +8,7 @@ import { callFailure } from "../call-failure.ts";
 import type { Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { hasWatchdog } from "../push/watchdog.ts";
+import { hasWatchdog } from "../watchdog.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const POLL_MS = 500;

@@ -10,7 +10,7 @@ import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../call-failure.ts";
 import { Failure } from "../failure.ts";
-import { hasWatchdog, NO_WATCHDOG } from "./watchdog.ts";
+import { hasWatchdog, NO_WATCHDOG } from "../watchdog.ts";
 
 const METHOD = "system.push";
 /** As on the agent: the digits that identify a program. */
