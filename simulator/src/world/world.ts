@@ -38,7 +38,7 @@ export const ORACLES = {
   nonce: "no key and nonce seals two plaintexts",
   once: "no packet is accepted twice",
   delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
-  "exactly-once": "a call that was answered was executed exactly once",
+  "exactly-once": "a call that was answered was executed exactly once, and none after its deadline",
   blind: "the relay holds, logs and stores nothing readable",
   revoked: "nobody acts after their revocation was acknowledged",
   presence: "presence agrees with the truth",
