@@ -1,18 +1,12 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
-import { performance } from "node:perf_hooks";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Client, type ConnectOptions } from "../client.ts";
-import type { Log, TimerPort } from "../ports.ts";
+import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import type { Log } from "../ports.ts";
 import { wsLinkPort } from "./link.ts";
 
 export * from "../index.ts";
-
-const timer: TimerPort = {
-  now: () => performance.now(),
-  set: (ms, fn) => setTimeout(fn, ms),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
 
 const silent: Log = () => undefined;
 
@@ -25,6 +19,8 @@ const silent: Log = () => undefined;
  */
 export const connect = (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
-  const ports = { link: wsLinkPort, timer, random: randomBytes, suite: nodeSuite(), log };
+  const suite = nodeSuite();
+  const random = hedgedRandom(randomBytes, suite);
+  const ports = { link: wsLinkPort, timer: systemTimer(), random, suite, log };
   return new Promise((resolve) => resolve(new Client(options, ports).start()));
 };
