@@ -78,6 +78,7 @@ export class Bridge {
       open: openerFor(plan.address, plan.lines),
       settings: plan.settings,
       writeTimeoutMs: plan.writeTimeoutMs,
+      byteDelayMs: plan.byteDelayMs,
       timer: this.timer,
       use: (port) => this.use(port),
       report: (state, reason, waitMs) => {

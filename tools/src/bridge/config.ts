@@ -53,6 +53,13 @@ const Port = Type.Object(
           "Whether closing the port lowers DTR and RTS (true), which restarts many boards at the next opening.",
       }),
     ),
+    byte_delay_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000,
+        description: "Pause after each byte, for a device that loses bytes at the line's rate.",
+      }),
+    ),
     write_timeout_ms: Type.Optional(Type.Integer({ minimum: 100, maximum: 600_000 })),
   },
   strict,
@@ -90,6 +97,7 @@ export interface PortPlan {
   readonly settings: LineSettings;
   readonly lines: OpeningLines;
   readonly writeTimeoutMs: number;
+  readonly byteDelayMs: number;
   readonly mode: PortMode;
 }
 
@@ -210,6 +218,7 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
     settings,
     lines: checkLines(address, { dtr, rts, hupcl }),
     writeTimeoutMs: port.write_timeout_ms ?? DEFAULT_WRITE_TIMEOUT_MS,
+    byteDelayMs: port.byte_delay_ms ?? 0,
     mode,
   };
 };

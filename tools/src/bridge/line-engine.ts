@@ -196,6 +196,7 @@ export class LineEngine {
     const { command, tag } = call;
     if (this.mapping.echo && call.line !== "" && line.endsWith(call.line)) {
       call.line = "";
+      call.before = { ...call.before, lines: call.before.lines + 1 };
       return true;
     }
     const failure = command.error?.(line, tag) ?? null;

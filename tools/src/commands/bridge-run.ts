@@ -76,6 +76,7 @@ const planOf = async (settings: Settings, port: string, flags: BridgeFlags): Pro
     lines: { dtr: lines.dtr, rts: lines.rts, hupcl: lines.hupcl },
     settings: lineSettings,
     writeTimeoutMs: DEFAULT_WRITE_TIMEOUT_MS,
+    byteDelayMs: 0,
     mode,
   };
 };

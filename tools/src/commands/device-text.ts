@@ -1,6 +1,6 @@
 /**
- * What a device prints, as text, in whatever pieces its bytes come. Characters and control sequences
- * that are not complete wait for their rest. Pure.
+ * What a device prints, as text, in whatever pieces its bytes come. Characters and control
+ * sequences that are not complete wait for their rest. Pure.
  */
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

@@ -359,7 +359,7 @@ describe("a port over RFC 2217", () => {
 });
 
 describe("the supervisor", () => {
-  const world = () => {
+  const world = (byteDelayMs = 0) => {
     const timer = new ManualTimer();
     const log: string[] = [];
     let openings = 0;
@@ -371,10 +371,15 @@ describe("the supervisor", () => {
       closes: Promise.resolve(),
     };
     const flow: string[] = [];
+    /** The time of each write, and its bytes. */
+    const written: number[][] = [];
     const port = {
       pause: () => flow.push("pause"),
       resume: () => flow.push("resume"),
-      write: () => (state.writes ? Promise.resolve() : new Promise<void>(() => {})),
+      write: (bytes: Uint8Array) => {
+        written.push([timer.now(), ...bytes]);
+        return state.writes ? Promise.resolve() : new Promise<void>(() => {});
+      },
       close: () => {
         state.events?.closed("closed");
         return state.closes;
@@ -390,6 +395,7 @@ describe("the supervisor", () => {
       },
       settings: { ...DEFAULT_SETTINGS, baudRate: 1100 },
       writeTimeoutMs: 5000,
+      byteDelayMs,
       timer,
       use: async (guarded) => {
         if (state.useFails) throw new Error("the state folder is broken");
@@ -407,7 +413,17 @@ describe("the supervisor", () => {
       }
       for (let i = 0; i < 10; i++) await Promise.resolve();
     };
-    return { timer, log, flow, state, supervisor, run, openings: () => openings, used: () => used };
+    return {
+      timer,
+      log,
+      flow,
+      written,
+      state,
+      supervisor,
+      run,
+      openings: () => openings,
+      used: () => used,
+    };
   };
 
   it("reopens with growing pauses, reports the same news once, and starts over when the port is back", async () => {
@@ -461,6 +477,29 @@ describe("the supervisor", () => {
     await run(2_000);
     expect(await failure).toBe("stalled");
     expect(log[1]).toContain("takes no bytes for 5 s");
+  });
+
+  // cminyard/ser2net#71, theolind/pymysensors#21
+  it("pauses after each byte for a device that is slower than its line", async () => {
+    const { written, supervisor, run, used } = world(50);
+    supervisor.start();
+    await run(100);
+    let isDone = false;
+    void used()
+      ?.write(Uint8Array.of(1, 2, 3))
+      .then(() => {
+        isDone = true;
+      });
+    await run(300);
+    const [first = 0] = written[0] ?? [];
+    expect([written, isDone]).toEqual([
+      [
+        [first, 1],
+        [first + 50, 2],
+        [first + 100, 3],
+      ],
+      true,
+    ]);
   });
 
   it("does not reopen a port that the system is still closing", async () => {
