@@ -56,6 +56,16 @@ it.each([
   else expect(said).toContain(problem);
 });
 
+// opensteno/plover#876, pyserial/pyserial#345
+it.each([
+  [{ flow_control: "xon" }, "ports[0]: mode sealed uses every byte"],
+  [{ data_bits: 7 }, "ports[0]: mode sealed needs 8 data bits"],
+  [{ flow_control: "rts" }, ""],
+])("a sealed port with %j: %s", (settings, problem) => {
+  const said = problemOf([{ port: "/dev/ttyUSB0", mode: "sealed", ...settings }]);
+  expect(said.slice(0, problem.length || undefined)).toBe(problem);
+});
+
 it("reads the bundled examples", () => {
   for (const name of ["bridge.json", "printer-lines.json"]) {
     cpSync(new URL(name, EXAMPLES), join(folder, name));

@@ -156,6 +156,16 @@ export const checkLines = (address: PortAddress, lines: OpeningLines): OpeningLi
   return lines;
 };
 
+/** Why a mode cannot use these settings, or null. */
+export const modeProblem = (
+  mode: PortMode["kind"],
+  { dataBits, flowControl }: LineSettings,
+): string | null => {
+  if (mode !== "sealed") return null;
+  if (flowControl === "xon") return "mode sealed uses every byte, and xon takes two of them away";
+  return dataBits === 8 ? null : "mode sealed needs 8 data bits";
+};
+
 const planMode = (port: PortFile, folder: string, where: string): PortMode => {
   const { mode } = port;
   const demand = (value: string | undefined, name: string): string => {
@@ -181,6 +191,8 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   } catch (error) {
     throw new Failure("usage", `${where}: ${messageOf(error)}`, error);
   }
+  const problem = modeProblem(port.mode, settings);
+  if (problem !== null) throw new Failure("usage", `${where}: ${problem}`);
   const mode = planMode(port, folder, where);
   const address = readAddress(port.port);
   const { dtr, rts, hupcl } = port;

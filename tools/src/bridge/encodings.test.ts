@@ -4,8 +4,15 @@
  *
  * ClassicUO/ClassicUO#1088: U+010D, cut to its low byte, ended a line.
  */
-import { expect, it } from "vitest";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { expect, it, onTestFinished } from "vitest";
+import { serialOpener } from "../serial/local.ts";
+import { DEFAULT_SETTINGS } from "../serial/port.ts";
+import { Cable, HAS_SOCAT } from "../serial/testing/pty.ts";
+import { LineEngine } from "./line-engine.ts";
 import { encodeLine, type LineCommand, readMapping } from "./mapping.ts";
+
+const isEnd = (byte: number): boolean => byte === 10 || byte === 13;
 
 const commandIn = (encoding: string): LineCommand =>
   readMapping({
@@ -34,6 +41,57 @@ it.each(["utf8", "latin1"] as const)("no character changes in %s, up to U+FFFF",
   // All but 33 control characters; in UTF-8 all but halves of pairs, too.
   expect(written).toBe(encoding === "latin1" ? 256 - 33 : 65_536 - 33 - 2048);
 });
+
+it.skipIf(!HAS_SOCAT).each(["utf8", "latin1"] as const)(
+  "each character up to U+FFFF reaches a device on a terminal in %s as it is, or not at all",
+  async (encoding) => {
+    const cable = new Cable();
+    onTestFinished(() => cable.end());
+    const device = await cable.plug();
+    // Lines are cut as bytes: no character may end one.
+    let held = Buffer.alloc(0);
+    const lines: string[] = [];
+    cable.received = (bytes) => {
+      held = Buffer.concat([held, bytes]);
+      for (let end = held.findIndex(isEnd); end >= 0; end = held.findIndex(isEnd)) {
+        lines.push(held.subarray(0, end).toString(encoding));
+        held = held.subarray(end + 1);
+        device.write("ok\r");
+      }
+    };
+    const mapping = readMapping({
+      encoding,
+      commands: { label: { send: "LABEL {text}", params: { text: {} } } },
+    });
+    const [command] = mapping.commands as [LineCommand];
+    const port = await serialOpener(cable.path)(DEFAULT_SETTINGS, {
+      data: (bytes) => engine.receive(bytes),
+      closed: () => undefined,
+    });
+    const engine: LineEngine = new LineEngine(mapping, {
+      timer: systemTimer(),
+      write: (bytes) => port.write(bytes),
+      event: () => undefined,
+    });
+    const sent: string[] = [];
+    for (let first = 0; first <= 0xffff; first += 128) {
+      const characters = Array.from({ length: 128 }, (_, i) => String.fromCharCode(first + i));
+      const good = characters.filter((one) => {
+        const call = (): unknown => command.line({ text: `a${one}b` }, "0");
+        try {
+          return call() !== "";
+        } catch {
+          return false;
+        }
+      });
+      if (good.length === 0) continue;
+      await engine.call(command, { text: good.join("") });
+      sent.push(`LABEL ${good.join("")}`);
+    }
+    expect(lines).toEqual(sent);
+    await port.close();
+  },
+);
 
 it("names the character and the encoding", () => {
   const send = (): unknown => commandIn("latin1").line({ text: "hallĊERASE" }, "0");

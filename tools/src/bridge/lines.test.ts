@@ -298,7 +298,7 @@ describe("unsolicited lines", () => {
     const asked = world((_, say) => say("ok T:5\r\n"), mapping);
     asked.engine.begin();
     const answer = asked.call("temperature.get");
-    await asked.run(5);
+    await asked.run(300);
     expect(await answer).toEqual({ celsius: 5 });
   });
 
@@ -306,7 +306,7 @@ describe("unsolicited lines", () => {
   it("are read without the zeros of a half-duplex transceiver", async () => {
     const { call, run } = world((_, say) => say("\0\0ok T:1\0\r\n\0"));
     const answer = call("temperature.get");
-    await run(5);
+    await run(300);
     expect(await answer).toEqual({ celsius: 1 });
   });
 

@@ -4,6 +4,7 @@ import {
   BridgeConfig,
   checkLines,
   DEFAULT_WRITE_TIMEOUT_MS,
+  modeProblem,
   type PortMode,
   type PortPlan,
   readAddress,
@@ -60,17 +61,20 @@ const modeOf = async (settings: Settings, flags: BridgeFlags): Promise<PortMode>
 const planOf = async (settings: Settings, port: string, flags: BridgeFlags): Promise<PortPlan> => {
   const address = readAddress(port);
   const lines = checkLines(address, flags);
+  const lineSettings = {
+    ...DEFAULT_SETTINGS,
+    ...(flags.baud === undefined ? {} : { baudRate: flags.baud }),
+    ...(flags.flowControl === undefined ? {} : { flowControl: flags.flowControl }),
+  };
+  const problem = modeProblem(flags.mode ?? "sealed", lineSettings);
+  if (problem !== null) throw new Failure("usage", problem);
   const mode = await modeOf(settings, flags);
   return {
     name: mode.kind === "sealed" ? port : mode.identity.agentId,
     port,
     address,
     lines: { dtr: lines.dtr, rts: lines.rts, hupcl: lines.hupcl },
-    settings: {
-      ...DEFAULT_SETTINGS,
-      ...(flags.baud === undefined ? {} : { baudRate: flags.baud }),
-      ...(flags.flowControl === undefined ? {} : { flowControl: flags.flowControl }),
-    },
+    settings: lineSettings,
     writeTimeoutMs: DEFAULT_WRITE_TIMEOUT_MS,
     mode,
   };

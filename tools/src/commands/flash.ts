@@ -12,12 +12,13 @@ import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
-import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
+import { type Online, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
 import { type BoardProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
 import { printJson, printStatus, printText } from "../output.ts";
+import { NO_WATCHDOG } from "../push/watchdog.ts";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
@@ -67,7 +68,7 @@ const checkOnline = async (
   { agentId, uart }: Board,
   limitMs: number,
   carry: typeof carryOwnLine | null,
-): Promise<AgentInfo> => {
+): Promise<Online> => {
   const abort = new AbortController();
   const onOwnLine = carry !== null;
   const letGo = carry?.(board.port, settings.socketUrl()) ?? null;
@@ -149,7 +150,7 @@ const flashOnce = async (
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
   const isMute = isOnOwnLine(before) && before.uart?.baud !== flags.baud;
-  let info: AgentInfo | null = null;
+  let online: Online | null = null;
   if (!dryRun) {
     await startEspruino(board, options, before.push);
     if (isMute)
@@ -157,8 +158,9 @@ const flashOnce = async (
         `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,
       );
     else if (flags.check)
-      info = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
+      online = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
   }
+  const info = online?.info ?? null;
   if (flags.json === true) {
     const { files } = report;
     const { board: name, version } = report.board;
@@ -175,6 +177,7 @@ const flashOnce = async (
   } else if (dryRun) printText(`${agentId}: nothing was written`);
   else if (info === null) printText(`${agentId} was flashed and started`);
   else printText(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  if (online?.isGuarded === false) printStatus(`${agentId} ${NO_WATCHDOG}`);
   if (!dryRun && isOnOwnLine(before)) {
     printStatus(
       `its console has left this line: next, blindrelay bridge ${board.port.name} --mode sealed`,

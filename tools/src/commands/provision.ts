@@ -219,7 +219,7 @@ export const addProvision = (cli: Command, context: Context): void => {
     .option("--serial-baud <rate>", "that UART's rate", baudRate, DEFAULT_BAUD_RATE)
     .option("--serial-setup <json>", "options for Espruino's Serial.setup, such as pins", setup)
     .option("--slow-crypto", "accept a board without native SHA-256")
-    .option("--no-push", "do not accept programs over the relay; saves 3.4 KB of flash")
+    .option("--no-push", "do not accept programs over the relay; saves 3.8 KB of flash")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",

@@ -47,6 +47,9 @@ const BEST_EFFORT_LIMIT_MS = 1_000;
 /** Requests without an answer from the server yet, and its reported settings. */
 class Negotiation {
   modem: StatusLines = NO_STATUS;
+  /** Whether the server refused to take, or to send, bytes as they are. */
+  takesText = false;
+  sendsText = false;
   private readonly waiting: Waiting[] = [];
   private readonly agreed = new Map<number, (yes: boolean) => void>();
   private suspended: Promise<void> | null = null;
@@ -78,6 +81,8 @@ class Negotiation {
   }
 
   asked(verb: "do" | "dont" | "will" | "wont", option: number): void {
+    if (option === OPTION_BINARY && verb === "dont") this.takesText = true;
+    if (option === OPTION_BINARY && verb === "wont") this.sendsText = true;
     const ours = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT].includes(option);
     if (verb === "do" || verb === "dont") {
       this.agreed.get(option)?.(verb === "do");
@@ -231,10 +236,13 @@ export const rfc2217Opener =
     const negotiation: Negotiation = new Negotiation((bytes) => {
       if (!socket.destroyed) socket.write(bytes);
     });
-    const reader = new TelnetReader({
+    const reader: TelnetReader = new TelnetReader({
       // What the device sends during the negotiation must not get lost.
       data: (bytes) => (ready ? events.data(bytes) : early.push(bytes)),
-      asked: (verb, option) => negotiation.asked(verb, option),
+      asked: (verb, option) => {
+        negotiation.asked(verb, option);
+        reader.text = negotiation.sendsText;
+      },
       told: (option, body) => negotiation.told(option, body),
     });
     try {
@@ -263,7 +271,7 @@ export const rfc2217Opener =
     return {
       async write(bytes) {
         await negotiation.clear();
-        await writeSocket(socket, escapeData(bytes));
+        await writeSocket(socket, escapeData(bytes, negotiation.takesText));
       },
       pause: () => socket.pause(),
       resume: () => socket.resume(),

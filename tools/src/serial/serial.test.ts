@@ -291,6 +291,19 @@ describe("a port over RFC 2217", () => {
     server.close();
   });
 
+  // pbhenson/vSPC.py#14, TeraTermProject/teraterm#1288
+  it("carries every byte through a server that refuses telnet's binary mode", async () => {
+    const { server, port } = await portServer([], { textOnly: true });
+    const ends = listening();
+    const open = await rfc2217Opener("127.0.0.1", port)(DEFAULT_SETTINGS, ends.events);
+    const sent = [13, 13, 10, 0, 13, 255, 13, 0, 0, 65, 13];
+    for (const bytes of [sent, sent]) await open.write(Uint8Array.from(bytes));
+    await until(() => ends.text().length >= 2 * sent.length);
+    expect([...Buffer.from(ends.text(), "latin1")]).toEqual([...sent, ...sent]);
+    await open.close();
+    server.close();
+  });
+
   // nanoframework/Home#1018
   it("has its lines set before everything else", async () => {
     const told: number[][] = [];
