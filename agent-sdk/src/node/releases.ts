@@ -97,9 +97,9 @@ export const downloadRelease = async (
   proxy?: ProxySetting,
 ): Promise<void> => {
   const part = path + PART_SUFFIX;
+  const http = nodeHttp(proxy);
   const file = await onDisk(open(part, constants.O_RDWR | constants.O_CREAT, 0o600));
   try {
-    const http = nodeHttp(proxy);
     const { size } = await onDisk(file.stat());
     const kept = size <= update.size ? size : 0;
     await onDisk(file.truncate(kept));

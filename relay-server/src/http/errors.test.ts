@@ -89,6 +89,7 @@ test.each([
   expectProblem(answer, 415, "UNSUPPORTED_MEDIA_TYPE");
 });
 
+// fastify/fastify#450
 test.each([
   ["form", { "content-type": "application/x-www-form-urlencoded", "content-length": "0" }],
   ["text, in chunks", { "content-type": "text/plain", "transfer-encoding": "chunked" }],

@@ -50,6 +50,7 @@ afterAll(async () => {
   proxy.close();
 });
 
+// dam-agents/dam#2763, slackapi/node-slack-sdk#268
 it("login, an agent, a call and the doctor go through the proxy of the environment", async () => {
   const url = "http://relay.example";
   const login = ["login", "--url", url, "--username", "ada", "--password-stdin"];

@@ -155,6 +155,7 @@ const failureOf = (work: Promise<unknown>): Promise<string> =>
     (error: Error) => error.message,
   );
 
+// rustdesk/rustdesk#11688
 describe.each(Object.entries(PLACES) as [ReasonName, (() => Promise<Place>) | null][])(
   "%s",
   (name, place) => {
