@@ -9,6 +9,11 @@ import { buildXsModules, XS_SPECIFIERS, type XsModules } from "./xs.ts";
 const sdk = resolve(import.meta.dirname, "..");
 const standIns = resolve(sdk, "src/testing/xs");
 const BUILT = "moddable-build";
+/** As moddable/manifest.json chooses for the SDK's simulators. */
+const SIMULATOR: { readonly [specifier: string]: string } = {
+  "blindrelay/values": resolve(sdk, "moddable/values-preference.js"),
+  "blindrelay/print": resolve(sdk, "moddable/print-trace.js"),
+};
 
 /** Resolves sources to the built modules, and the SDK's modules to stand-ins. */
 const onBareEngine = (modules: XsModules): Plugin => ({
@@ -16,6 +21,9 @@ const onBareEngine = (modules: XsModules): Plugin => ({
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^(timer|time|preference)$/ }, ({ path }) => ({
       path: resolve(standIns, `${path}.ts`),
+    }));
+    onResolve({ filter: /^blindrelay\/(values|print)$/ }, ({ path }) => ({
+      path: SIMULATOR[path] as string,
     }));
     for (const name of Object.keys(XS_SPECIFIERS) as (keyof XsModules)[]) {
       const filter = new RegExp(`^${XS_SPECIFIERS[name]}$`);

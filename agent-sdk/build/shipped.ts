@@ -29,7 +29,7 @@ const bundle = async (entry: string, outfile: string, write: boolean): Promise<s
     mainFields: ["module", "main"],
     target: "node20",
     minify: true,
-    external: ["timer", "time", "preference"],
+    external: ["timer", "time", "blindrelay/*"],
     logLevel: "error",
   });
   return Object.keys(metafile.inputs).map((path) => resolve(path));

@@ -60,7 +60,7 @@ const bundle = async (entry: string): Promise<string> => {
     minifyWhitespace: true,
     legalComments: "none",
     charset: "ascii",
-    external: ["timer", "time", "preference"],
+    external: ["timer", "time", "blindrelay/values", "blindrelay/print"],
     plugins: [apart],
   });
   return outputFiles[0]?.text ?? "";

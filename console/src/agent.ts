@@ -1,8 +1,10 @@
 /** One agent: what the relay knows of it and, with its secret, its methods and events. */
+import { CallError } from "@blindrelay/client-sdk/browser";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import { type ComponentChildren, Fragment, h, type JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ManageAgent } from "./agent-actions.ts";
 import {
   Field,
   Heading,
@@ -15,10 +17,10 @@ import {
 import { HeardList } from "./events.ts";
 import { type Model, type Opened, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
-import { secretIn } from "./secret-file.ts";
+import { keyringIn, secretIn, textOf } from "./secret-file.ts";
 
-/** Far above a keyring of thousands of agents. */
-const MAX_FILE_BYTES = 4_000_000;
+/** Of JSON-RPC. */
+const METHOD_NOT_FOUND = -32601;
 
 export const AgentView = ({ model, agentId }: { model: Model; agentId: string }): JSX.Element => {
   useModel(model);
@@ -27,6 +29,14 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
   useEffect(() => {
     model.findAgent(agentId).then(setFound, (error) => setTrouble(troubleOfCall(error)));
   }, [model, agentId]);
+  const kept = model.secrets.get(agentId);
+  useEffect(() => {
+    if (kept === undefined || model.opened.has(agentId)) return;
+    model
+      .open(agentId, kept.agentToken, kept.version ?? "1")
+      .then(() => setTrouble(null))
+      .catch((error) => setTrouble(troubleOfCall(error)));
+  }, [model, agentId, kept]);
   const row = model.agents.find(({ agent_id }) => agent_id === agentId) ?? found;
   const opened = model.opened.get(agentId);
   return h(
@@ -35,6 +45,7 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
     h(Heading, null, row?.name ?? agentId),
     h(TroubleBox, { trouble }),
     row && h(Facts, { model, row, opened }),
+    row && h(ManageAgent, { model, row }),
     row && opened === undefined && h(SecretForm, { model, agentId }),
     opened && h(CallForm, { opened }),
     opened &&
@@ -55,7 +66,7 @@ const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined 
     ["Presence", h(Presence, { online: model.isOnline(row) })],
     ["Firmware", row.firmware_version ?? unknown],
     ["Runtime", row.runtime ?? unknown],
-    ["Last seen", h(Moment, { at: row.last_seen })],
+    ["Last seen", model.isOnline(row) ? "now" : h(Moment, { at: row.last_seen })],
     ["Created", h(Moment, { at: row.created_at })],
   ];
   const { free_memory: free, uptime_s: uptime, sdk_version: sdk } = opened?.info ?? {};
@@ -107,8 +118,9 @@ const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.
     if (file === undefined) return;
     setTrouble(null);
     try {
-      if (file.size > MAX_FILE_BYTES) throw new Error("The file is too large to be a keyring.");
-      const read = secretIn(await file.text(), agentId);
+      const text = await textOf(file);
+      const read = secretIn(text, agentId);
+      model.addSecrets(keyringIn(text));
       setSecret(read.agentToken);
       if (read.version !== null) setVersion(read.version);
     } catch (error) {
@@ -218,7 +230,10 @@ const CallForm = ({ opened }: { opened: Opened }): JSX.Element => {
     try {
       done({ result: await link.call(method, given.value, { timeoutMs: Number(seconds) * 1000 }) });
     } catch (error) {
-      done({ trouble: troubleOfCall(error) });
+      const trouble = troubleOfCall(error);
+      const isUnknown = error instanceof CallError && error.remote?.code === METHOD_NOT_FOUND;
+      const fix = `It has ${own.length === 0 ? "none of its own" : own.join(", ")}.`;
+      done({ trouble: isUnknown ? new Trouble(trouble.message, fix, trouble.code) : trouble });
     }
   };
 

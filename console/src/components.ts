@@ -46,7 +46,17 @@ export const TroubleText = (props: { trouble: Trouble; of?: string }): JSX.Eleme
 export const Presence = ({ online }: { online: boolean }): JSX.Element =>
   h("span", { class: online ? "presence online" : "presence" }, online ? "online" : "offline");
 
-/** A time in the reader's own time zone and format. */
+const MOMENT: Intl.DateTimeFormatOptions = {
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+};
+
+/** A time in the reader's own time zone and format, with the zone's name. */
 export const Moment = ({
   at,
   none = "never",
@@ -55,11 +65,20 @@ export const Moment = ({
   none?: string;
 }): JSX.Element => {
   if (at === null) return h("span", { class: "faint" }, none);
-  const text = new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const text = new Date(at).toLocaleString(undefined, MOMENT);
   return h("time", { dateTime: at }, text);
 };
 
 export const clock = (at: Date): string => at.toLocaleTimeString(undefined, { hour12: false });
+
+/** A column's title, and how its head sorts the table, if it does. */
+export type Column =
+  | string
+  | {
+      readonly title: string;
+      readonly sorted: "ascending" | "descending" | null;
+      readonly sort: () => void;
+    };
 
 export interface Row {
   readonly key: string;
@@ -72,18 +91,28 @@ export interface Row {
  */
 export const Table = (props: {
   caption: string;
-  columns: readonly string[];
+  columns: readonly Column[];
   rows: readonly Row[];
 }): JSX.Element => {
   const { caption, columns, rows } = props;
-  const heads = columns.map((name) => h("th", { role: "columnheader", scope: "col" }, name));
+  const titles = columns.map((column) => (typeof column === "string" ? column : column.title));
+  const heads = columns.map((column) => {
+    const attributes = { role: "columnheader", scope: "col" };
+    if (typeof column === "string") return h("th", attributes, column);
+    const { title, sorted, sort } = column;
+    return h(
+      "th",
+      { ...attributes, "aria-sort": sorted ?? "none" },
+      h("button", { type: "button", class: "sort", onClick: sort }, title),
+    );
+  });
   const body = rows.map(({ key, cells }) =>
     h(
       "tr",
       { key, role: "row" },
       cells.map((cell, index) => {
         const role = index === 0 ? "rowheader" : "cell";
-        const attributes = { role, "data-column": columns[index] };
+        const attributes = { role, "data-column": titles[index] };
         return index === 0
           ? h("th", { ...attributes, scope: "row" }, cell)
           : h("td", attributes, cell);

@@ -20,21 +20,28 @@ import type {
   Release,
   ReleasePage,
   ReleasePatch,
+  RotateAgentAnswer,
   SessionAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import { fixOf } from "./fixes.ts";
 import { ask, Trouble } from "./rest.ts";
+import type { FoundSecret } from "./secret-file.ts";
 
-/** Rows that a list shows at first. */
+/** Rows of releases and of the audit log that a request reads. */
 const PAGE_LIMIT = "100";
+/** The whole list is read, so that it can be searched, sorted and counted: by the largest pages. */
+const AGENTS_LIMIT = "200";
+/** More than one account should have; the list says that it is cut. */
+const MAX_AGENTS = 10_000;
 /** Events are for display, not for storage. */
 const MAX_HEARD = 300;
 /** Simultaneous changes, for example after a relay's restart, are drawn together. */
 const DRAW_DELAY_MS = 50;
 /** Agents that went online are queried together: their firmware may have changed. */
 const REFRESH_DELAY_MS = 300;
-/** With more changed agents than this, fetching the whole list is cheaper. */
+/** With more changed agents than this, fetching the whole list is cheaper, if not too often. */
 const MAX_SINGLE_LOOKUPS = 5;
+const RELIST_MS = 30_000;
 
 export interface Heard {
   readonly id: number;
@@ -45,9 +52,15 @@ export interface Heard {
   readonly data?: unknown;
 }
 
-export interface AgentFilter {
-  readonly name: string;
-  readonly online: "" | "true" | "false";
+export type AgentColumn = "name" | "online" | "firmware_version" | "runtime" | "last_seen";
+
+/** What the list of agents shows: kept here, so that it is the same after a look at an agent. */
+export interface AgentListing {
+  /** Part of a name or an identifier, in any case. */
+  readonly search: string;
+  readonly online: "" | "online" | "offline";
+  readonly sort: AgentColumn;
+  readonly descending: boolean;
 }
 
 /** An agent's own description; any part may be missing. */
@@ -66,15 +79,20 @@ export interface Opened {
   readonly info: SystemInfo;
 }
 
+const agentPath = (agentId: string): string => `agents/${encodeURIComponent(agentId)}`;
+
 export class Model {
   readonly user: LoginAnswer["user"];
+  /** All of the account, up to a limit. */
   agents: Agent[] = [];
-  /** Null: the list is complete. */
-  moreAgents: string | null = null;
-  /** Null until the first list has arrived. */
+  /** The account has more than the limit. */
+  isCut = false;
   agentsTrouble: Trouble | null = null;
+  /** The whole list has arrived once. */
   loaded = false;
-  filter: AgentFilter = { name: "", online: "" };
+  listing: AgentListing = { search: "", online: "", sort: "name", descending: false };
+  /** Secrets that were read from a keyring and not yet used. */
+  readonly secrets = new Map<string, FoundSecret>();
   heard: Heard[] = [];
   readonly opened = new Map<string, Opened>();
   link: LinkReport = { state: "online" };
@@ -89,8 +107,9 @@ export class Model {
   #drawTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #stale = new Set<string>();
   #refreshTimer: ReturnType<typeof setTimeout> | undefined;
-  /** The number of the newest request for the list; answers to older ones are dropped. */
-  #listing = 0;
+  /** The number of the newest reading of the list; answers to older ones are dropped. */
+  #reading = 0;
+  #listedAt = Number.NEGATIVE_INFINITY;
   #heardCount = 0;
   /** The relay's latest presence of each agent, listed or not. */
   readonly #presence = new Map<string, Presence>();
@@ -144,42 +163,79 @@ export class Model {
     await ask("auth/logout", { method: "POST", token }).catch(() => undefined);
   }
 
-  async listAgents(filter = this.filter): Promise<void> {
-    this.filter = filter;
-    const turn = ++this.#listing;
+  async listAgents(): Promise<void> {
+    const turn = ++this.#reading;
+    this.#listedAt = performance.now();
+    const found = new Map<string, Agent>();
+    let cursor: string | null = null;
     try {
-      const page = await this.#agentPage(null);
-      if (turn !== this.#listing) return;
-      this.agents = page.items.map((agent) => this.#withPresence(agent));
-      this.moreAgents = page.next_cursor;
+      do {
+        const page: AgentPage = await this.#read("agents", {
+          limit: AGENTS_LIMIT,
+          cursor: cursor ?? undefined,
+        });
+        if (turn !== this.#reading) return;
+        for (const agent of page.items) found.set(agent.agent_id, this.#withPresence(agent));
+        cursor = page.next_cursor;
+        // The first list grows as it arrives; a later one replaces it as a whole.
+        if (!this.loaded || cursor === null) this.agents = [...found.values()];
+        this.#draw();
+      } while (cursor !== null && found.size < MAX_AGENTS);
+      this.isCut = cursor !== null;
       this.agentsTrouble = null;
       this.loaded = true;
     } catch (error) {
-      if (turn !== this.#listing) return;
+      if (turn !== this.#reading) return;
       this.agentsTrouble = this.#failed(error);
     }
     this.#draw();
   }
 
-  async listMoreAgents(): Promise<void> {
-    const turn = ++this.#listing;
-    try {
-      const page = await this.#agentPage(this.moreAgents);
-      if (turn !== this.#listing) return;
-      const known = new Set(this.agents.map(({ agent_id }) => agent_id));
-      const added = page.items.filter(({ agent_id }) => !known.has(agent_id));
-      this.agents = [...this.agents, ...added.map((agent) => this.#withPresence(agent))];
-      this.moreAgents = page.next_cursor;
-    } catch (error) {
-      this.agentsTrouble = this.#failed(error);
-    }
+  /** Changes what the list shows. */
+  list(change: Partial<AgentListing>): void {
+    this.listing = { ...this.listing, ...change };
+    this.#draw();
+  }
+
+  /** Uses the login, like the next two. Rejects with a Trouble. */
+  async renameAgent(agentId: string, name: string): Promise<void> {
+    const renamed = await ask<Agent>(agentPath(agentId), {
+      method: "PATCH",
+      token: this.#accessToken,
+      body: { name },
+    });
+    this.#keep(renamed);
+  }
+
+  /** The new relay token, which the relay tells only once. Rejects with a Trouble. */
+  async rotateAgent(agentId: string): Promise<string> {
+    const path = `${agentPath(agentId)}/rotate-token`;
+    const { api_token: token } = await ask<RotateAgentAnswer>(path, {
+      method: "POST",
+      token: this.#accessToken,
+    });
+    return token;
+  }
+
+  /** Rejects with a Trouble. */
+  async deleteAgent(agentId: string): Promise<void> {
+    await ask(agentPath(agentId), { method: "DELETE", token: this.#accessToken });
+    this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
+    this.opened.delete(agentId);
+    this.secrets.delete(agentId);
+    this.#draw();
+  }
+
+  /** The secrets of a keyring, for the agents that are looked at later. */
+  addSecrets(found: ReadonlyMap<string, FoundSecret>): void {
+    for (const [agentId, secret] of found) this.secrets.set(agentId, secret);
     this.#draw();
   }
 
   /** The row of one agent, fetched if it is not on the list. Rejects with a Trouble. */
   async findAgent(agentId: string): Promise<Agent> {
     const listed = this.agents.find(({ agent_id }) => agent_id === agentId);
-    return listed ?? (await this.#read<Agent>(`agents/${encodeURIComponent(agentId)}`));
+    return listed ?? (await this.#read<Agent>(agentPath(agentId)));
   }
 
   isOnline(agent: Agent): boolean {
@@ -231,11 +287,6 @@ export class Model {
   clearHeard(): void {
     this.heard = [];
     this.#draw();
-  }
-
-  #agentPage(cursor: string | null): Promise<AgentPage> {
-    const { name, online } = this.filter;
-    return this.#read("agents", { limit: PAGE_LIMIT, name, online, cursor: cursor ?? undefined });
   }
 
   async #read<Answer>(path: string, query: Record<string, string | undefined> = {}) {
@@ -294,19 +345,33 @@ export class Model {
     this.#refreshTimer = undefined;
     const ids = [...this.#stale];
     this.#stale.clear();
-    const listed = new Set(this.agents.map(({ agent_id }) => agent_id));
-    if (ids.length > MAX_SINGLE_LOOKUPS || ids.some((id) => !listed.has(id))) {
-      if (this.moreAgents === null) await this.listAgents();
+    if (ids.length > MAX_SINGLE_LOOKUPS) {
+      const wait = this.#listedAt + RELIST_MS - performance.now();
+      if (wait <= 0) await this.listAgents();
+      else this.#refreshTimer ??= setTimeout(() => void this.#relist(), wait);
       return;
     }
     for (const id of ids) {
-      const fresh = await this.#read<Agent>(`agents/${encodeURIComponent(id)}`).catch(() => null);
-      if (fresh === null) continue;
-      this.agents = this.agents.map((agent) =>
-        agent.agent_id === id ? this.#withPresence(fresh) : agent,
-      );
-      this.#draw();
+      const fresh = await this.#read<Agent>(agentPath(id)).catch(() => null);
+      if (fresh !== null) this.#keep(fresh);
     }
+  }
+
+  /** In the list from now on, as the relay just described it. */
+  #keep(fresh: Agent): void {
+    const agent = this.#withPresence(fresh);
+    const index = this.agents.findIndex(({ agent_id }) => agent_id === agent.agent_id);
+    this.agents =
+      index < 0
+        ? [...this.agents, agent]
+        : this.agents.map((was, i) => (i === index ? agent : was));
+    this.#draw();
+  }
+
+  async #relist(): Promise<void> {
+    this.#refreshTimer = undefined;
+    this.#stale.clear();
+    await this.listAgents();
   }
 
   #hear(heard: Omit<Heard, "id" | "at">): void {
@@ -334,6 +399,7 @@ export class Model {
     clearTimeout(this.#drawTimer);
     this.#watchers.clear();
     this.opened.clear();
+    this.secrets.clear();
     this.heard = [];
     this.#client.close();
   }

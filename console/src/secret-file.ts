@@ -2,11 +2,21 @@
  * Reads an end-to-end secret from a file that the user chose: a keyring, an `.env` file, or the
  * bare secret.
  */
+import { parseJson } from "@blindrelay/protocol/parse-json";
 
 export interface FoundSecret {
   readonly agentToken: string;
   readonly version: "1" | "2" | null;
 }
+
+/** Far above a keyring of thousands of agents. */
+const MAX_FILE_BYTES = 4_000_000;
+
+/** Rejects, with a sentence, for a file that can be no keyring. */
+export const textOf = async (file: File): Promise<string> => {
+  if (file.size > MAX_FILE_BYTES) throw new Error("The file is too large to be a keyring.");
+  return file.text();
+};
 
 const SECRET = /e2e_[0-9A-Za-z]{49}/g;
 
@@ -15,8 +25,8 @@ const SECRET = /e2e_[0-9A-Za-z]{49}/g;
  * is none, or several.
  */
 export const secretIn = (text: string, agentId: string): FoundSecret => {
-  const kept = keyringEntry(text, agentId);
-  if (kept !== null) return kept;
+  const kept = keyringIn(text).get(agentId);
+  if (kept !== undefined) return kept;
   const found = [...new Set(text.match(SECRET) ?? [])];
   if (found.length > 1) {
     throw new Error(`The file has ${found.length} secrets and none is named ${agentId}: copy one.`);
@@ -31,15 +41,23 @@ export const secretIn = (text: string, agentId: string): FoundSecret => {
   return { agentToken, version: (version as "1" | "2" | undefined) ?? null };
 };
 
-/** From a profile of the `blindrelay` command. */
-const keyringEntry = (text: string, agentId: string): FoundSecret | null => {
+/** All secrets of a profile of the `blindrelay` command; empty for any other text. */
+export const keyringIn = (text: string): Map<string, FoundSecret> => {
+  const found = new Map<string, FoundSecret>();
+  let keyring: unknown;
   try {
-    const { keyring } = JSON.parse(text);
-    if (!Object.hasOwn(keyring, agentId)) return null;
-    const { agent_token: agentToken, packet_version: version } = keyring[agentId];
-    if (typeof agentToken !== "string") return null;
-    return { agentToken, version: version === "2" ? "2" : "1" };
+    ({ keyring } = parseJson(text) as { keyring?: unknown });
   } catch {
-    return null;
+    return found;
   }
+  if (typeof keyring !== "object" || keyring === null) return found;
+  for (const [agentId, entry] of Object.entries(keyring as { [id: string]: unknown })) {
+    const { agent_token: agentToken, packet_version: version } = (entry ?? {}) as {
+      readonly agent_token?: unknown;
+      readonly packet_version?: unknown;
+    };
+    if (typeof agentToken !== "string") continue;
+    found.set(agentId, { agentToken, version: version === "2" ? "2" : "1" });
+  }
+  return found;
 };

@@ -20,12 +20,12 @@ import { buildApp } from "./http/app.ts";
 import type { AddressReader } from "./http/base/client-address.ts";
 import type { Figures } from "./http/base/context.ts";
 import { closeApp } from "./http/close.ts";
+import { isOpen, type Life } from "./life.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 import type { Tls } from "./ops/tls.ts";
 import { type ErrorLog, OutageLog } from "./outage-log.ts";
 import type { ReleaseKeys } from "./releases/keys.ts";
 import { sharedLook } from "./shared-look.ts";
-import { storeClock } from "./store/clock.ts";
 import { type Notice, noticesIn } from "./store/notices.ts";
 import { reserveRequests } from "./store/sessions.ts";
 import { runHub } from "./ws/hub-driver.ts";
@@ -36,12 +36,15 @@ import { attachUpgrade } from "./ws/upgrade.ts";
 interface RelayInputs {
   readonly config: Config;
   readonly log: Logger;
+  /** `wallMs`: of the store's clock. */
   readonly clocks: Clocks;
   readonly addressOf: AddressReader;
   readonly keys: ReleaseKeys;
   readonly tls: Tls | null;
   readonly data: Awaited<ReturnType<typeof openAlone>>;
   readonly bus: OpenBus | null;
+  /** What is to be closed if the relay does not start. */
+  readonly opened: AsyncDisposableStack;
   /** Called if the relay cannot continue. */
   readonly broken: (error: unknown) => void;
 }
@@ -49,11 +52,12 @@ interface RelayInputs {
 export type Parts = Awaited<ReturnType<typeof assemble>>;
 
 export const assemble = async (inputs: RelayInputs) => {
-  const { config, log, clocks, addressOf, tls, data, bus, broken } = inputs;
+  const { config, log, clocks, addressOf, tls, data, bus, opened, broken } = inputs;
   const { store } = data;
   const { steadyMs } = clocks;
   const outages = new OutageLog(log, steadyMs);
   const stopLogging = logFaults(log);
+  opened.defer(stopLogging);
   const writeBehind = storeWriteBehind(store, bus?.node ?? null);
   const lockout = new Lockout();
   const limits = linkLimits(config);
@@ -69,6 +73,7 @@ export const assemble = async (inputs: RelayInputs) => {
       ? {}
       : { bus: bus.cluster, reserve: (hash: string) => reserveRequests(store.db, hash) }),
   });
+  opened.defer(running.stop);
   const { hub } = running;
   const act = (notice: Notice) => {
     log.info({ kind: notice.kind, subject: notice.subject }, "acting on a notice");
@@ -89,21 +94,15 @@ export const assemble = async (inputs: RelayInputs) => {
     steadyMs,
     quotas: config,
   });
-  const clock =
-    store.pool() === null
-      ? null
-      : storeClock(store.db, clocks.wallMs, (aheadMs) =>
-          log.warn({ seconds_ahead: aheadMs / 1000 }, CLOCK_APART),
-        );
   const figures = figuresOf(hub, bus, steadyMs());
-  const life = { draining: false, rebalancing: false };
-  const acceptsPeers = () => !life.draining && !life.rebalancing;
+  opened.defer(() => void figures.stop());
+  const life: Life = { draining: false, rebalancing: false };
   const isReady = sharedLook(() => store.isReady(), steadyMs);
   bus?.cluster.attach(hub, {
     notices,
     lockout,
     usernameLockout: context.usernameLockout,
-    isReady: acceptsPeers,
+    isReady: () => !life.draining && !life.rebalancing,
   });
   const settle = () =>
     writeBehind
@@ -122,11 +121,13 @@ export const assemble = async (inputs: RelayInputs) => {
       figures: figures.read,
       writeLinks,
       settle,
-      isReady: async () => acceptsPeers() && (await isReady()),
+      isReady: async () =>
+        isOpen(life, () => bus?.cluster.hasReadyNode() ?? false) && (await isReady()),
     },
     log,
     tls?.serve,
   );
+  opened.defer(() => closeApp(app));
   await app.ready();
   attachUpgrade(app.server, running, {
     addressOf,
@@ -135,11 +136,10 @@ export const assemble = async (inputs: RelayInputs) => {
     ...limits,
   });
   const engines = {
-    store: { isReady, damage: store.damage, pool: store.pool },
+    store: { isReady, damage: store.damage, pool: store.pool, clock: data.clock },
     notices,
     bus: bus === null ? null : busEngine(bus),
     pending: () => app.connections.size,
-    clock,
     certificateEnd: () => (tls?.endMs() ?? Number.POSITIVE_INFINITY) / 1000,
   };
   const registry = relayMetrics(() => hub.stats(), context, running.timings, engines);
@@ -159,7 +159,7 @@ export const assemble = async (inputs: RelayInputs) => {
     await store.close();
     stopLogging();
   };
-  return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, clock, end };
+  return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, end };
 };
 
 /** Logs an error of periodic work. */
@@ -189,9 +189,6 @@ const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links =>
 /** Sessions and logins that it had acknowledged are lost, and only people can tell why. */
 const STORE_WENT_BACK =
   "the store has lost changes that it had confirmed, as after a failover to a standby that had fallen behind: all notices were read anew";
-
-const CLOCK_APART =
-  "this machine's clock is not the database's: right one-time codes may be refused; set the clocks by NTP";
 
 /** Executes a notice on this relay. */
 const actOn = (

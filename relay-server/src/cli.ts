@@ -149,10 +149,17 @@ const addStart = (cli: Command): void => {
       "SIGHUP",
       contained("process", "the certificate was not read", () => server.reloadTls()),
     );
+    if (process.stdout.isTTY === true) printNext(server.url);
     const failure = await Promise.race([signalled, server.failed, unwritten(listening)]);
     await server.stop();
     if (failure instanceof Failure) throw failure;
   });
+};
+
+/** What a person does next. On standard error: the first line of the output is a program's. */
+const printNext = (url: string): void => {
+  process.stderr.write(`the console: ${url}/console\n`);
+  process.stderr.write(`in another terminal: blindrelay login --url ${url}\n`);
 };
 
 /**

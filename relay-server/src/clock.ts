@@ -2,7 +2,7 @@
  * The relay's two clocks. Timers, deadlines and lockouts use the steady clock, which no correction
  * of the machine's time changes. What is stored or compared with stored times (expiry, one-time
  * codes, retention) uses the current wall clock, so a wrong time has no effect after it is
- * corrected.
+ * corrected; with a database it is the database's (store/clock.ts).
  */
 
 /** Milliseconds. */
@@ -12,7 +12,7 @@ export interface Clocks {
    * start.
    */
   readonly steadyMs: () => number;
-  /** Unix time according to the machine. */
+  /** Unix time according to the machine, or to the database. */
   readonly wallMs: () => number;
 }
 

@@ -8,7 +8,10 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import WebSocket from "ws";
-import { type InitOptions, initStore } from "./control/data-dir.ts";
+import { type InitOptions, initStore, openData } from "./control/data-dir.ts";
+import { postgres } from "./store/testing/engines.ts";
+import { makeCertificates, noOpenssl } from "./testing/certificates.ts";
+import { NATS_URL, noCluster } from "./testing/nodes.ts";
 
 const MAIN = join(import.meta.dirname, "main.ts");
 const PASSWORD = "correct horse";
@@ -61,6 +64,33 @@ const start = async (args: string[] = [], environment: Record<string, string> = 
   const [line] = await once(createInterface(child.stdout as never), "line");
   return { child, listening: JSON.parse(line) };
 };
+
+describe.skipIf(noCluster || noOpenssl)("a node whose start fails halfway", () => {
+  test("leaves nothing open that would keep its process", async () => {
+    const engine = postgres();
+    const location = await engine.prepare();
+    if (location.engine !== "postgres") throw new Error("a cluster needs PostgreSQL");
+    const store = location.url;
+    await make({ store });
+    const { cert: tlsCert, key: tlsKey } = makeCertificates(folder, "node");
+    const { store: opened } = await openData({ data, store });
+    await opened.db.schema.dropTable("notices").execute();
+    await opened.close();
+    const settings = { data, store, bus: NATS_URL, port: 0, metricsPort: 0, tlsCert, tlsKey };
+    const program = `
+      import { startServer } from ${JSON.stringify(join(import.meta.dirname, "server.ts"))};
+      await startServer(${JSON.stringify(settings)}).catch((error) => console.log(error.message));
+    `;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    children.push(child);
+    const ended = once(child, "exit");
+    expect(await text(child.stdout as never)).toContain("notices");
+    expect(await ended).toEqual([0, null]);
+    await engine.remove();
+  });
+});
 
 describe("init", () => {
   test("creates store, key and admin, and prints exactly what an authenticator needs", async () => {

@@ -14,11 +14,15 @@ import { newTimings } from "./duration-histogram.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 
 const ENGINES = {
-  store: { isReady: async () => true, damage: () => null, pool: () => null },
+  store: {
+    isReady: async () => true,
+    damage: () => null,
+    pool: () => null,
+    clock: { aheadMs: () => 0 },
+  },
   notices: { changes: 0 },
   bus: null,
   pending: () => 0,
-  clock: null,
   certificateEnd: () => Number.POSITIVE_INFINITY,
 };
 

@@ -64,7 +64,9 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 
 /** What a relay shares with others; `nodes`: how many were heard from recently. */
 export interface Engines {
-  readonly store: Pick<Store, "damage" | "isReady" | "pool">;
+  readonly store: Pick<Store, "damage" | "isReady" | "pool"> & {
+    readonly clock: Pick<StoreClock, "aheadMs">;
+  };
   readonly notices: Pick<NoticeReader, "changes">;
   /** Null: a single relay. */
   readonly bus: {
@@ -74,8 +76,6 @@ export interface Engines {
   } | null;
   /** Connections without a link. */
   readonly pending: () => number;
-  /** Null: the store has none. */
-  readonly clock: Pick<StoreClock, "aheadMs"> | null;
   /** When the certificate ends, in seconds of Unix time; infinite: there is none. */
   readonly certificateEnd: () => number;
 }
@@ -186,7 +186,7 @@ export const relayMetrics = (
     [{ labels: {}, durations: timings.routed }],
   );
   labelled(Counter, "faults_total", "Errors contained where they occurred.", "in", faultCounts);
-  const { store, notices, bus, pending, clock, certificateEnd } = engines;
+  const { store, notices, bus, pending, certificateEnd } = engines;
   gauge("pending_connections", "Connections without a link: handshakes and requests.", pending);
   gauge(
     "certificate_not_after_seconds",
@@ -204,14 +204,12 @@ export const relayMetrics = (
     "Times that the store had lost changes which it had confirmed.",
     () => notices.changes,
   );
-  if (clock !== null) {
+  if (store.pool() !== null) {
     gauge(
       "clock_ahead_seconds",
       "How far this machine's clock is ahead of PostgreSQL's.",
-      () => clock.aheadMs() / 1000,
+      () => store.clock.aheadMs() / 1000,
     );
-  }
-  if (store.pool() !== null) {
     labelled(Gauge, "store_connections", "Connections to PostgreSQL.", "state", () => {
       const { used = 0, idle = 0 } = store.pool() ?? {};
       return Object.entries({ used, idle });

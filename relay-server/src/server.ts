@@ -5,7 +5,6 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { assemble, complaint, type Parts } from "./assemble.ts";
 import { openBus } from "./bus/open.ts";
@@ -23,13 +22,14 @@ import { listenForCommands } from "./ops/node-socket.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
 import { rebalancer } from "./rebalance.ts";
 import { type ReleaseKeys, releaseKeys } from "./releases/keys.ts";
+import { KEY_ROTATED } from "./store/key-rotation.ts";
 import { applyRetention, RETENTION_EVERY_MS } from "./store/retention.ts";
 import { readSetting } from "./store/settings.ts";
 
 /** How often the hub's pending writes are written, and changes by commands are noticed. */
 const FLUSH_MS = 1000;
-/** How often the clock is compared with the database's. */
-const COMPARE_MS = 300_000;
+/** How often the database is asked for the time: its clock, or this machine, may have stopped. */
+const COMPARE_MS = 60_000;
 /** How often a certificate that ends soon is logged. */
 const CERTIFICATE_MS = 86_400_000;
 /** Long enough for 10,000 links at the hub's pace, and shorter than a supervisor's timeout. */
@@ -72,45 +72,49 @@ export const startServer = async (
 ): Promise<RunningServer> => {
   const config = readConfig(settings);
   const log = ports.log ?? createLog(config.logLevel);
-  const clocks = ports.clocks ?? systemClocks();
+  const machine = ports.clocks ?? systemClocks();
   const addressOf = addresses(config, log);
   const keys = trustedKeys(config);
-  const tls = certificate(config, log, clocks.wallMs);
   const { masterKey } = ports;
-  const data = await openAlone({ ...config, masterKey }).catch((error: unknown) => {
-    tls?.stop();
-    throw error;
-  });
-  const open = openPaths(config.data, config.store === "sqlite", masterKey);
-  for (const path of open.others) {
-    log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
-  }
-  for (const path of open.group) {
-    log.warn({ path }, `a group may enter or read ${path}; if not meant: chmod g= ${path}`);
-  }
-  const bus = await openBus(config, clocks.steadyMs, log).catch(async (error: unknown) => {
-    tls?.stop();
-    await data.store.close();
-    throw error;
-  });
   const { promise: broken, resolve: giveUp } = Promise.withResolvers<unknown>();
-  const inputs = { config, log, clocks, addressOf, keys, tls, data, bus, broken: giveUp };
-  const parts = await assemble(inputs);
+  const opened = new AsyncDisposableStack();
+  let close = () => opened.disposeAsync();
   try {
+    const tls = opened.adopt(certificate(config, log, machine.wallMs), (each) => each?.stop());
+    const data = await openAlone({ ...config, masterKey, clocks: machine });
+    opened.defer(data.store.close);
+    const open = openPaths(config.data, config.store === "sqlite", masterKey);
+    for (const path of open.others) {
+      log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
+    }
+    for (const path of open.group) {
+      log.warn({ path }, `a group may enter or read ${path}; if not meant: chmod g= ${path}`);
+    }
+    const bus = await openBus(config, machine.steadyMs, log);
+    opened.defer(async () => bus?.close());
+    const clocks = { steadyMs: machine.steadyMs, wallMs: data.clock.nowMs };
+    const inputs = { config, log, clocks, addressOf, keys, tls, data, bus, opened };
+    const parts = await assemble({ ...inputs, broken: giveUp });
+    close = parts.end;
     await listening("", parts.app.listen({ host: config.host, port: config.port }));
     parts.metrics.listen(config.metricsPort, config.metricsHost);
     await listening("metrics-", once(parts.metrics, "listening"));
+    return await run(parts, broken);
   } catch (error) {
-    await parts.end();
+    await close();
     throw error;
   }
-  return run(parts, broken);
 };
 
 /** Starts the timers of a relay that is listening. */
 const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServer> => {
   const { log, life, tls, data, hub } = parts;
-  const { promise: failed, resolve: fail } = Promise.withResolvers<Failure>();
+  const { promise: failed, resolve } = Promise.withResolvers<Failure>();
+  let hasFailed = false;
+  const fail = (failure: Failure) => {
+    hasFailed = true;
+    resolve(failure);
+  };
   broken.then((error) => {
     log.fatal({ err: error }, HUB_BROKEN);
     fail(new Failure("fault", `${HUB_BROKEN}: ${messageOf(error)}`, error));
@@ -126,11 +130,15 @@ const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServe
   const { bus } = parts;
   const commands = bus && (await listenForCommands(parts.config.data, rebalancer(parts, bus), log));
   const drainAndEnd = async () => {
-    life.draining = true;
-    log.info("draining");
     commands?.close();
-    await sleep(parts.config.drainDelay * 1000);
-    await parts.running.drain(parts.bus === null ? DRAIN_TIMEOUT_MS : MOVE_TIMEOUT_MS);
+    const waits = bus?.cluster.expectsNode() && !bus.cluster.hasReadyNode() && !hasFailed;
+    if (waits) log.info("no other node is ready: serving on for a while before draining");
+    const close = () => {
+      life.draining = true;
+      log.info("draining");
+    };
+    const door = { close, delayMs: parts.config.drainDelay * 1000, atOnce: hasFailed };
+    await parts.running.drain(bus === null ? DRAIN_TIMEOUT_MS : MOVE_TIMEOUT_MS, door);
     for (const timer of timers) clearInterval(timer);
     await parts.end();
     log.info("stopped");
@@ -152,7 +160,7 @@ const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServe
 
 /** Periodic work while the relay runs. */
 const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeout[] => {
-  const { log, outages, clocks, data, bus, notices, settle, tls, clock } = parts;
+  const { log, outages, clocks, data, bus, notices, settle, tls } = parts;
   const { patient } = data.store;
   const watch = clockWatch(clocks);
   const max = maxOpenFiles();
@@ -166,10 +174,8 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
     setInterval(contained("timer", what, work), ms);
   const asking = (ms: number, what: string, work: () => Promise<unknown>) =>
     every(ms, what, () => work().catch(complaint(outages, what)));
-  const compare = () => clock?.look().catch(complaint(outages, "cannot compare the clocks"));
-  compare();
   return [
-    every(COMPARE_MS, "cannot compare the clocks", compare),
+    asking(COMPARE_MS, "cannot compare the clocks", comparison(parts)),
     asking(FLUSH_MS, "cannot read the notices", () => notices.look()),
     ...(bus === null ? [] : [every(FLUSH_MS, "the bus's clock failed", () => bus.cluster.tick())]),
     asking(FLUSH_MS, "cannot check the master key", watchKey),
@@ -182,6 +188,19 @@ const startTimers = (parts: Parts, watchKey: () => Promise<void>): NodeJS.Timeou
       if (watch.isTrusted()) await applyRetention(patient, clocks.wallMs());
     }),
   ];
+};
+
+/** Asks the database for the time, and logs when this machine's clock is found to be wrong. */
+const comparison = ({ data: { clock }, log }: Parts) => {
+  let wasApart = false;
+  const say = () => {
+    const isApart = clock.isApart();
+    if (isApart && !wasApart) log.warn({ seconds_ahead: clock.aheadMs() / 1000 }, CLOCK_APART);
+    if (!isApart && wasApart) log.warn("this machine's clock is the database's again");
+    wasApart = isApart;
+  };
+  say();
+  return () => clock.look().then(say);
 };
 
 const certificate = (config: Config, log: Logger, nowMs: () => number): Tls | null => {
@@ -211,13 +230,13 @@ const trustedKeys = (config: Config): ReleaseKeys => {
   }
 };
 
-/** A relay cannot continue then: it would derive different tokens than the next one. */
-const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
-
 /** Contained faults end a connection or a request; nothing contains this one. */
 const HUB_BROKEN = "a bug in blindrelay: the hub has failed for 5 seconds; this relay ends";
 
-const CLOCK_JUMPED = "the machine's clock jumped: no expired data is deleted for a day";
+const CLOCK_APART =
+  "this machine's clock is not the database's, which is used instead: set the clocks by NTP";
+
+const CLOCK_JUMPED = "the clock jumped: no expired data is deleted for a day";
 
 const DESCRIPTORS_SCARCE =
   "hardly any file descriptors are left: new connections are closed without an answer. Raise the limit (LimitNOFILE, ulimit -n)";

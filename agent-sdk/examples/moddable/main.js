@@ -6,14 +6,17 @@ import { provisionAgent, startAgent } from "blindrelay";
 import { BlockCipher, Digest, Mode } from "crypt";
 import HMAC from "hmac";
 import config from "mc/config";
+import Modules from "modules";
 import network from "network";
 import program from "program";
 
 const crypt = { Digest, HMAC, BlockCipher, Mode };
 
+/** The network interface's own number: two boards with one agent.json then never look the same. */
+const chipNumber = () => (Modules.has("net") ? Modules.importNow("net").get("MAC") : undefined);
+
 if (config.provision) {
   provisionAgent(config.agent_token, crypt);
-  trace("provisioned: build and flash again, without provision=1\n");
 } else {
   startAgent({
     url: config.relay,
@@ -22,6 +25,7 @@ if (config.provision) {
     agentToken: config.agent_token,
     packetVersion: config.packet_version,
     firmwareVersion: config.firmware_version,
+    serialNumber: chipNumber(),
     program,
     network,
     crypt,

@@ -26,7 +26,7 @@ import { BARE, encodeInForm } from "@blindrelay/protocol/wire";
 import type { SessionPart, SessionWiring } from "./agent.ts";
 import { Agent } from "./agent.ts";
 import { credentialsProblem } from "./credentials.ts";
-import type { CallContext } from "./dispatch.ts";
+import type { CallContext, Refuses } from "./dispatch.ts";
 import { Dispatcher } from "./dispatch.ts";
 import type { LinkOptions, LinkPorts } from "./link.ts";
 import { RelayLink } from "./link.ts";
@@ -60,6 +60,8 @@ export interface AgentCoreOptions extends LinkOptions {
    * the link, and the answer needs as much again.
    */
   readonly freshStack?: boolean;
+  /** Asked for every plaintext before it is parsed, where the parser could end the device. */
+  readonly refuses?: Refuses;
   /** Of sessions, and of the work that peers without the secret can cause; absent: Node's. */
   readonly limits?: AgentSessionLimits;
 }
@@ -138,6 +140,7 @@ export class AgentCore {
       options.ports.log("warn", `the handler of "${method}" failed`, { reason: reason }, thrown),
     );
     this.dispatcher.freshStack = options.freshStack === true;
+    if (options.refuses !== undefined) this.dispatcher.refuses = options.refuses;
     const name = options.name === undefined ? options.agentId : options.name;
     this.dispatcher.add("system.ping", () => ({}));
     this.dispatcher.add("system.info", () => this.info(name));

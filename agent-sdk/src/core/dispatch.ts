@@ -10,7 +10,7 @@
  *   unknown method                                        -32601, a notification: nothing
  *   the handler throws, rejects, or returns what
  *   JSON cannot express or one packet cannot contain      -32000 with the reason
- *   longer than the device has room for                   -32000 with the length; not read further
+ *   longer or deeper than the device has room for         -32000 with the measure; not read further
  *   too many calls unsettled                              -32001; the handler was not called
  *   `expires` no integer from 0 to 2^53 - 1               -32600, a notification: nothing
  *   `expires` over                                        -32003; the handler was not called
@@ -80,6 +80,9 @@ export type Answer = (plaintext: Uint8Array) => void;
 
 /** Called for every failed handler, with the value that it threw. */
 type Failed = (method: string, reason: string, thrown: unknown) => void;
+
+/** Why a plaintext must not be parsed on this device; undefined if it may. */
+export type Refuses = (plaintext: Uint8Array) => string | undefined;
 
 export interface DispatchCounters {
   /** Requests and notifications that reached a handler. */
@@ -157,6 +160,8 @@ export class Dispatcher {
   declare private calls: Call[];
   /** Handlers begin only after the caller of `receive` has returned; see AgentCoreOptions. */
   declare freshStack: boolean;
+  /** Why a call must not be parsed; see AgentCoreOptions. */
+  declare refuses: Refuses | null;
 
   /** `maxPlaintext`: bytes. `failed` is called for every handler that threw. */
   constructor(maxPlaintext: number, failed: Failed) {
@@ -164,6 +169,7 @@ export class Dispatcher {
     this.handlers = [];
     this.calls = [];
     this.freshStack = false;
+    this.refuses = null;
     this.maxPlaintext = maxPlaintext;
     this.failed = failed;
     this.counters = { calls: 0, notRequests: 0, errors: 0 };
@@ -197,8 +203,14 @@ export class Dispatcher {
    * handlers do.
    */
   receive(plaintext: Uint8Array, sid: string, ageMs: number, answer: Answer): void {
-    if (plaintext.length > this.maxPlaintext) {
-      this.refuseUnread(plaintext, answer);
+    const tooMuch =
+      plaintext.length > this.maxPlaintext
+        ? `the call has ${plaintext.length} bytes, at most ${this.maxPlaintext} fit`
+        : this.refuses === null
+          ? undefined
+          : this.refuses(plaintext);
+    if (tooMuch !== undefined) {
+      this.refuseUnread(plaintext, tooMuch, answer);
       return;
     }
     const value = readJson(plaintext);
@@ -255,19 +267,18 @@ export class Dispatcher {
   }
 
   /**
-   * Refuses a call by its length, before reading it costs memory: the id is found if it is where
-   * our clients write it.
+   * Refuses a call before reading it costs memory: the id is found if it is where our clients write
+   * it.
    */
-  private refuseUnread(plaintext: Uint8Array, answer: Answer): void {
+  private refuseUnread(plaintext: Uint8Array, reason: string, answer: Answer): void {
     const head = asciiText(plaintext.subarray(0, ID_WITHIN));
     const id = head.substring(CALL_HEAD.length);
     if (head.substring(0, CALL_HEAD.length) !== CALL_HEAD || !/^[0-9]+,/.test(id)) {
       this.counters.notRequests++;
       return;
     }
-    const text = `the call has ${plaintext.length} bytes, at most ${this.maxPlaintext} fit`;
     const call = { sid: "", id: String(parseInt(id, 10)), method: "", answer: answer, open: true };
-    this.refuse(call, HANDLER_FAILED, text, "");
+    this.refuse(call, HANDLER_FAILED, reason, "");
   }
 
   /** Drops calls of a forgotten session; their handlers keep running, but nothing is sent. */

@@ -28,8 +28,13 @@ export interface DeviceOptions extends AgentIdentity {
   readonly program: Program;
   /** For example the chip's number; helps to make epochs differ. */
   readonly serialNumber?: string;
-  /** Returns free bytes, for system.info. */
+  /** Returns free bytes of memory, which `system.info` reports; absent: it reports null. */
   readonly freeMemory?: () => number;
-  /** The largest call or answer, in bytes; fewer than 47,000 for a device with little memory. */
+  /**
+   * The largest call or answer, in bytes: 8,192 unless set, at most 47,000. Handling one takes some
+   * six times as much heap. It also bounds the relay's messages.
+   */
   readonly maxPlaintext?: number;
+  /** Levels of arrays and objects in a message or call: 32 unless set; each costs C stack. */
+  readonly maxNesting?: number;
 }

@@ -9,6 +9,13 @@ import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import { SDK_VERSION } from "../version.ts";
+import {
+  boundedLinks,
+  messageBytes,
+  SMALL_MAX_NESTING,
+  SMALL_MAX_PLAINTEXT,
+  tooDeep,
+} from "./bounded.ts";
 import type { RuntimePorts } from "./host.ts";
 
 export interface StartOptions extends DeviceOptions {
@@ -25,15 +32,18 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   }
   const count = raiseBootCount(ports.storage, ports.suite, options.agentToken);
   if (!count.ok) throw new Error(count.advice);
+  const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
   const core = new AgentCore({
     ...options,
+    maxPlaintext,
+    refuses: (plaintext) => tooDeep(plaintext, maxNesting),
     version: options.packetVersion ?? "1",
     sdkVersion: SDK_VERSION,
     bootCount: count.count,
     deviceRandom: ports.random(16),
     serialNumber: options.serialNumber ?? null,
     limits: limitsOf(SMALL_AGENT_LIMITS, options.limits),
-    ports,
+    ports: { ...ports, link: boundedLinks(ports.link, messageBytes(maxPlaintext), maxNesting) },
   });
   options.program(core.agent);
   core.start();

@@ -2,14 +2,12 @@
  * The Moddable SDK's `preference` in memory, with the limits of the platforms that have the
  * tightest.
  */
-import type { ModdablePreference } from "../moddable/sdk.ts";
-
 /** Of one value on ESP8266, RP2040 and nRF52, and of a domain or key on ESP32. */
 const MAX_VALUE_BYTES = 63;
 const MAX_NAME = 15;
 
 /** Throws if a platform would. */
-export class MemoryPreference implements ModdablePreference {
+export class MemoryPreference {
   readonly values = new Map<string, ArrayBuffer>();
 
   get(domain: string, key: string): ArrayBuffer | undefined {

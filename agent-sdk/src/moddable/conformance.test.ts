@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
 import { WebSocketServer } from "ws";
@@ -7,11 +8,11 @@ import { linkConformance, storageConformance, timerConformance } from "../confor
 import { MemoryPreference } from "../engines/preference.ts";
 import { systemTimer } from "../node/index.ts";
 import { ecmaWebSocket } from "../testing/ecma-websocket.ts";
-import { fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
+import { fakeTime, fakeTimer, valuesOf } from "../testing/moddable-sdk.ts";
 import { relaySides } from "../testing/relay-sides.ts";
 import { wsWire } from "../testing/ws-wire.ts";
 import { ecmaLinks } from "./link.ts";
-import { preferenceStorage } from "./storage.ts";
+import { valueStorage } from "./storage.ts";
 import { moddableTimer } from "./timer.ts";
 
 /** The test's own time limit ends a wait that never succeeds. */
@@ -26,8 +27,8 @@ timerConformance("moddable", () => ({ timer: timer(), until }));
 storageConformance("preference", nodeSuite(), () => {
   const preference = new MemoryPreference();
   return {
-    storage: preferenceStorage(preference),
-    reopen: () => preferenceStorage(preference),
+    storage: valueStorage(valuesOf(preference)),
+    reopen: () => valueStorage(valuesOf(preference)),
   };
 });
 
@@ -38,7 +39,7 @@ linkConformance("ECMA-419", async () => {
   await once(server, "listening");
   const relays = relaySides(server);
   return {
-    port: ecmaLinks({ ws: { io }, wss: null, timer: timer() }),
+    port: ecmaLinks({ ws: { io }, wss: null, timer: timer(), maxMessage: MAX_MESSAGE_BYTES }),
     url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/wss`,
     deadUrl: "ws://127.0.0.1:1/wss",
     relays,
@@ -53,7 +54,7 @@ linkConformance("ECMA-419", async () => {
 
 it("a project without TLS reports a wss address as closed, with the reason", async () => {
   const reasons: string[] = [];
-  const port = ecmaLinks({ ws: { io }, wss: null, timer: timer() });
+  const port = ecmaLinks({ ws: { io }, wss: null, timer: timer(), maxMessage: MAX_MESSAGE_BYTES });
   port.connect("wss://relay.example", {
     opened: () => reasons.push("opened"),
     received: () => {},

@@ -3,7 +3,6 @@
  * in its imports writes to objects that were created at load time. @noble does, so it is not
  * included.
  */
-export { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 export { asciiBytes, asciiText, crc32 } from "@blindrelay/protocol/crypto";
-export { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
-export { AgentCore, provisionBootCount, raiseBootCount } from "../index.ts";
+export { messageBytes, SMALL_MAX_PLAINTEXT } from "../embedded/bounded.ts";
+export { provisionAgent, startAgent } from "../embedded/start.ts";

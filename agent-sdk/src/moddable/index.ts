@@ -1,8 +1,9 @@
 /**
- * Entry point on Moddable: `import { startAgent } from "blindrelay"`. Requires the SDK's modules
- * `timer`, `time` and `preference` (moddable/manifest.json includes them).
+ * Entry point on Moddable: `import { startAgent } from "blindrelay"`. moddable/manifest.json has
+ * the modules that it requires.
  */
-import Preference from "preference";
+import print from "blindrelay/print";
+import values from "blindrelay/values";
 import Time from "time";
 import Timer from "timer";
 import type { AgentCore } from "../core/agent-core.ts";
@@ -15,7 +16,7 @@ export type { AgentStatus } from "../core/link.ts";
 export type { EcmaNetwork, ModdableCrypt } from "./sdk.ts";
 export type { StartOptions } from "./start.ts";
 
-const sdk = { Timer, Time, Preference, trace };
+const sdk = { Timer, Time, values, print };
 
 /** Starts a device program as an agent; see StartOptions. Throws if it must not start. */
 export const startAgent = (options: StartOptions): AgentCore => startOn(sdk, options);

@@ -143,7 +143,7 @@ it("reports closed for a constructor that throws", () => {
       throw new Error("no Wi-Fi");
     }
   }
-  const port = ecmaLinks({ ws: { io: Broken }, wss: null, timer });
+  const port = ecmaLinks({ ws: { io: Broken }, wss: null, timer, maxMessage: MAX_MESSAGE });
   port.connect("ws://relay.test/", {
     opened: () => {},
     received: () => {},

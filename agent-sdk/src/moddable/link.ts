@@ -4,7 +4,7 @@
  * gives no reason for a failed connection.
  */
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
-import { asciiBytes, asciiText, MAX_MESSAGE_BYTES } from "./core.ts";
+import { asciiBytes, asciiText } from "./core.ts";
 import type { EcmaNetwork, EcmaWebSocket } from "./sdk.ts";
 import { parseAddress, type RelayAddress } from "./url.ts";
 
@@ -22,8 +22,8 @@ export interface EcmaLinkOptions {
   /** For wss://. Its own configuration determines which certificates it accepts. */
   readonly wss: EcmaNetwork | null;
   readonly timer: TimerPort;
-  /** Bytes of one message; defaults to the contract's limit. */
-  readonly maxMessage?: number;
+  /** Bytes of one message. */
+  readonly maxMessage: number;
 }
 
 interface Outgoing {
@@ -213,7 +213,7 @@ export const ecmaLinks = (options: EcmaLinkOptions): LinkPort => ({
   connect: (url, events) => {
     const address = parseAddress(url);
     if (address === null) throw new Error("a relay's address begins with ws, wss, http or https");
-    const link = new EcmaLink(events, options.timer, options.maxMessage ?? MAX_MESSAGE_BYTES);
+    const link = new EcmaLink(events, options.timer, options.maxMessage);
     options.timer.set(0, () => link.begin(address.secure ? options.wss : options.ws, address));
     return link;
   },

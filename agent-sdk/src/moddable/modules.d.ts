@@ -1,4 +1,4 @@
-/** The SDK's own modules, as far as index.ts imports them. */
+/** The modules that index.ts imports: the SDK's own, and one for each platform. */
 
 declare module "timer" {
   const Timer: import("./sdk.ts").ModdableTimer;
@@ -10,10 +10,15 @@ declare module "time" {
   export default Time;
 }
 
-declare module "preference" {
-  const Preference: import("./sdk.ts").ModdablePreference;
-  export default Preference;
+/** The package's own, one of several files for each platform: moddable/manifest.json. */
+
+declare module "blindrelay/values" {
+  const values: import("./sdk.ts").ModdableValues;
+  export default values;
 }
 
-/** A global of Moddable's hosts. */
-declare function trace(text: string): void;
+declare module "blindrelay/print" {
+  /** Prints a line on the console, in a release build too. */
+  const print: (line: string) => void;
+  export default print;
+}

@@ -16,10 +16,10 @@ export interface ModdableTime {
   delta(start: number, end: number): number;
 }
 
-/** `import Preference from "preference"`. */
-export interface ModdablePreference {
-  get(domain: string, key: string): unknown;
-  set(domain: string, key: string, value: ArrayBuffer): void;
+/** `import values from "blindrelay/values"`: a domain of key-value storage as in ECMA-419. */
+export interface ModdableValues {
+  read(key: string): unknown;
+  write(key: string, value: ArrayBuffer): void;
 }
 
 /**

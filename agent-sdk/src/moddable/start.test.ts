@@ -2,17 +2,17 @@
 import { makeToken } from "@blindrelay/protocol";
 import { expect, it } from "vitest";
 import { MemoryPreference } from "../engines/preference.ts";
-import { fakeTime, fakeTimer } from "../testing/moddable-sdk.ts";
-import { type StartOptions, startOn } from "./start.ts";
+import { fakeTime, fakeTimer, valuesOf } from "../testing/moddable-sdk.ts";
+import { provisionOn, type StartOptions, startOn } from "./start.ts";
 
 it("prints why it cannot start before it throws, because a release build shows no error", () => {
-  const traced: string[] = [];
+  const printed: string[] = [];
   const sdk = {
     Timer: fakeTimer,
     Time: fakeTime(),
-    Preference: new MemoryPreference(),
-    trace: (text: string) => {
-      traced.push(text);
+    values: valuesOf(new MemoryPreference()),
+    print: (line: string) => {
+      printed.push(line);
     },
   };
   const start = (network: StartOptions["network"]) =>
@@ -26,5 +26,25 @@ it("prints why it cannot start before it throws, because a release build shows n
     });
   expect(() => start({})).toThrow("ws://relay.test/wss needs a ws network");
   expect(() => start({ ws: { io: class {} as never } })).toThrow("boot count");
-  expect(traced).toEqual([expect.stringMatching(/^blindrelay error: .*boot count.*\n$/)]);
+  expect(printed).toEqual([
+    expect.stringMatching(/^blindrelay error: .*needs a ws network$/),
+    expect.stringMatching(/^blindrelay error: .*boot count/),
+  ]);
+});
+
+it("prints that it is provisioned, and why it is not", () => {
+  const printed: string[] = [];
+  const sdk = {
+    values: valuesOf(new MemoryPreference()),
+    print: (line: string) => {
+      printed.push(line);
+    },
+  };
+  const token = makeToken("e2e", new Uint8Array(32));
+  provisionOn(sdk, token, {});
+  expect(() => provisionOn(sdk, token, {})).toThrow();
+  expect(printed).toEqual([
+    "provisioned: build and flash again, without provision=1",
+    expect.stringMatching(/^blindrelay error: /),
+  ]);
 });

@@ -1,33 +1,21 @@
 /**
- * An agent on Moddable, from preferences to a running link. The SDK's modules are passed in;
+ * An agent on Moddable, from stored values to a running link. The SDK's modules are passed in;
  * index.ts takes them from the SDK.
- *
- * A start raises the boot count before the core is constructed. The count is never created here: an
- * erased flash looks like a new one, so only `provision` writes a first count, and only for a new
- * agent_token.
  */
-import type { Suite } from "@blindrelay/protocol/crypto";
-import type { AgentCore as AgentCoreType } from "../core/agent-core.ts";
+import type { AgentCore } from "../core/agent-core.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import type { Log, Random } from "../ports.ts";
-import { SDK_VERSION } from "../version.ts";
-import {
-  AgentCore,
-  limitsOf,
-  provisionBootCount,
-  raiseBootCount,
-  SMALL_AGENT_LIMITS,
-} from "./core.ts";
+import { messageBytes, provisionAgent, SMALL_MAX_PLAINTEXT, startAgent } from "./core.ts";
 import { ecmaLinks } from "./link.ts";
 import type {
   EcmaNetwork,
   ModdableCrypt,
-  ModdablePreference,
   ModdableTime,
   ModdableTimer,
+  ModdableValues,
 } from "./sdk.ts";
 import { steadyNetwork } from "./socket.ts";
-import { preferenceStorage } from "./storage.ts";
+import { valueStorage } from "./storage.ts";
 import { moddableSuite } from "./suite.ts";
 import { moddableTimer } from "./timer.ts";
 import { parseAddress } from "./url.ts";
@@ -35,9 +23,9 @@ import { parseAddress } from "./url.ts";
 export interface ModdableSdk {
   readonly Timer: ModdableTimer;
   readonly Time: ModdableTime;
-  readonly Preference: ModdablePreference;
-  /** Prints a line on the console, including its newline. */
-  readonly trace: (text: string) => void;
+  readonly values: ModdableValues;
+  /** Prints a line on the console. */
+  readonly print: (line: string) => void;
 }
 
 export interface StartOptions extends DeviceOptions {
@@ -65,12 +53,12 @@ const mathRandom: Random = (length) => {
   return bytes;
 };
 
-const traceLog =
-  (trace: (text: string) => void): Log =>
+const printLog =
+  (print: (line: string) => void): Log =>
   (level, message, fields) => {
     if (level !== "warn" && level !== "error") return;
     const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
-    trace(`blindrelay ${level}: ${message}${more}\n`);
+    print(`blindrelay ${level}: ${message}${more}`);
   };
 
 const wsUrl = (url: string, network: StartOptions["network"]): string => {
@@ -82,64 +70,50 @@ const wsUrl = (url: string, network: StartOptions["network"]): string => {
   return `${scheme}://${address.host}:${address.port}${address.path}`;
 };
 
-/** Starts a device program. Throws if the boot count does not allow it, and for invalid values. */
-export const startOn = (sdk: ModdableSdk, options: StartOptions): AgentCoreType => {
-  const url = wsUrl(options.url, options.network);
-  const suite: Suite = moddableSuite(options.crypt ?? {});
-  const storage = preferenceStorage(sdk.Preference);
-  const count = raiseBootCount(storage, suite, options.agentToken);
-  if (!count.ok) {
-    // A release build aborts on the error without printing it.
-    sdk.trace(`blindrelay error: ${count.advice}\n`);
-    throw new Error(count.advice);
+/** What `act` returns. A release build aborts on an error without printing it. */
+const saying = <T>(print: (line: string) => void, act: () => T): T => {
+  try {
+    return act();
+  } catch (error) {
+    print(`blindrelay error: ${(error as Error).message}`);
+    throw error;
   }
-  const timer = moddableTimer(sdk.Timer, sdk.Time);
-  const core = new AgentCore({
-    url,
-    agentId: options.agentId,
-    relayToken: options.relayToken,
-    agentToken: options.agentToken,
-    version: options.packetVersion ?? "1",
-    name: options.name,
-    runtime: options.device === undefined ? "moddable" : `moddable ${options.device}`,
-    firmwareVersion: options.firmwareVersion,
-    sdkVersion: SDK_VERSION,
-    bootCount: count.count,
-    deviceRandom: mathRandom(16),
-    serialNumber: options.serialNumber ?? null,
-    freeMemory: options.freeMemory,
-    maxPlaintext: options.maxPlaintext,
-    limits: limitsOf(SMALL_AGENT_LIMITS, options.limits),
-    ports: {
+};
+
+/** Starts a device program. Throws if the boot count does not allow it, and for invalid values. */
+export const startOn = (
+  sdk: ModdableSdk,
+  { network, crypt = {}, device, log, ...options }: StartOptions,
+): AgentCore =>
+  saying(sdk.print, () => {
+    const timer = moddableTimer(sdk.Timer, sdk.Time);
+    const ports = {
       link: ecmaLinks({
-        ws: steadyNetwork(options.network.ws),
-        wss: steadyNetwork(options.network.wss),
+        ws: steadyNetwork(network.ws),
+        wss: steadyNetwork(network.wss),
         timer,
+        maxMessage: messageBytes(options.maxPlaintext ?? SMALL_MAX_PLAINTEXT),
       }),
       timer,
       random: mathRandom,
-      suite,
-      log: options.log ?? traceLog(sdk.trace),
-    },
+      storage: valueStorage(sdk.values),
+      suite: moddableSuite(crypt),
+      log: log ?? printLog(sdk.print),
+    };
+    const runtime = device === undefined ? "moddable" : `moddable ${device}`;
+    return startAgent(ports, { ...options, url: wsUrl(options.url, network), runtime });
   });
-  options.program(core.agent);
-  core.start();
-  return core;
-};
 
 /**
  * Writes the first boot count for an agent_token that was never used. Throws if it was, or if it
  * cannot be written.
  */
 export const provisionOn = (
-  sdk: Pick<ModdableSdk, "Preference">,
+  sdk: Pick<ModdableSdk, "values" | "print">,
   agentToken: string,
   crypt: ModdableCrypt,
-): void => {
-  const result = provisionBootCount(
-    preferenceStorage(sdk.Preference),
-    moddableSuite(crypt),
-    agentToken,
-  );
-  if (!result.ok) throw new Error(result.advice);
-};
+): void =>
+  saying(sdk.print, () => {
+    provisionAgent({ storage: valueStorage(sdk.values), suite: moddableSuite(crypt) }, agentToken);
+    sdk.print("provisioned: build and flash again, without provision=1");
+  });

@@ -3,7 +3,8 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { MemoryPreference } from "../engines/preference.ts";
-import { preferenceStorage } from "./storage.ts";
+import { valuesOf } from "../testing/moddable-sdk.ts";
+import { valueStorage } from "./storage.ts";
 
 const suite = nodeSuite();
 const TOKEN = "token";
@@ -36,7 +37,7 @@ it.each([false, true])(
   "never repeats a count, whichever write the power cut hits (erased: %s)",
   (erasing) => {
     const fresh = new Cut();
-    expect(provisionBootCount(preferenceStorage(fresh), suite, TOKEN).ok).toBe(true);
+    expect(provisionBootCount(valueStorage(valuesOf(fresh)), suite, TOKEN).ok).toBe(true);
     for (let first = 0; first < WRITES; first++) {
       for (let second = 0; second < WRITES; second++) {
         const flash = fresh.copy();
@@ -44,7 +45,7 @@ it.each([false, true])(
         for (const left of [Number.POSITIVE_INFINITY, first, second, Number.POSITIVE_INFINITY]) {
           flash.left = left;
           flash.erasing = erasing;
-          const result = raiseBootCount(preferenceStorage(flash), suite, TOKEN);
+          const result = raiseBootCount(valueStorage(valuesOf(flash)), suite, TOKEN);
           if (result.ok) used.push(result.count);
         }
         expect(used).toEqual([...new Set(used)].sort((a, b) => a - b));
@@ -56,7 +57,7 @@ it.each([false, true])(
 
 it("keeps a slot within what each platform stores under one key", () => {
   const flash = new MemoryPreference();
-  provisionBootCount(preferenceStorage(flash), suite, TOKEN);
+  provisionBootCount(valueStorage(valuesOf(flash)), suite, TOKEN);
   expect([...flash.values.keys()].sort()).toEqual([
     ...["0.0", "0.1", "1.0", "1.1"].map((part) => `blindrelay/boot.${part}`),
   ]);

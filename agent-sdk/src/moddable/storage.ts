@@ -1,8 +1,9 @@
 /**
- * Preferences as the storage port. They differ by platform: NVS on ESP32 (every `set` is committed,
- * an interrupted one leaves no value), a log of two flash sectors on ESP8266, RP2040 and nRF52
- * (values of up to 63 bytes), and on Linux one JSON file behind a cache, never flushed, which is
- * only for trying things out (docs/moddable.md).
+ * The SDK's small values as the storage port: ECMA-419 key-value storage on Zephyr and Pebble,
+ * preferences elsewhere (moddable/values-*.js). They differ by platform: NVS on ESP32 (every value
+ * is committed, an interrupted preference leaves none), a log of two flash sectors on ESP8266,
+ * RP2040 and nRF52 (values of up to 63 bytes), Zephyr's settings, and on Linux one JSON file behind
+ * a cache, never flushed, which is only for trying things out (docs/moddable.md).
  *
  * So a text is stored in parts of at most 48 bytes, each a buffer that begins with the number of
  * parts after it. After a power cut, parts of two writes may be mixed: the result is not a valid
@@ -10,9 +11,8 @@
  */
 import type { StoragePort } from "../ports.ts";
 import { asciiBytes, crc32 } from "./core.ts";
-import type { ModdablePreference } from "./sdk.ts";
+import type { ModdableValues } from "./sdk.ts";
 
-const DOMAIN = "blindrelay";
 const PART_BYTES = 48;
 /** NVS allows keys of 15 characters; two of them number the part. */
 const MAX_NAME = 13;
@@ -23,13 +23,13 @@ const keyOf = (name: string): string => {
   return name.substring(0, MAX_NAME - hash.length) + hash;
 };
 
-export const preferenceStorage = (preference: ModdablePreference): StoragePort => ({
+export const valueStorage = (values: ModdableValues): StoragePort => ({
   read: (name) => {
     const key = keyOf(name);
     let text = "";
     let left = 0;
     for (let part = 0; part === 0 || left > 0; part++) {
-      const value = preference.get(DOMAIN, `${key}.${part}`);
+      const value = values.read(`${key}.${part}`);
       if (!(value instanceof ArrayBuffer) || value.byteLength === 0)
         return part === 0 ? null : text;
       const bytes = new Uint8Array(value);
@@ -46,7 +46,7 @@ export const preferenceStorage = (preference: ModdablePreference): StoragePort =
       const bytes = new Uint8Array(piece.length + 1);
       bytes[0] = parts - 1 - part;
       bytes.set(piece, 1);
-      preference.set(DOMAIN, `${key}.${part}`, bytes.buffer);
+      values.write(`${key}.${part}`, bytes.buffer);
     }
   },
 });

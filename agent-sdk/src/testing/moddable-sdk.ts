@@ -1,5 +1,6 @@
 /** Stand-ins for modules of the Moddable SDK, with the platforms' limits. */
-import type { ModdableTime, ModdableTimer } from "../moddable/sdk.ts";
+import type { MemoryPreference } from "../engines/preference.ts";
+import type { ModdableTime, ModdableTimer, ModdableValues } from "../moddable/sdk.ts";
 
 /** `timer`: delays are 32-bit integers there; fractions are dropped. */
 export const fakeTimer: ModdableTimer = {
@@ -18,3 +19,9 @@ export const fakeTime = (now: () => number = () => performance.now()): ModdableT
     delta: (since, until) => (until - since) | 0,
   };
 };
+
+/** `blindrelay/values` over preferences, as moddable/values-preference.js. */
+export const valuesOf = (preference: MemoryPreference): ModdableValues => ({
+  read: (key) => preference.get("blindrelay", key),
+  write: (key, value) => preference.set("blindrelay", key, value),
+});

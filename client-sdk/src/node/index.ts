@@ -1,18 +1,12 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
-import { performance } from "node:perf_hooks";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { Client, type ConnectOptions } from "../client.ts";
-import type { Log, TimerPort } from "../ports.ts";
+import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import type { Log } from "../ports.ts";
 import { wsLinkPort } from "./link.ts";
 
 export * from "../index.ts";
-
-const timer: TimerPort = {
-  now: () => performance.now(),
-  set: (ms, fn) => setTimeout(fn, ms),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
 
 const silent: Log = () => undefined;
 
@@ -26,5 +20,7 @@ const silent: Log = () => undefined;
 export const connect = async (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
   const suite = await loadNodeSuite();
-  return new Client(options, { link: wsLinkPort, timer, random: randomBytes, suite, log }).start();
+  const random = hedgedRandom(randomBytes, suite);
+  const ports = { link: wsLinkPort, timer: systemTimer(), random, suite, log };
+  return new Client(options, ports).start();
 };

@@ -130,7 +130,12 @@ export const checkClientTrace = (suite: Suite, trace: ClientTrace, failures: str
   }
 };
 
-export const checkSessions = (suite: Suite, file: SessionsFile, failures: string[]): void => {
-  for (const trace of file.agent) checkAgentTrace(suite, trace, failures);
-  for (const trace of file.client) checkClientTrace(suite, trace, failures);
+export const checkSessions = (
+  suite: Suite,
+  file: SessionsFile,
+  has: (v: string) => boolean,
+  failures: string[],
+): void => {
+  for (const trace of file.agent) if (has(trace.v)) checkAgentTrace(suite, trace, failures);
+  for (const trace of file.client) if (has(trace.v)) checkClientTrace(suite, trace, failures);
 };

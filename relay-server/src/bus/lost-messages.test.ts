@@ -4,7 +4,7 @@ import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
-import { HELD_LINK_MS } from "../core/limits.ts";
+import { MIN_HELD_LINK_MS } from "../core/limits.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import { Cluster, type Shared } from "./cluster.ts";
@@ -109,6 +109,8 @@ class World {
 /** One node's side of the bus. */
 class Side implements Transport {
   isUp = true;
+  /** Whether the bus drops what this node publishes, as without the permission to. */
+  isMute = false;
   backlogBytes = 0;
   isFrozen = false;
   readonly #world: World;
@@ -120,7 +122,7 @@ class Side implements Transport {
   }
 
   publish(subject: string, payload: Uint8Array, replyTo?: string): void {
-    this.#world.publish(this, subject, payload, replyTo ?? null);
+    if (!this.isMute) this.#world.publish(this, subject, payload, replyTo ?? null);
   }
 
   subscribe(subject: string, take: (delivery: Delivery) => void): () => void {
@@ -328,6 +330,26 @@ test("an agent stays online if the message about its move to a third node was lo
   expect(watcher.statuses()).toEqual([true, true, false]);
 });
 
+test("what clients were told of an agent that left counts as long as one of them is there", () => {
+  const { world, a, b } = twoNodes();
+  const [board, watcher] = [a.agent("pump", 1), b.client()];
+  b.agent("valve", 2); // keeps what the node knows of the user
+  world.run(1000);
+  a.hub.closed(board.connection, world.nowMs);
+  world.run(25);
+  expect(watcher.statuses()).toContain(false);
+  const known = () => b.hub.isOnlineAnywhere("u", "pump");
+  expect(known()).toBe(false);
+  b.hub.closed(watcher.connection, world.nowMs);
+  a.agent("pump", 3);
+  world.run(100);
+  expect(known()).toBe(null);
+  b.client();
+  expect(known()).toBe(null); // until the other node has answered
+  world.run(100);
+  expect(known()).toBe(true);
+});
+
 test("nodes that agree compare each user once in 30 s, and send nothing else", () => {
   const { world, a, b } = twoNodes();
   b.client();
@@ -359,6 +381,30 @@ test("two links of an agent become one within 35 s of the lost messages, on node
     world.run(32_000);
     expect(holders()).toEqual([newer === 0, newer === 1]);
     expect(first.heard.at(-1)).toMatchObject({ code: "REPLACED" });
+  }
+});
+
+test("two links of an agent become one within 35 s of when a node may publish again", () => {
+  for (const [mute, number] of [
+    [0, 29],
+    [0, 31],
+    [1, 29],
+    [1, 31],
+  ] as const) {
+    const { world, a, b } = twoNodes();
+    const nodes = [a, b];
+    const silent = nodes[mute] as Node;
+    silent.side.isMute = true;
+    (nodes[1 - mute] as Node).agent("pump", number);
+    world.run(700);
+    silent.agent("pump", 30);
+    world.run(15_000);
+    const holders = () => nodes.map(({ hub }) => hub.isOnline("pump"));
+    expect(holders().filter((holds) => holds)).not.toHaveLength(0);
+    silent.side.isMute = false;
+    world.run(35_000);
+    const newer = number > 30 ? 1 - mute : mute;
+    expect(holders()).toEqual([newer === 0, newer === 1]);
   }
 });
 
@@ -832,7 +878,7 @@ test("a board answers what it was sent before its node closes its link, and gets
   a.hub.drain();
   world.run(100);
   const { reconnect_in: inS } = board.heard.at(-1) as { reconnect_in?: number };
-  world.run(1000 * (inS ?? 0) + HELD_LINK_MS - 300);
+  world.run(1000 * (inS ?? 0) + MIN_HELD_LINK_MS - 300);
   say(1);
   world.run(1000);
   say(2);

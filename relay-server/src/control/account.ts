@@ -5,6 +5,7 @@ import {
   USERNAME_PATTERN,
 } from "@blindrelay/protocol/schema/rest";
 import { noteAct } from "../store/audit.ts";
+import { holdKey } from "../store/key-rotation.ts";
 import { postNotice, postNotices } from "../store/notices.ts";
 import { endLogin, endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
@@ -141,7 +142,10 @@ export const enrollTotp = async (
 ): Promise<{ secret: string; uri: string }> => {
   const secret = drawTotpSecret();
   const wrapped = context.secrets.wrap(user.id, secret);
-  await context.store.write((tx) => setPendingTotp(tx, user.id, wrapped));
+  await context.store.write(async (tx) => {
+    await holdKey(tx, context.secrets.check());
+    await setPendingTotp(tx, user.id, wrapped);
+  });
   return { secret, uri: otpauthUri(user.username, secret) };
 };
 
@@ -158,6 +162,7 @@ export const confirmEnrolment = async (
   if (step === null) return null;
   const codes = drawRecoveryCodes();
   return store.write(async (tx) => {
+    await holdKey(tx, secrets.check());
     if (!(await confirmTotp(tx, user.id, pending, step))) return null;
     const hashes = codes.map((text) => secrets.recoveryHash(user.id, text));
     await replaceRecoveryCodes(tx, user.id, hashes);

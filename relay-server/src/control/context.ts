@@ -20,7 +20,7 @@ export interface ControlContext {
   /** Failed logins by network. */
   readonly wrongLogins: WrongLogins;
   readonly links: Links;
-  /** Unix milliseconds by the machine's clock: for what is stored and compared later. */
+  /** Unix milliseconds by the store's clock (store/clock.ts): for what is stored and compared. */
   readonly nowMs: () => number;
   /** Milliseconds of a clock that is never corrected: for lockouts and other waits (clock.ts). */
   readonly steadyMs: () => number;

@@ -2,8 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { type Clocks, systemClocks } from "../clock.ts";
 import { withDiskProblem } from "../disk-problem.ts";
 import { Failure, messageOf } from "../failure.ts";
+import { databaseClock, machineClock, type StoreClock } from "../store/clock.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
 import {
   isInitialised,
@@ -36,6 +38,8 @@ export interface DataOptions {
   readonly store?: string | undefined;
   /** Replaces the key file: 64 hexadecimal digits or base64. */
   readonly masterKey?: string | undefined;
+  /** Replaces the machine's clocks. */
+  readonly clocks?: Clocks;
 }
 
 export interface InitOptions extends DataOptions {
@@ -110,6 +114,7 @@ export interface Data {
   readonly store: Store;
   readonly secrets: Secrets;
   readonly totpRequired: boolean;
+  readonly clock: StoreClock;
 }
 
 /**
@@ -128,7 +133,11 @@ export const openData = async (options: DataOptions): Promise<Data> => {
         "this master key is not the one that the store was made with: restore the right one",
       );
     }
-    return { store, secrets, totpRequired: (await readSetting(store.db, "totp")) !== "optional" };
+    const totpRequired = (await readSetting(store.db, "totp")) !== "optional";
+    const clocks = options.clocks ?? systemClocks();
+    const isEmbedded = locate(options).engine === "sqlite";
+    const clock = isEmbedded ? machineClock(clocks) : await databaseClock(store.db, clocks);
+    return { store, secrets, totpRequired, clock };
   } catch (error) {
     await store.close();
     throw error;

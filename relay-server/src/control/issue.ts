@@ -5,6 +5,7 @@
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
 import { whenKnown } from "../maybe-promise.ts";
 import { hold } from "../store/advisory-lock.ts";
+import { holdKey } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";
 import { addToken, currentToken, retireTokens, trimTokens } from "../store/tokens.ts";
@@ -24,6 +25,7 @@ export const issuePersistent = async (
   owner: Owner,
   nowMs: number,
 ): Promise<string> => {
+  await holdKey(db, secrets.check());
   // Of two concurrent rotations, the second ends what the first made.
   await hold(db, `token of ${owner.userId}/${owner.agentId ?? ""}`);
   await retireTokens(db, owner.userId, owner.agentId, nowMs);

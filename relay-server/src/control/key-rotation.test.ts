@@ -9,8 +9,12 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClocks } from "../clock.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
+import type { Db } from "../store/open.ts";
+import { findUser } from "../store/users.ts";
+import { changePassword, enrollTotp, rotateAccountToken } from "./account.ts";
 import { findCredential } from "./credentials.ts";
 import { openData } from "./data-dir.ts";
 import { repeatPersistent } from "./issue.ts";
@@ -45,7 +49,7 @@ beforeEach(async () => {
 afterEach(() => rest.close());
 
 const rotate = (graceDays = 0) =>
-  rekey({ data: rest.dataDir, graceDays, nowMs: () => rest.clock.nowMs });
+  rekey({ data: rest.dataDir, graceDays, clocks: systemClocks(() => rest.clock.nowMs) });
 
 const opened = async <T>(look: (data: Awaited<ReturnType<typeof openData>>) => Promise<T>) => {
   const data = await openData({ data: rest.dataDir });
@@ -55,6 +59,7 @@ const opened = async <T>(look: (data: Awaited<ReturnType<typeof openData>>) => P
     await data.store.close();
   }
 };
+const tokensIn = (db: Db) => db.selectFrom("tokens").selectAll().orderBy("hash").execute();
 const stateOf = (token: string, atMs = rest.clock.nowMs) =>
   opened(async ({ store }) => (await findCredential(store.db, token, atMs)).state);
 const current = (agentId: string | null) =>
@@ -141,6 +146,27 @@ test("the old key with the new store, or the other way round, yields no token", 
       expect(hashToken(guess)).not.toBe(row.hash);
     }
   });
+});
+
+test("a relay with the old key stores nothing more that needs a key", async () => {
+  const pending = async () => (await findUser(rest.context.store.db, userId))?.totp_pending;
+  await rotate(14);
+  const stored = await opened(async ({ store: { db } }) => [await tokensIn(db), await pending()]);
+  rest.clock.nowMs += 60_000;
+  const post = async (path: string, body?: object, headers = {}) =>
+    (await rest.call("POST", path, { token: account, body, headers })).statusCode;
+  expect(await post("/agents", { name: "y" })).toBe(503);
+  expect(await post("/agents", { name: "y" }, { "idempotency-key": "k2" })).toBe(503);
+  expect(await post("/agents/x/rotate-token")).toBe(503);
+  const user = await findUser(rest.context.store.db, userId);
+  if (user === undefined) throw new Error("the user is gone");
+  await expect(rotateAccountToken(rest.context, userId)).rejects.toThrow("was rotated");
+  await expect(enrollTotp(rest.context, user)).rejects.toThrow("was rotated");
+  await expect(changePassword(rest.context, userId, "another horse", "-")).rejects.toThrow(
+    "rotated",
+  );
+  const after = await opened(async ({ store: { db } }) => [await tokensIn(db), await pending()]);
+  expect(after).toEqual(stored);
 });
 
 test("if interrupted after the store's commit, the next start installs the new key", async () => {

@@ -30,7 +30,6 @@ export interface RekeyOptions extends DataOptions {
    * The new key as text, if keys are passed in variables; otherwise one is generated into a file.
    */
   readonly newMasterKey?: string | undefined;
-  readonly nowMs?: () => number;
 }
 
 export interface RekeyResult {
@@ -60,7 +59,7 @@ export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
   }
   const opened = await openAlone(options); // which completes an interrupted rotation
   try {
-    const nowMs = options.nowMs?.() ?? Date.now();
+    const nowMs = opened.clock.nowMs();
     const until = graceDays === 0 ? null : nowMs + graceDays * DAY_MS;
     const fresh = new Secrets(newMasterKey === undefined ? makeNextKey(data) : given(newMasterKey));
     if (fresh.check() === opened.secrets.check()) {

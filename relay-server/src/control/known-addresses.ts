@@ -5,6 +5,7 @@
  */
 import { addressKey } from "../core/address-group.ts";
 import { BOUNDS } from "../store/bounds.ts";
+import { holdKey } from "../store/key-rotation.ts";
 import { isKnownAddress, noteAddress } from "../store/known-addresses.ts";
 import type { Db } from "../store/open.ts";
 import type { ControlContext } from "./context.ts";
@@ -27,10 +28,12 @@ export const recallAddress = async (
 };
 
 /** A right login; call it inside its transaction. */
-export const rememberAddress = (
+export const rememberAddress = async (
   context: ControlContext,
   tx: Db,
   user: { readonly id: string; readonly username: string },
   address: string,
-): Promise<void> =>
-  noteAddress(tx, user.id, printOf(context, user.username, address), context.nowMs());
+): Promise<void> => {
+  await holdKey(tx, context.secrets.check());
+  await noteAddress(tx, user.id, printOf(context, user.username, address), context.nowMs());
+};

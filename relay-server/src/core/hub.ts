@@ -287,8 +287,9 @@ export class Hub {
    */
   isOnlineAnywhere(userId: string, agentId: string): boolean | null {
     const { peers, presence } = this.#state;
-    if (this.isOnline(agentId) || peers.find(userId)?.abroad.has(agentId)) return true;
-    return presence.isJustGone(agentId) ? false : null;
+    const user = peers.find(userId);
+    if (this.isOnline(agentId) || user?.abroad.has(agentId)) return true;
+    return user !== undefined && presence.isJustGone(user, agentId) ? false : null;
   }
 
   /**
@@ -323,12 +324,15 @@ export class Hub {
     this.#revoke({ kind: "session", sessionHash }, code, now);
   }
 
-  /** Begins the shutdown: closes all connections over the next ticks, and new ones at once. */
-  drain(): void {
+  /**
+   * Begins the shutdown: closes all connections over the next ticks, and new ones at once.
+   * `leftMs`: until the process ends.
+   */
+  drain(leftMs?: number): void {
     const { connections, bus } = this.#state;
     this.#stopRebalance();
     this.#state.moving = bus !== ALONE;
-    this.#drain ??= new Drain(connections, this.#state.moving);
+    this.#drain ??= new Drain(connections, this.#state.moving, leftMs);
   }
 
   /**

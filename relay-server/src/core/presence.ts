@@ -134,9 +134,11 @@ export class Presence {
     }
   }
 
-  /** Whether clients here were just told that an agent is offline. */
-  isJustGone(agentId: string): boolean {
-    return this.#gone.has(agentId);
+  /** Whether a client that is here was just told that an agent is offline. */
+  isJustGone({ clients }: User, agentId: string): boolean {
+    const since = this.#gone.get(agentId);
+    const [oldest] = clients;
+    return since !== undefined && oldest !== undefined && oldest.onlineSince <= since;
   }
 
   tick(now: number): void {

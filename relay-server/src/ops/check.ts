@@ -6,13 +6,14 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
+import type { Clocks } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
 import { diskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
-import { storeClock } from "../store/clock.ts";
+import { databaseClock } from "../store/clock.ts";
 import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
@@ -53,9 +54,10 @@ export const checkRelay = async (
   const embedded = store === "sqlite";
   const startedMs = performance.now();
   const wallMs = () => nowMs + performance.now() - startedMs;
+  const clocks = { wallMs, steadyMs: wallMs };
   const missing = embedded && !existsSync(storePath(data));
   return [
-    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey, wallMs)),
+    ...(missing ? [noStore(data)] : await storeFindings(data, store, masterKey, clocks)),
     ...permissionFindings(data, embedded, masterKey),
     ...(existsSync(data) ? [disk(data, embedded)] : []),
     ...(settings.tlsCert === undefined ? [] : [certificate(settings.tlsCert, nowMs)]),
@@ -81,7 +83,7 @@ const storeFindings = async (
   data: string,
   store: string,
   masterKey: string | undefined,
-  wallMs: () => number,
+  machine: Clocks,
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
   let db: Kysely<Tables> | null = null;
@@ -90,7 +92,7 @@ const storeFindings = async (
       dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
     });
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
-    const clocks = embedded ? [] : [await clock(db, wallMs)];
+    const clocks = embedded ? [] : [await clock(db, machine)];
     return [integrity, await schema(db), await key(db, data, masterKey), ...clocks];
   } catch (error) {
     return [embedded ? unreadable(data, error) : unreachable(error)];
@@ -140,14 +142,12 @@ const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
   );
 };
 
-const clock = async (db: Kysely<Tables>, wallMs: () => number): Promise<Finding> => {
-  let apart = false;
-  const database = storeClock(db, wallMs, () => {
-    apart = true;
-  });
-  await database.look();
-  const detail = `${(database.aheadMs() / 1000).toFixed(1)} s ahead of PostgreSQL's`;
-  return apart ? bad("clock", detail, "set both machines' clocks by NTP") : good("clock", detail);
+const clock = async (db: Kysely<Tables>, machine: Clocks): Promise<Finding> => {
+  const { aheadMs, isApart } = await databaseClock(db, machine);
+  const detail = `${(aheadMs() / 1000).toFixed(1)} s ahead of PostgreSQL's`;
+  return isApart()
+    ? bad("clock", detail, "set both machines' clocks by NTP")
+    : good("clock", detail);
 };
 
 const schema = async (db: Kysely<Tables>): Promise<Finding> => {

@@ -26,9 +26,9 @@ export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ i
   const { username, password } = user;
   const problem = userProblem(username, password);
   if (problem !== null) throw new Failure("usage", problem);
-  const { store, secrets } = await openData(options);
+  const { store, secrets, clock } = await openData(options);
   try {
-    const made = await createUser({ store, secrets, nowMs: Date.now }, null, user);
+    const made = await createUser({ store, secrets, nowMs: clock.nowMs }, null, user);
     if (made === null) throw new Failure("refused", `there is a user ${username} already`);
     return { id: made.id };
   } finally {
@@ -92,7 +92,7 @@ export interface Unlocked {
  * address, of a user name including its second factor, or of both if the text is both.
  */
 export const unlock = async (options: DataOptions, subject: string): Promise<Unlocked> => {
-  const { store } = await openData(options);
+  const { store, clock } = await openData(options);
   try {
     const address = isIP(subject) === 0 ? null : subject;
     return await store.write(async (tx) => {
@@ -100,7 +100,7 @@ export const unlock = async (options: DataOptions, subject: string): Promise<Unl
       if (address === null && user === undefined) {
         throw new Failure("refused", `${subject} is neither an IP address nor a user name`);
       }
-      const nowMs = Date.now();
+      const nowMs = clock.nowMs();
       if (user !== undefined) {
         await forgiveTotp(tx, user.id);
         await noteAct(tx, nowMs, { actorId: null, action: "user.unlock", subject: user.id });
@@ -121,12 +121,12 @@ const changeByName = async (
   username: string,
   change: UserChange,
 ): Promise<void> => {
-  const { store, secrets } = await openData(options);
+  const { store, secrets, clock } = await openData(options);
   try {
     const user = await findByName(store.db, username);
     if (user === undefined) throw new Failure("refused", `there is no user ${username}`);
     // A relay that runs on the store reads the notice.
-    const result = await administer({ store, secrets, nowMs: Date.now }, null, user.id, change);
+    const result = await administer({ store, secrets, nowMs: clock.nowMs }, null, user.id, change);
     if (result === "last_admin") {
       throw new Failure("refused", `${username} is the last admin: make another one first`);
     }

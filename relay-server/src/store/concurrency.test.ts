@@ -10,9 +10,11 @@ import { issuePersistent, issueSession } from "../control/issue.ts";
 import { Secrets } from "../control/secrets.ts";
 import { storeWriteBehind } from "../control/write-behind.ts";
 import { addAgent, findAgent } from "./agents.ts";
+import { holdKey, replaceKeyCheck } from "./key-rotation.ts";
 import { type Db, openStore, type Store } from "./open.ts";
 import { addRelease, changeRelease, noteOffer, rolloutCounts } from "./releases.ts";
 import { addSession, findSession } from "./sessions.ts";
+import { writeSetting } from "./settings.ts";
 import { postgres, sqlite } from "./testing/engines.ts";
 import { addUser, failTotp, findUser } from "./users.ts";
 
@@ -53,6 +55,31 @@ for (const engine of [sqlite(), postgres()]) {
       await addSession(db, { ...row, ...times, user_id: await user() });
       return hash;
     };
+
+    test("a rotation of the master key waits for what the old key seals, and nothing is sealed after it", async () => {
+      const [old, fresh] = [secrets.check(), "fresh"];
+      await writeSetting(db, "master_key_check", old);
+      const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+      const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+      const ends: string[] = [];
+      const sealing = nodes[0].write(async (tx) => {
+        await holdKey(tx, old);
+        begin();
+        await mayEnd;
+        ends.push("sealed");
+      });
+      await begun;
+      const rotating = nodes[1].write(async (tx) => {
+        expect(await replaceKeyCheck(tx, old, fresh)).toBe(true);
+        ends.push("rotated");
+      });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      end();
+      await Promise.all([sealing, rotating]);
+      expect(ends).toEqual(["sealed", "rotated"]);
+      await expect(nodes[0].write((tx) => holdKey(tx, old))).rejects.toThrow("was rotated");
+      await db.deleteFrom("settings").where("name", "=", "master_key_check").execute();
+    });
 
     test("two concurrent rotations leave exactly one live token", async () => {
       for (let i = 0; i < 10; i += 1) {

@@ -1,6 +1,23 @@
 /** Everything in the store that depends on the master key, rewritten in one transaction. */
+import { hold, share } from "./advisory-lock.ts";
 import type { Db } from "./open.ts";
+import { readSetting } from "./settings.ts";
 import type { TokenRow } from "./tables.ts";
+import { StoreUnavailable } from "./unavailable.ts";
+
+const MASTER_KEY = "master key";
+/** A relay cannot continue then: it would derive different tokens than the next one. */
+export const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
+
+/**
+ * Call it in each transaction that stores what is sealed with, or derived from, the master key:
+ * rejects if the key of this check is the store's no more. A rotation waits for the transaction.
+ */
+export const holdKey = async (tx: Db, check: string): Promise<void> => {
+  await share(tx, MASTER_KEY);
+  const current = await readSetting(tx, "master_key_check");
+  if (current !== null && current !== check) throw new StoreUnavailable(null, KEY_ROTATED);
+};
 
 /** Every account's and agent's valid token; a new key derives other ones. */
 export const currentTokens = (tx: Db): Promise<TokenRow[]> =>
@@ -38,6 +55,7 @@ export const dropUnreadable = async (tx: Db): Promise<number> => {
  * faster.
  */
 export const replaceKeyCheck = async (tx: Db, old: string, fresh: string): Promise<boolean> => {
+  await hold(tx, MASTER_KEY);
   const replaced = await tx
     .updateTable("settings")
     .set({ value: fresh })

@@ -212,6 +212,7 @@ export const ATTACKS: readonly Attack[] = [
     what: "clocks that differ",
     tests: [
       [`${RELAY}/control/login-check.test.ts`, "codes tried while the clock was ahead lock nobody"],
+      [`${RELAY}/store/clock.test.ts`, "a node whose clock is wrong accepts right codes"],
     ],
   },
   {
@@ -397,9 +398,18 @@ export const ATTACKS: readonly Attack[] = [
       [`${RELAY}/store/damaged.test.ts`, "a broken page that a start does not need is exit 4"],
     ],
   },
+  {
+    rows: [55],
+    what: "one node, then three, then one, under calls",
+    tests: [
+      [
+        "test/src/cluster/rebalance.test.ts",
+        "about the share moves to the others, no call is lost",
+      ],
+      [
+        "test/src/cluster/rebalance.test.ts",
+        "when two of three nodes end at once, no call is lost",
+      ],
+    ],
+  },
 ];
-
-/** Rows without a test of this table yet, each with the reason. */
-export const OPEN: Readonly<Record<number, string>> = {
-  55: "one node, then three, then one; rebalance.test.ts goes from one to three",
-};

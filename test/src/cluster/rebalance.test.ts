@@ -1,5 +1,6 @@
 /**
- * `blindrelay-server rebalance` on a node that has all links, with agents and calls of the SDKs.
+ * A cluster that grows from one node to three and shrinks to one, with agents and calls of the
+ * SDKs; and `blindrelay-server rebalance` on the node that has all links then.
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -32,11 +33,10 @@ const rebalance = async (data: string, share: string, cwd = process.cwd()) => {
   return { code, err, made: out === "" ? null : JSON.parse(out) };
 };
 
-describe.skipIf(noCluster)("three nodes, with all links on the first", () => {
+describe.skipIf(noCluster)("one node, then three, then one", () => {
   const engine = postgres();
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-agents-"));
   let relays: Relays;
-  let urls: string[];
   const agents: RunningAgent[] = [];
   const clients: Client[] = [];
   const keys: { id: string; agentToken: string }[] = [];
@@ -48,19 +48,20 @@ describe.skipIf(noCluster)("three nodes, with all links on the first", () => {
     return [...counts].reduce((sum, [, , count]) => sum + Number(count), 0);
   };
   const links = () => Promise.all([0, 1, 2].map(linksOf));
+  /** Agents that a client was told are offline; those that are still, and all. */
+  const offline = new Set<string>();
+  const wereOffline: string[] = [];
   const isReady = async (place: number) =>
     (await fetch(`${node(place).url}/health/ready`)).status === 200;
 
   beforeAll(async () => {
     const location = await engine.prepare();
     if (location.engine !== "postgres") throw new Error("a cluster needs PostgreSQL");
-    relays = await startRelays(3, location.url, NATS_URL);
-    urls = [0, 1, 2].map((place) => node(place).url);
-    relays.balancer.targets = urls.slice(0, 1);
+    relays = await startRelays(1, location.url, NATS_URL);
     await sleep(300); // until the balancer has looked
     const { accountToken } = relays;
     for (let i = 0; i < AGENTS; i++) {
-      const answer = await fetch(`${urls[0]}/api/v1/agents`, {
+      const answer = await fetch(`${node(0).url}/api/v1/agents`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${accountToken}` },
         body: JSON.stringify({ name: `pump ${i}` }),
@@ -84,6 +85,11 @@ describe.skipIf(noCluster)("three nodes, with all links on the first", () => {
     for (let i = 0; i < CLIENTS; i++) {
       clients.push(await connect({ url: relays.balancer.url, accountToken, presence: true }));
     }
+    clients[0]?.on("presence", ({ agentId, online }) => {
+      if (online) offline.delete(agentId);
+      else offline.add(agentId);
+      if (!online) wereOffline.push(agentId);
+    });
   });
   afterAll(async () => {
     for (const client of clients) client.close();
@@ -116,13 +122,10 @@ describe.skipIf(noCluster)("three nodes, with all links on the first", () => {
   };
 
   test("about the share moves to the others, no call is lost, and the node is ready again", async () => {
-    expect(await links()).toEqual([LINKS, 0, 0]);
-    relays.balancer.targets = urls;
-    const offline: string[] = [];
-    const off = clients[0]?.on("presence", ({ agentId, online }) => {
-      if (!online) offline.push(agentId);
-    });
     const stop = callAll();
+    await Promise.all([relays.start(1), relays.start(2)]);
+    expect(await links()).toEqual([LINKS, 0, 0]);
+    await sleep(300);
     const running = rebalance(node(0).data, "60%");
     await expect.poll(() => isReady(0)).toBe(false);
     const second = await rebalance(node(0).data, "10%");
@@ -131,10 +134,9 @@ describe.skipIf(noCluster)("three nodes, with all links on the first", () => {
     expect([code, err]).toEqual([0, ""]);
     expect(made).toEqual({ links: LINKS, asked: 12, moved: 12 });
     const outcomes = await stop();
-    off?.();
     expect(outcomes.length).toBeGreaterThan(10 * AGENTS);
     expect(outcomes.filter((outcome) => outcome !== "OK")).toEqual([]);
-    expect(offline).toEqual([]);
+    expect(wereOffline).toEqual([]);
     const [first, ...others] = await links();
     expect(first).toBe(LINKS - 12);
     expect(others.reduce((sum, count) => sum + count)).toBe(12);
@@ -155,16 +157,24 @@ describe.skipIf(noCluster)("three nodes, with all links on the first", () => {
     expect(await isReady(0)).toBe(true);
   });
 
-  test("a node without a ready one beside it keeps its links", async () => {
-    const before = await linksOf(0);
-    relays.balancer.targets = urls.slice(0, 1);
+  test("when two of three nodes end at once, no call is lost, and nobody stays offline", async () => {
+    const stop = callAll();
     await sleep(300);
-    await Promise.all([relays.end(1, "SIGTERM"), relays.end(2, "SIGTERM")]);
-    relays.balancer.targets = urls.slice(0, 1);
+    const codes = await Promise.all([relays.end(1, "SIGTERM"), relays.end(2, "SIGTERM")]);
+    expect(codes).toEqual([0, 0]);
+    await expect.poll(() => linksOf(0)).toBe(LINKS);
+    await sleep(300);
+    const outcomes = await stop();
+    expect(outcomes.length).toBeGreaterThan(10 * AGENTS);
+    expect(outcomes.filter((outcome) => outcome !== "OK")).toEqual([]);
+    expect([[...offline], wereOffline]).toEqual([[], []]);
+  });
+
+  test("a node without a ready one beside it keeps its links", async () => {
     const { code, err } = await rebalance(node(0).data, "30%");
     expect([code, err]).toEqual([5, expect.stringContaining("no other node")]);
     expect(await isReady(0)).toBe(true);
-    expect(await linksOf(0)).toBeGreaterThanOrEqual(before);
+    expect(await linksOf(0)).toBe(LINKS);
   });
 
   test("no node on the folder: exit 4, also after a crash left the socket behind", async () => {

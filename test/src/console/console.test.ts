@@ -301,6 +301,78 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("heading", { name: "Call a method" }).waitFor();
     });
 
+    it("finds agents by any part of name or identifier, counts and sorts them", async () => {
+      await addAgent("dev-00150", "Dévice 150");
+      await addAgent("dev-00020", "Dévice 20");
+      await startValve("dev-00020");
+      const { page } = await open();
+      await logIn(page);
+      await page.getByText(/^4 agents, 1 online$/).waitFor();
+      const shown = async (text: string, wanted: string[]) => {
+        await page.getByLabel("Part of a name or identifier").fill(text);
+        const ids = () => page.locator("th code.id").allTextContents();
+        await expect.poll(ids, PATIENCE).toEqual(wanted);
+      };
+      for (const text of ["150", "dev-0015", "DÉVICE 15", "device 15"])
+        await shown(text, ["dev-00150"]);
+      await page.getByText(/^1 of 4 agents, 1 online$/).waitFor();
+      await shown("dev", ["dev-00020", "dev-00150"]);
+      await page.getByRole("button", { name: "Agent", exact: true }).click();
+      await shown("dev", ["dev-00150", "dev-00020"]);
+      await page.getByRole("button", { name: "Presence", exact: true }).click();
+      await shown("dev", ["dev-00020", "dev-00150"]);
+      await shown("nothing", []);
+      await page.getByText("No agent matches the filter.").waitFor();
+    });
+
+    it("opens every agent of one keyring, and never sends a secret of it", async () => {
+      for (const id of ["pump-7", "lamp-1"]) await startValve(id);
+      const { page, sent } = await open();
+      await logIn(page);
+      const keyring = Object.fromEntries(
+        [...secrets].map(([id, agent_token]) => [id, { agent_token, packet_version: "1" }]),
+      );
+      const buffer = Buffer.from(`\uFEFF${JSON.stringify({ keyring })}`);
+      const file = { name: "default.json", mimeType: "application/json", buffer };
+      await page.getByLabel("Keyring").setInputFiles(file);
+      await page.getByText(`${secrets.size} secrets are in this page's memory`).waitFor();
+      for (const id of ["pump-7", "lamp-1"]) {
+        await page.getByRole("link", { name: "Agents", exact: true }).click();
+        await page
+          .getByRole("row", { name: new RegExp(id) })
+          .getByRole("link")
+          .click();
+        await page.getByRole("heading", { name: "Call a method" }).waitFor();
+      }
+      await call(page, "valve.shut", "");
+      await page.getByText("It has valve.open.").waitFor();
+      for (const secret of secrets.values())
+        for (const form of formsOf(secret)) expect(sent.join("\n")).not.toContain(form);
+    });
+
+    it("renames an agent, rotates its relay token, and deletes it", async () => {
+      await addAgent("spare-1", "Spare");
+      const { page, complaints } = await open();
+      await logIn(page);
+      await page.goto(`${relay.url}/console#/agents/spare-1`);
+      await page.getByText("Manage Spare").click();
+      await page.getByLabel("Name", { exact: true }).fill("Spare pump");
+      await page.getByRole("button", { name: "Rename" }).click();
+      await page.getByRole("heading", { name: "Spare pump" }).waitFor();
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByRole("button", { name: "Rotate the relay token" }).click();
+      const token = (await page.getByLabel("Relay token").textContent()) ?? "";
+      expect(token).toMatch(/^agt_/);
+      expect(token).not.toBe(tokens.get("spare-1"));
+      await picture(page, "manage-agent");
+      expect(await violationsOn(page, null)).toEqual([]);
+      await page.getByRole("button", { name: "Delete the agent" }).click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      await expect.poll(() => page.getByText("spare-1").count(), PATIENCE).toBe(0);
+      expect((await relay.api("GET", "/agents/spare-1", { token: accountToken })).status).toBe(404);
+      expect(complaints).toEqual([]);
+    });
+
     it("shows releases to all, and the audit log to admins only", async () => {
       const release = { runtime: "node", channel: "stable", version: "1.5.0" };
       await api("POST", "/releases", accountToken, release);

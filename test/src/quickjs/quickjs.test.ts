@@ -1,13 +1,12 @@
 /** QuickJS, by the edge for embedded engines: the worked example of docs/bring-your-runtime.md. */
 import { quickjsScript } from "@blindrelay/agent-sdk/testing/build/engine-scripts";
 import { loadQuickjs, QuickjsDevice } from "@blindrelay/agent-sdk/testing/quickjs-device";
-import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { runtimeTests } from "../runtime-kit/tests.ts";
 
 runtimeTests({
   title: "QuickJS",
   runtime: /^quickjs$/,
-  maxPlaintext: MAX_PLAINTEXT_BYTES,
+  maxPlaintext: 8192,
   async load(programs) {
     const engine = await loadQuickjs();
     const script = await quickjsScript(programs);

@@ -1,5 +1,6 @@
 /** A device of the kit as a runtime of the parity tests, on a real relay. */
 import { randomBytes } from "node:crypto";
+import { messageBytes, SMALL_MAX_NESTING } from "@blindrelay/agent-sdk/embedded";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";
 import type { Installation, Runtime } from "../runtime-parity/board.ts";
@@ -14,7 +15,8 @@ export const parityRuntime = (
   isThere: true,
   runtime,
   maxPlaintext,
-  maxMessage: null,
+  maxMessage: messageBytes(maxPlaintext),
+  maxNesting: SMALL_MAX_NESTING,
   versions: ["1", "2"],
   isEspruino: false,
   tight: false,

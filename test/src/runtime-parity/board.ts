@@ -34,6 +34,8 @@ export interface Runtime {
   readonly maxPlaintext: number;
   /** Bytes of one message, if that is less than the relay's own limit. */
   readonly maxMessage: number | null;
+  /** Levels of a call's params, if the engine cannot take any number. */
+  readonly maxNesting?: number;
   readonly versions: readonly Version[];
   /** Espruino, or what imitates it. */
   readonly isEspruino: boolean;

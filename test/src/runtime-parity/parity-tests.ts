@@ -138,12 +138,32 @@ export const parityTests = (runtime: Runtime): void => {
       await board.end();
     });
 
-    // Only boards bound a message far below what a client may send.
+    it.skipIf(runtime.maxNesting === undefined)(
+      "refuses a call that is nested too deep for its stack, and answers the next",
+      async () => {
+        const { board, agent } = await begin(fixture, runtime, LATEST, "counter");
+        const nested = (levels: number): unknown =>
+          JSON.parse("[".repeat(levels) + "]".repeat(levels));
+        // One level is the request itself.
+        const most = (runtime.maxNesting as number) - 1;
+        await expect(agent.call("do", nested(most + 1))).rejects.toMatchObject({
+          remote: { code: -32000, message: expect.stringContaining("levels deep, at most") },
+        });
+        await expect(agent.call("do", nested(4000))).rejects.toMatchObject({
+          remote: { code: -32000 },
+        });
+        expect(await agent.call("do", nested(most))).toEqual({ times: 1, with: nested(most) });
+        await board.end();
+      },
+    );
+
+    // Only small devices bound a message far below what a client may send.
     it.skipIf(runtime.maxMessage === null)(
       "ends the link at a message over its limit, and reconnects",
       async () => {
         const { board, agent } = await begin(fixture, runtime, LATEST, "counter");
-        const tooLong = agent.call("do", { x: "y".repeat(6000) }, { timeoutMs: 2000 });
+        const x = "y".repeat(runtime.maxMessage as number);
+        const tooLong = agent.call("do", { x }, { timeoutMs: 2000 });
         await expect(tooLong).rejects.toMatchObject({ name: "CallError" });
         const patient = { idempotent: true, timeoutMs: 30_000 };
         expect(await agent.call("done", {}, patient)).toEqual({ times: 0 });

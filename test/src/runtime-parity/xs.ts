@@ -2,7 +2,6 @@
 import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
-import { MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
 import type { Installation, Runtime } from "./board.ts";
 
@@ -16,8 +15,9 @@ export const xsBoard: Runtime = {
   title: `XS${whySkipped}`,
   isThere: !withoutEngine,
   runtime: /^moddable xsnap$/,
-  maxPlaintext: MAX_PLAINTEXT_BYTES,
-  maxMessage: null,
+  maxPlaintext: 8192,
+  maxMessage: 12_992,
+  maxNesting: 32,
   isEspruino: false,
   tight: false,
   versions: ["1", "2"],

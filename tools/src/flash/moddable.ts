@@ -109,6 +109,10 @@ export const moddableProject = async (
   for (const [name, code] of Object.entries(await sdkModules())) {
     files.set(`${SDK_FOLDER}/${name}.js`, code);
   }
+  for (const name of readdirSync(inSdk("moddable/"))) {
+    if (name === "manifest.json") continue;
+    files.set(`${SDK_FOLDER}/${name}`, readFileSync(inSdk(`moddable/${name}`), "utf8"));
+  }
   const secure = config !== null && /^(wss|https):/.test(config.url);
   const example = readManifest("examples/moddable/manifest.json");
   const below = secure ? readManifest("examples/moddable/manifest-tls.json").include : [];

@@ -18,6 +18,7 @@ import {
   trimIdempotent,
   writeIdempotentAnswer,
 } from "../../store/idempotency.ts";
+import { holdKey } from "../../store/key-rotation.ts";
 import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
@@ -65,6 +66,7 @@ const answerOnce = async <T>(
   );
   const lapsedBefore = nowMs - IDEMPOTENCY_TTL_S * 1000;
   const claimed = await store.write(async (tx) => {
+    await holdKey(tx, secrets.check());
     await trimIdempotent(tx, userId, lapsedBefore, MAX_KEPT);
     return claimIdempotent(tx, { user_id: userId, key, request: print, created_at: nowMs });
   });

@@ -175,9 +175,11 @@ test("pages declare what may be loaded, and scripts their charset", async () => 
   }
 });
 
-test("/ redirects to the pages", async () => {
-  const home = await fetch(server.url);
-  expect([home.status, home.url]).toEqual([200, `${server.url}/api/docs`]);
+test("/ and /console/ lead people to the console", async () => {
+  for (const path of ["/", "/console/"]) {
+    const { status, url } = await fetch(`${server.url}${path}`);
+    expect([status, url]).toEqual([200, `${server.url}/console`]);
+  }
   expect((await fetch(`${server.url}/nothing`)).status).toBe(404);
 });
 

@@ -57,7 +57,7 @@ export const describeRoutes = (app: App, context: HttpContext, openapi: () => Do
 
   for (const page of PAGES) pageRoutes(app, page);
   // Relative, so that it is right behind a proxy that serves the relay under a path.
-  app.get("/", { schema: { hide: true } }, async (_request, reply) => reply.redirect("api/docs"));
+  app.get("/", { schema: { hide: true } }, async (_request, reply) => reply.redirect("console"));
 };
 
 const pageRoutes = (app: App, page: Page): void => {

@@ -18,6 +18,10 @@ export const consoleRoutes = (app: App): void => {
     return send(request, reply, CONSOLE_PAGE);
   });
 
+  app.get("/console/", { schema: { hide: true } }, async (_request, reply) =>
+    reply.redirect("../console"),
+  );
+
   app.get(
     "/console/:asset",
     { schema: { hide: true, params: AssetParams } },

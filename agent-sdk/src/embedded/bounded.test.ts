@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import type { LinkEvents, LinkPort } from "../ports.ts";
+import { boundedLinks, messageBytes, SMALL_MAX_NESTING } from "./bounded.ts";
+
+/** A link that a test drives, and what the agent gets to hear of it. */
+const open = (maxMessage: number) => {
+  const heard: string[] = [];
+  let relay: LinkEvents | null = null;
+  const port: LinkPort = {
+    connect: (_url, events) => {
+      relay = events;
+      return { send: () => undefined, close: (code) => heard.push(`close ${code}`) };
+    },
+  };
+  boundedLinks(port, maxMessage, SMALL_MAX_NESTING).connect("ws://relay.test/wss", {
+    opened: () => heard.push("opened"),
+    received: (text) => heard.push(text),
+    closed: (code) => heard.push(`closed ${code}`),
+  });
+  return { relay: relay as unknown as LinkEvents, heard };
+};
+
+it("ignores a message that is nested too deep, before anything parses it", () => {
+  const { relay, heard } = open(1000);
+  relay.opened();
+  relay.received("[".repeat(400));
+  relay.received(`{"type":"x","a":${"[".repeat(32)}${"]".repeat(32)}}`);
+  relay.received(`["\u0122",${"[".repeat(200)}`);
+  const most = "[".repeat(32) + "]".repeat(32);
+  relay.received(most);
+  relay.closed(1006, "");
+  expect(heard).toEqual(["opened", most, "closed 1006"]);
+});
+
+it("ends the link for a message over the limit", () => {
+  const { relay, heard } = open(10);
+  relay.received('"12345678"');
+  relay.received('"123456789"');
+  expect(heard).toEqual(['"12345678"', "close 1009"]);
+});
+
+it("has room for the longest call that it takes, and never more than the contract's message", () => {
+  expect(messageBytes(8192)).toBeGreaterThan(8192 * (4 / 3) + 1000);
+  expect(messageBytes(47_000)).toBeLessThanOrEqual(65_536);
+});
