@@ -29,6 +29,7 @@ export interface LinkEvents {
   received(text: string): void;
   /**
    * Exactly once for every `connect`, even if the link never opened; nothing is reported after it.
+   * If it never opened, `reason` is the edge's word about that, for a person, or empty.
    */
   closed(code: number, reason: string): void;
 }

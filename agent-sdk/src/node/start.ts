@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
@@ -47,6 +48,11 @@ export interface StartOptions extends AgentIdentity {
   readonly pushes?: TakesPushes;
   /** By default, warnings and errors go to standard error. */
   readonly log?: Log;
+  /**
+   * The HTTP proxy on the way to the relay, also to one on this machine; null: none. By default
+   * HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide, and this machine is reached directly.
+   */
+  readonly proxy?: ProxySetting;
   /** A way to the relay other than a WebSocket, such as serialLinks, which ignores `url`. */
   readonly links?: LinkPort;
   /** Crypto other than Node's, such as one that records in tests. */
@@ -139,7 +145,7 @@ const running = (
   options: StartOptions,
   pushed: PushedStart | null,
 ): RunningAgent => {
-  const { url, relayToken: token, firmwareVersion: version, stateDir } = options;
+  const { url, relayToken: token, firmwareVersion: version, stateDir, proxy } = options;
   const onBootConfirmed = watchBoot(core, folderStorage(stateDir), version);
   const online = new Promise<void>((resolve, reject) => {
     core.link.onState((status) => {
@@ -157,7 +163,7 @@ const running = (
     onBootConfirmed,
     async checkRelease({ channel, publicKeys }) {
       if (version === undefined) throw new ConfigError("checkRelease needs a firmwareVersion");
-      return checkRelease({ url, token, runtime: RUNTIME, channel, version, publicKeys });
+      return checkRelease({ url, token, proxy, runtime: RUNTIME, channel, version, publicKeys });
     },
     async stop() {
       pushed?.stop();
@@ -195,7 +201,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
     runtime: `${RUNTIME} ${process.versions.node}`,
   };
   const ports = {
-    link: options.links ?? webSocketLinks(),
+    link: options.links ?? webSocketLinks(options.proxy),
     timer: systemTimer(),
     random: (length: number) => randomBytes(length),
     suite,
