@@ -24,6 +24,8 @@ const endUnwritten = (error: NodeJS.ErrnoException): never => {
   process.exit(exitCodeOf(new Failure("fault", why)));
 };
 process.stdout.on("error", endUnwritten);
+// If the reader of the log is gone, only logging ends: saying so would fail in the same way.
+process.stderr.on("error", () => undefined);
 // Errors outside of every command's own code; those from a device program's timers and promises are
 // claimed.
 process.on("uncaughtException", (error) => {

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
+import { isVersionText } from "@blindrelay/protocol/releases";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
@@ -181,6 +182,11 @@ const running = (
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
+  const { firmwareVersion = "0.0.0" } = options;
+  if (!isVersionText(firmwareVersion)) {
+    // Otherwise the first check for a release would fail, long after the version was confirmed.
+    throw new ConfigError("firmwareVersion: a version by SemVer, such as 1.4.0");
+  }
   let url: string;
   try {
     url = relayUrl(options.url);

@@ -31,6 +31,5 @@ export const connect = async (options: NodeConnectOptions): Promise<Client> => {
   const suite = await loadNodeSuite();
   const random = hedgedRandom(randomBytes, suite);
   const link = webSocketLinks(WebSocket, options.proxy);
-  const ports = { link, timer: systemTimer(), random, suite, log };
-  return new Client(options, ports).start();
+  return new Client(options, { link, timer: systemTimer(), random, suite, log }).start();
 };

@@ -164,7 +164,9 @@ export const adoptNextKey = (dataDir: string, nowMs: number): string => {
 };
 
 /** 64 hexadecimal digits, or base64 or base64url of 32 bytes. Throws MasterKeyProblem. */
-export const parseKey = (text: string): Uint8Array => {
+export const parseKey = (given: string): Uint8Array => {
+  // A Kubernetes Secret that is made from a file ends with a line end.
+  const text = given.trim();
   const key = /^[0-9a-fA-F]{64}$/.test(text)
     ? Buffer.from(text, "hex")
     : /^[A-Za-z0-9+/_-]{43}=?$/.test(text)

@@ -94,6 +94,7 @@ it("changes it despite the lock file that an earlier version left behind", () =>
 const MARK = "\ufeff";
 const TEXT = `${JSON.stringify(PROFILE, null, 2)}\n`;
 
+// getpaseo/paseo#4695
 it("reads what an editor saved with a byte order mark", () => {
   writeFileSync(path, MARK + TEXT);
   expect(readProfile(path)?.username).toBe("ada");

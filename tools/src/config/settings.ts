@@ -202,11 +202,17 @@ export class Settings {
   }
 
   /**
-   * A variable of the environment, without the line end of the file it came from. An empty one
-   * counts as unset, because CI systems set those.
+   * A variable of the environment, without the line end of the file it came from, and without the
+   * quotation marks that `docker --env-file` leaves. An empty one counts as unset, because CI
+   * systems set those.
    */
   private given(name: string): string | null {
-    return this.env[name]?.trim() || null;
+    return (
+      this.env[name]
+        ?.trim()
+        .replace(/^(["'])(.*)\1$/s, "$2")
+        .trim() || null
+    );
   }
 
   private passphrase(): string {
