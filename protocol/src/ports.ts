@@ -41,6 +41,8 @@ export interface LinkPort {
 export interface TimerPort {
   /** Milliseconds of a monotonic clock with an arbitrary zero. */
   now(): number;
+  /** See ElapsedClock. Absent: 0. */
+  leapt?(): number;
   /** Calls `fn` once, not before `ms` milliseconds have passed and never from inside `set`. */
   set(ms: number, fn: () => void): unknown;
   /** Cancels what `set` returned; harmless after it has fired. */

@@ -31,7 +31,7 @@ declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 /** Needed by the shortest message until it is answered. */
-const MESSAGE_VARIABLES = 280;
+export const MESSAGE_VARIABLES = 280;
 /** Must be free beside a session that is about to be stored: messages may be waiting. */
 const SESSION_VARIABLES = 340;
 /**
@@ -46,7 +46,7 @@ export const boardStorage = require("Storage") as EspruinoStorage;
 export const boardCrypto = require("crypto") as EspruinoCrypto;
 
 /** Whether this many are free after a garbage collection, which takes long on a large board. */
-const hasFree = (variables: number): boolean =>
+export const hasFree = (variables: number): boolean =>
   process.memory(false).free > 2 * variables || process.memory(true).free > variables;
 
 /** A bare packet is read in place; the JSON around one is copied three times. */

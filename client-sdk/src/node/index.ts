@@ -1,11 +1,11 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
-import { performance } from "node:perf_hooks";
 import { type ProxySetting, webSocketLinks } from "@blindrelay/protocol/net/node";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { WebSocket } from "ws";
 import { Client, type ConnectOptions } from "../client.ts";
-import type { Log, TimerPort } from "../ports.ts";
+import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import type { Log } from "../ports.ts";
 
 export * from "../index.ts";
 
@@ -16,12 +16,6 @@ export interface NodeConnectOptions extends ConnectOptions {
    */
   readonly proxy?: ProxySetting;
 }
-
-const timer: TimerPort = {
-  now: () => performance.now(),
-  set: (ms, fn) => setTimeout(fn, ms),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
 
 const silent: Log = () => undefined;
 
@@ -34,7 +28,9 @@ const silent: Log = () => undefined;
  */
 export const connect = (options: NodeConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
+  const suite = nodeSuite();
+  const random = hedgedRandom(randomBytes, suite);
   const link = webSocketLinks(WebSocket, options.proxy);
-  const ports = { link, timer, random: randomBytes, suite: nodeSuite(), log };
+  const ports = { link, timer: systemTimer(), random, suite, log };
   return new Promise((resolve) => resolve(new Client(options, ports).start()));
 };

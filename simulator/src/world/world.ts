@@ -148,7 +148,7 @@ export class World implements Observer {
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
     this.nonces = new NonceOracle(violate("nonce"));
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
-    this.calls = new CallOracle(violate("exactly-once"));
+    this.calls = new CallOracle(violate("exactly-once"), { nowMs: () => this.clock.nowMs() });
     this.liveness = new LivenessOracle(violate("liveness"));
     const { relay = {} } = scenario;
     this.isAlone = (relay.nodes ?? 1) === 1;
@@ -308,7 +308,7 @@ export class World implements Observer {
     const { timeoutMs, spec } = load;
     const idempotent = spec.idempotent ?? false;
     const fromUs = this.clock.nowUs;
-    const record = this.calls.made(client.id, device.id, idempotent);
+    const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
     tally.sent += 1;
     kind.calls += 1;

@@ -42,6 +42,30 @@ const problemOf = (ports: unknown[]): string => {
   }
 };
 
+it.each([
+  ["/dev/ttyUSB0", { dtr: false, rts: false, hupcl: false }, ""],
+  ["rfc2217://server:1", { dtr: false, rts: true }, ""],
+  ["rfc2217://server:1", { hupcl: false }, "set it at the port server"],
+  ["tcp://server:1", { dtr: false }, "plain TCP has no DTR and RTS"],
+  ["tcp://server:1", { hupcl: true }, "hupcl is for a port of this machine"],
+  ["/dev/ttyUSB0", { dtr: "off" }, "/ports/0/dtr must be boolean"],
+])("lines at %s: %j: %s", (port, lines, problem) => {
+  write("a.json", credentials("a"));
+  const said = problemOf([{ ...RAW, port, ...lines }]);
+  if (problem === "") expect(said).toBe("");
+  else expect(said).toContain(problem);
+});
+
+// opensteno/plover#876, pyserial/pyserial#345
+it.each([
+  [{ flow_control: "xon" }, "ports[0]: mode sealed uses every byte"],
+  [{ data_bits: 7 }, "ports[0]: mode sealed needs 8 data bits"],
+  [{ flow_control: "rts" }, ""],
+])("a sealed port with %j: %s", (settings, problem) => {
+  const said = problemOf([{ port: "/dev/ttyUSB0", mode: "sealed", ...settings }]);
+  expect(said.slice(0, problem.length || undefined)).toBe(problem);
+});
+
 it("reads the bundled examples", () => {
   for (const name of ["bridge.json", "printer-lines.json"]) {
     cpSync(new URL(name, EXAMPLES), join(folder, name));

@@ -11,7 +11,13 @@ import { Compile } from "typebox/compile";
 import { Failure } from "../failure.ts";
 import type { Identity } from "../identity.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
-import { DEFAULT_SETTINGS, type LineSettings, messageOf } from "../serial/port.ts";
+import { linesProblem } from "../serial/open.ts";
+import {
+  DEFAULT_SETTINGS,
+  type LineSettings,
+  messageOf,
+  type OpeningLines,
+} from "../serial/port.ts";
 import { readJsonFile } from "../text-file.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
 import { readSettings } from "./settings.ts";
@@ -38,6 +44,14 @@ const Port = Type.Object(
     parity: Type.Optional(Type.String()),
     stop_bits: Type.Optional(Type.Number()),
     flow_control: Type.Optional(Type.String()),
+    dtr: Type.Optional(Type.Boolean({ description: "Set as soon as the port is open." })),
+    rts: Type.Optional(Type.Boolean({ description: "Set as soon as the port is open." })),
+    hupcl: Type.Optional(
+      Type.Boolean({
+        description:
+          "Whether closing the port lowers DTR and RTS (true), which restarts many boards at the next opening.",
+      }),
+    ),
     write_timeout_ms: Type.Optional(Type.Integer({ minimum: 100, maximum: 600_000 })),
   },
   strict,
@@ -73,6 +87,7 @@ export interface PortPlan {
   readonly port: string;
   readonly address: PortAddress;
   readonly settings: LineSettings;
+  readonly lines: OpeningLines;
   readonly writeTimeoutMs: number;
   readonly mode: PortMode;
 }
@@ -134,6 +149,23 @@ export const readAddress = (text: string): PortAddress => {
   return address;
 };
 
+/** Throws a Failure for lines that this address does not have. */
+export const checkLines = (address: PortAddress, lines: OpeningLines): OpeningLines => {
+  const problem = linesProblem(address, lines);
+  if (problem !== null) throw new Failure("usage", problem);
+  return lines;
+};
+
+/** Why a mode cannot use these settings, or null. */
+export const modeProblem = (
+  mode: PortMode["kind"],
+  { dataBits, flowControl }: LineSettings,
+): string | null => {
+  if (mode !== "sealed") return null;
+  if (flowControl === "xon") return "mode sealed uses every byte, and xon takes two of them away";
+  return dataBits === 8 ? null : "mode sealed needs 8 data bits";
+};
+
 const planMode = (port: PortFile, folder: string, where: string): PortMode => {
   const { mode } = port;
   const demand = (value: string | undefined, name: string): string => {
@@ -159,12 +191,17 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   } catch (error) {
     throw new Failure("usage", `${where}: ${messageOf(error)}`, error);
   }
+  const problem = modeProblem(port.mode, settings);
+  if (problem !== null) throw new Failure("usage", `${where}: ${problem}`);
   const mode = planMode(port, folder, where);
+  const address = readAddress(port.port);
+  const { dtr, rts, hupcl } = port;
   return {
     name: port.name ?? (mode.kind === "sealed" ? port.port : mode.identity.agentId),
     port: port.port,
-    address: readAddress(port.port),
+    address,
     settings,
+    lines: checkLines(address, { dtr, rts, hupcl }),
     writeTimeoutMs: port.write_timeout_ms ?? DEFAULT_WRITE_TIMEOUT_MS,
     mode,
   };

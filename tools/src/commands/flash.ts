@@ -2,6 +2,7 @@
  * `blindrelay flash PORT --program FILE`: writes the SDK and a device program to a board, and
  * checks that it is online.
  */
+
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -12,20 +13,22 @@ import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
-import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
+import { type Online, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
 import { type BoardProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
 import { printJson, printStatus, printText } from "../output.ts";
+import { NO_WATCHDOG } from "../push/watchdog.ts";
 import { type Board, readBoard } from "../repl/board.ts";
+import type { PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
 
-interface FlashFlags {
+interface FlashFlags extends PortFlags {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
@@ -35,7 +38,6 @@ interface FlashFlags {
   readonly check: boolean;
   readonly slowCrypto?: boolean;
   readonly timeout: number;
-  readonly baud: number;
   readonly json?: boolean;
   readonly out?: string;
   readonly config?: string;
@@ -71,7 +73,7 @@ const checkOnline = async (
   { agentId, uart }: Board,
   limitMs: number,
   carry: typeof carryOwnLine | null,
-): Promise<AgentInfo> => {
+): Promise<Online> => {
   const abort = new AbortController();
   const onOwnLine = carry !== null;
   const letGo = carry?.(board.port, settings.socketUrl()) ?? null;
@@ -153,7 +155,7 @@ const flashOnce = async (
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
   const isMute = isOnOwnLine(before) && before.uart?.baud !== flags.baud;
-  let info: AgentInfo | null = null;
+  let online: Online | null = null;
   if (!dryRun) {
     await startEspruino(board, options, before.push);
     if (isMute)
@@ -161,8 +163,9 @@ const flashOnce = async (
         `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,
       );
     else if (flags.check)
-      info = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
+      online = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
   }
+  const info = online?.info ?? null;
   if (flags.json === true) {
     const { files } = report;
     const { board: name, version } = report.board;
@@ -179,6 +182,7 @@ const flashOnce = async (
   } else if (dryRun) printText(`${agentId}: nothing was written`);
   else if (info === null) printText(`${agentId} was flashed and started`);
   else printText(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  if (online?.isGuarded === false) printStatus(`${agentId} ${NO_WATCHDOG}`);
   if (!dryRun && isOnOwnLine(before)) {
     printStatus(
       `its console has left this line: next, blindrelay bridge ${board.port.name} --mode sealed`,
@@ -217,7 +221,7 @@ const flashWatching = async (
         try {
           const program = await readProgram(file);
           const flash = (board: EspruinoRepl) => flashOnce(board, settings, program, flags);
-          await Promise.race([withConsole(port, flags.baud, flash), end]);
+          await Promise.race([withConsole(port, flags, flash), end]);
         } catch (error) {
           tellFailure(error);
         }
@@ -297,6 +301,6 @@ unplugged).`,
         return;
       }
       const read = await readProgram(flags.program);
-      await withConsole(port, flags.baud, (board) => flashOnce(board, settings, read, flags));
+      await withConsole(port, flags, (board) => flashOnce(board, settings, read, flags));
     });
 };

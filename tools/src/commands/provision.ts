@@ -14,14 +14,14 @@ import {
 } from "../flash/provision.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
-import { DEFAULT_BAUD_RATE } from "../repl/port.ts";
+import { DEFAULT_BAUD_RATE, type PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { readWifi, type Wifi } from "../wifi.ts";
 import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
-interface ProvisionFlags {
+interface ProvisionFlags extends PortFlags {
   readonly name?: string;
   readonly id?: string;
   readonly agent?: string;
@@ -34,7 +34,6 @@ interface ProvisionFlags {
   readonly serial?: string;
   readonly serialBaud: number;
   readonly serialSetup?: object;
-  readonly baud: number;
   readonly json?: boolean;
 }
 
@@ -220,7 +219,7 @@ export const addProvision = (cli: Command, context: Context): void => {
     .option("--serial-baud <rate>", "that UART's rate", baudRate, DEFAULT_BAUD_RATE)
     .option("--serial-setup <json>", "options for Espruino's Serial.setup, such as pins", setup)
     .option("--slow-crypto", "accept a board without native SHA-256")
-    .option("--no-push", "do not accept programs over the relay; saves 3.4 KB of flash")
+    .option("--no-push", "do not accept programs over the relay; saves 3.8 KB of flash")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",
@@ -270,7 +269,7 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
       const { config, next } =
         port === undefined
           ? await inFolder()
-          : await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags, wifi));
+          : await withConsole(port, flags, (board) => onBoard(board, settings, flags, wifi));
       warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {

@@ -82,11 +82,20 @@ export const makeContext = (wiring: Wiring): BoardContext => {
   const sockets = new Set<Socket>();
   const timers = new Set<NodeJS.Timeout>();
   const killed: (() => void)[] = [];
+  const uncaught: ((error: unknown) => void)[] = [];
+  const tellUncaught = (error: unknown): void => {
+    try {
+      if (uncaught.length === 0) throw error;
+      for (const fn of uncaught) fn(error);
+    } catch (left) {
+      print(`Uncaught ${String(left)}`);
+    }
+  };
   const guard = (fn: () => void) => () => {
     try {
       fn();
     } catch (error) {
-      print(`Uncaught ${String(error)}`);
+      tellUncaught(error);
     }
   };
   const builtIn: Record<string, unknown> = {
@@ -129,6 +138,7 @@ export const makeContext = (wiring: Wiring): BoardContext => {
         MODULES: [...Object.keys(builtIn), ...(options.air === null ? [] : ["Wifi"])].join(","),
       },
       memory: () => ({ free: 4000, total: 5000, usage: 1000, blocksize: 16 }),
+      on: (_event: "uncaughtException", fn: (error: unknown) => void) => uncaught.push(fn),
     },
     E: {
       CRC32: (data: unknown) => crc32(bytesOf(data)),
@@ -137,7 +147,9 @@ export const makeContext = (wiring: Wiring): BoardContext => {
       on: (event: string, fn: () => void) => {
         if (event === "kill") killed.push(fn);
       },
-      enableWatchdog: () => undefined,
+      enableWatchdog: () => {
+        if (!options.watchdog) throw new Error("Timeout on LSI ready");
+      },
       kickWatchdog: () => undefined,
       getConsole: () => (options.uart ? "Serial1" : "USB"),
       setConsole: (device: string | null) => {
