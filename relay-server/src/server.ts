@@ -17,7 +17,7 @@ import { descriptorWatch, maxOpenFiles } from "./descriptors.ts";
 import { Failure, messageOf } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
 import { createLog } from "./log.ts";
-import { exposedPaths } from "./ops/check.ts";
+import { openPaths } from "./ops/check.ts";
 import { listenForCommands } from "./ops/node-socket.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
 import { rebalancer } from "./rebalance.ts";
@@ -83,8 +83,12 @@ export const startServer = async (
     const tls = opened.adopt(certificate(config, log, machine.wallMs), (each) => each?.stop());
     const data = await openAlone({ ...config, masterKey, clocks: machine });
     opened.defer(data.store.close);
-    for (const path of exposedPaths(config.data, config.store === "sqlite", masterKey)) {
+    const open = openPaths(config.data, config.store === "sqlite", masterKey);
+    for (const path of open.others) {
       log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
+    }
+    for (const path of open.group) {
+      log.warn({ path }, `a group may enter or read ${path}; if not meant: chmod g= ${path}`);
     }
     const bus = await openBus(config, machine.steadyMs, log);
     opened.defer(async () => bus?.close());

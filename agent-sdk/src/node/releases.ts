@@ -4,6 +4,7 @@
  * running one, and size and hash of the download match the signature.
  */
 import { createHash, createPublicKey, verify } from "node:crypto";
+import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
@@ -18,8 +19,10 @@ const CHECK_LIMIT_MS = 30_000;
 const MAX_CHECK_BYTES = 256 * 1024;
 /** A download without a byte for this long counts as broken. */
 const SILENCE_LIMIT_MS = 30_000;
-/** How often an interrupted download is resumed. */
+/** How often an interrupted download is resumed without getting on. */
 const ATTEMPTS = 5;
+/** With fewer bytes a connection does not count as getting on. */
+const MIN_PROGRESS = 1024;
 const PART_SUFFIX = ".part";
 
 /** What is running, where to ask for updates, and which updates to accept. */
@@ -84,7 +87,9 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
 
 /**
  * Downloads an update to `path`. The file appears only when it is complete and flushed, and what
- * lies on the disk has been verified. Rejects with a ReleaseError, and keeps an existing file.
+ * lies on the disk has been verified. Rejects with a ReleaseError, and keeps an existing file. What
+ * a bad line, or an address that has ended, interrupted stays in `path.part`, and the next call
+ * goes on there, also for an update that was asked for anew.
  */
 export const downloadRelease = async (
   update: Update,
@@ -92,21 +97,36 @@ export const downloadRelease = async (
   proxy?: ProxySetting,
 ): Promise<void> => {
   const part = path + PART_SUFFIX;
-  await checkSpace(dirname(part), update.size);
-  const file = await onDisk(open(part, "w+", 0o600));
+  const file = await onDisk(open(part, constants.O_RDWR | constants.O_CREAT, 0o600));
   try {
-    await fetchAll(update, file, nodeHttp(proxy));
-    await onDisk(file.sync());
-    if ((await hashOf(file)) !== update.sha256) {
-      throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
+    const http = nodeHttp(proxy);
+    const { size } = await onDisk(file.stat());
+    const kept = size <= update.size ? size : 0;
+    await onDisk(file.truncate(kept));
+    await checkSpace(dirname(part), update.size - kept);
+    await fetchAll(update, file, kept, http);
+    if (!(await isRight(update, file))) {
+      // What was kept may be of another release.
+      await onDisk(file.truncate(0));
+      if (kept > 0) await fetchAll(update, file, 0, http);
+      if (kept === 0 || !(await isRight(update, file))) {
+        throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
+      }
     }
     await file.close();
     await onDisk(rename(part, path));
   } catch (error) {
     await file.close().catch(() => undefined);
-    await rm(part, { force: true });
+    const problem = error instanceof ReleaseError ? error.problem : null;
+    if (problem !== "unreachable" && problem !== "refused") await rm(part, { force: true });
     throw error;
   }
+};
+
+/** Flushes it first. */
+const isRight = async (update: Update, file: FileHandle): Promise<boolean> => {
+  await onDisk(file.sync());
+  return (await hashOf(file)) === update.sha256;
 };
 
 /** An error of the disk is not one of the network: nothing is asked for again. */
@@ -130,10 +150,10 @@ const checkSpace = async (folder: string, size: number): Promise<void> => {
   }
 };
 
-/** All of `bytes`: one write may take only some of them. */
-const writeAll = async (file: FileHandle, bytes: Uint8Array): Promise<void> => {
+/** All of `bytes`, at `place` in the file: one write may take only some of them. */
+const writeAll = async (file: FileHandle, bytes: Uint8Array, place: number): Promise<void> => {
   for (let at = 0; at < bytes.length; ) {
-    const { bytesWritten } = await onDisk(file.write(bytes, at));
+    const { bytesWritten } = await onDisk(file.write(bytes, at, null, place + at));
     if (bytesWritten === 0) throw new ReleaseError("disk", "the update cannot be stored: no room");
     at += bytesWritten;
   }
@@ -147,16 +167,24 @@ const hashOf = async (file: FileHandle): Promise<string> => {
   return hash.digest("hex");
 };
 
-/** The whole artifact, over as many connections as necessary. */
-const fetchAll = async (update: Update, file: FileHandle, http: HttpPort): Promise<void> => {
-  let got = 0;
+/** The artifact after its first `kept` bytes, over as many connections as necessary. */
+const fetchAll = async (
+  update: Update,
+  file: FileHandle,
+  kept: number,
+  http: HttpPort,
+): Promise<void> => {
+  let got = kept;
   let broken: unknown = null;
-  for (let attempt = 0; attempt < ATTEMPTS && got < update.size; attempt++) {
+  for (let idle = 0; idle < ATTEMPTS && got < update.size; idle++) {
+    const before = got;
     try {
       for await (const chunk of bytesFrom(update, got, http)) {
+        const place = got;
         got += chunk.length;
         if (got > update.size) throw new ReleaseError("corrupt", "the artifact is too long");
-        await writeAll(file, chunk);
+        if (got - before >= MIN_PROGRESS) idle = -1;
+        await writeAll(file, chunk, place);
       }
       broken = new Error("the connection ended early");
     } catch (error) {

@@ -6,8 +6,9 @@ import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
+import { isVersionText } from "@blindrelay/protocol/releases";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
@@ -112,8 +113,9 @@ export const provision = async (
   stateDir: string,
   options: { readonly agentToken: string },
 ): Promise<void> => {
+  const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
-    countOf(provisionBootCount(folderStorage(stateDir), nodeSuite(), options.agentToken));
+    countOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken));
     await lock.release();
   });
 };
@@ -180,6 +182,11 @@ const running = (
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
+  const { firmwareVersion = "0.0.0" } = options;
+  if (!isVersionText(firmwareVersion)) {
+    // Otherwise the first check for a release would fail, long after the version was confirmed.
+    throw new ConfigError("firmwareVersion: a version by SemVer, such as 1.4.0");
+  }
   let url: string;
   try {
     url = relayUrl(options.url);
@@ -192,7 +199,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   } catch (error) {
     throw new ConfigError((error as Error).message);
   }
-  const suite = options.suite ?? nodeSuite();
+  const suite = options.suite ?? (await loadNodeSuite());
   const log = options.log ?? logToStderr;
   const identity = {
     agentId: options.agentId,

@@ -6,7 +6,7 @@
  * built-file-dialect.ts and the tests on the real engine cover that.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";
-import { untokenise } from "../../build/tokens.ts";
+import { IMITATE_FUNCTION, untokenise, untokeniseFunction } from "../../build/tokens.ts";
 import type { EspruinoSocket, EspruinoSockets, EspruinoStorage } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
 import type { EspruinoSerial } from "../serial/espruino.ts";
@@ -114,6 +114,7 @@ export class SubsetBoard {
       {
         ...globals,
         hostParse: parseLeniently,
+        hostFunction: untokeniseFunction,
         hostStringify: stringifyLeniently,
         E: {
           ...globals.E,
@@ -147,6 +148,7 @@ export class SubsetBoard {
       // Promise jobs run when the board's turn ends, as on Espruino, and not when Node's does.
       { microtaskMode: "afterEvaluate" },
     );
+    runInContext(IMITATE_FUNCTION, this.context);
     runInContext(IMITATE, this.context);
     for (const path of MISSING) runInContext(`delete ${path}`, this.context);
   }

@@ -467,6 +467,12 @@ export class PeerSession {
       else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
       else this.events.event(this, said.event, said.data);
     }
+    if (said.kind === "lost event") {
+      this.ports.log("warn", "an event with a number that JavaScript cannot hold was dropped", {
+        number: said.number.slice(0, 40),
+      });
+      this.events.gap(this, 1, "events");
+    }
     if (said.kind !== "answer") return;
     const answered = this.outstanding.get(said.id);
     if (answered === undefined) return;

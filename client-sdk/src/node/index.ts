@@ -1,7 +1,7 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
 import { type ProxySetting, webSocketLinks } from "@blindrelay/protocol/net/node";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { WebSocket } from "ws";
 import { Client, type ConnectOptions } from "../client.ts";
 import { hedgedRandom, systemTimer } from "../edge-ports.ts";
@@ -26,11 +26,10 @@ const silent: Log = () => undefined;
  *     const client = await connect({ url: "https://relay.example", accountToken });
  *     await client.agent("pump-7", agentToken).call("valve.open", { percent: 40 });
  */
-export const connect = (options: NodeConnectOptions): Promise<Client> => {
+export const connect = async (options: NodeConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
-  const suite = nodeSuite();
+  const suite = await loadNodeSuite();
   const random = hedgedRandom(randomBytes, suite);
   const link = webSocketLinks(WebSocket, options.proxy);
-  const ports = { link, timer: systemTimer(), random, suite, log };
-  return new Promise((resolve) => resolve(new Client(options, ports).start()));
+  return new Client(options, { link, timer: systemTimer(), random, suite, log }).start();
 };

@@ -13,6 +13,12 @@ import { reasonOfAnswer, reasonOfError } from "./reasons.ts";
 
 export { openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
 
+/**
+ * Milliseconds for each address of a relay that has several. Node's own quarter of a second is too
+ * short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
+ */
+const ADDRESS_MS = { autoSelectFamilyAttemptTimeout: 2500 };
+
 /** One way for all requests of its user. */
 export const nodeHttp = (proxy: ProxySetting): HttpPort => {
   const agents = new Map<string, ReturnType<typeof agentFor>>();
@@ -24,7 +30,8 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
     // By the module's property, which instruments and tests replace.
     const { request: send } = protocol === "https:" ? https : http;
     return new Promise((resolve, reject) => {
-      const options = { method, headers, signal, ...(agent === undefined ? {} : { agent }) };
+      const way = agent === undefined ? ADDRESS_MS : { agent };
+      const options = { method, headers, signal, ...way };
       const request = send(url, options, (response) => {
         resolve({
           status: response.statusCode ?? 0,
@@ -77,6 +84,7 @@ const OPTIONS = {
   maxBufferedChunks: 512,
   perMessageDeflate: false,
   followRedirects: false,
+  ...ADDRESS_MS,
   /** Everything is ASCII JSON, and the packet's own seal protects the rest. */
   skipUTF8Validation: true,
   /**

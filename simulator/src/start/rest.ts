@@ -107,20 +107,24 @@ export async function removeAgent(
 }
 
 /**
- * Runs `go` for 0 to below `count`, several at once. Rejects with the first error, after all that
- * were begun have ended.
+ * Runs `go` for 0 to below `count`, several at once after the first: credentials that the relay
+ * refuses are presented once, because it locks out whoever presents them five times. Rejects with
+ * the first error, after all that were begun have ended.
  */
 export async function eachAtOnce(count: number, go: (i: number) => Promise<void>): Promise<void> {
   let next = 0;
   const failures: unknown[] = [];
-  async function work(): Promise<void> {
-    while (next < count) {
-      await go(next++).catch((error) => {
-        next = count;
-        failures.push(error);
-      });
-    }
+  async function goOn(): Promise<void> {
+    if (next === count) return;
+    await go(next++).catch((error) => {
+      next = count;
+      failures.push(error);
+    });
   }
+  async function work(): Promise<void> {
+    while (next < count) await goOn();
+  }
+  await goOn();
   await Promise.all(Array.from({ length: AGENTS_AT_ONCE }, work));
   if (failures.length > 0) throw failures[0];
 }

@@ -134,6 +134,20 @@ describe("what goes wrong", () => {
     expect([code, stderr]).toEqual([7, expect.stringContaining("no lamp")]);
   });
 
+  it("a program that leaves too little memory: 7, with the variables", async () => {
+    const { port } = await plugIn();
+    await provision(port, "starved");
+    const starved = house.write(
+      "starved.js",
+      "export default () => { process.memory = () => ({ free: 123, total: 2630, blocksize: 13 }); };",
+    );
+    const { code, stderr } = await flash(port, ["--timeout", "3"], starved);
+    expect([code, stderr]).toEqual([
+      7,
+      expect.stringContaining("the program leaves 123 variables, about 400 are needed"),
+    ]);
+  });
+
   it("a failed assertion of Espruino: 7, and which build to use", async () => {
     const { port } = await plugIn();
     await provision(port, "asserting");

@@ -2,14 +2,15 @@
  * The bridge's configuration file: many ports, each its own agent. Its paths are relative to it.
  * Secrets are in separate files, the output of `blindrelay agent export AGENT --json`.
  */
-import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
+import { otherReadersOf } from "../config/file-readers.ts";
 import { Failure } from "../failure.ts";
 import type { Identity } from "../identity.ts";
+import { printStatus } from "../output.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
 import { linesProblem } from "../serial/open.ts";
 import {
@@ -32,7 +33,7 @@ const Port = Type.Object(
     credentials: Type.Optional(
       Type.String({
         description:
-          "File of mode 0600: {agent_id, api_token, agent_token, packet_version}. Not for sealed.",
+          "File that others cannot read: {agent_id, api_token, agent_token, packet_version}. Not for sealed.",
       }),
     ),
     state_dir: Type.Optional(
@@ -137,8 +138,14 @@ const checkIdentity = (
 
 const readCredentials = (path: string): Identity => {
   const value = readJsonFile(path, "the credentials");
-  if ((statSync(path).mode & 0o077) !== 0) {
+  const readers = otherReadersOf(path);
+  if (readers === "everybody") {
     throw new Failure("usage", `others can read the credentials ${path}: chmod 600 ${path}`);
+  }
+  if (readers === "group") {
+    printStatus(
+      `warning: a group can read the credentials ${path}; if not meant: chmod 600 ${path}`,
+    );
   }
   return checkIdentity((value ?? {}) as object, path);
 };

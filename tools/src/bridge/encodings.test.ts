@@ -124,3 +124,16 @@ it.each([
   });
   expect((mapping.commands[0] as LineCommand).line({ x }, "0")).toBe(`G1 X${text}`);
 });
+
+// erwindon/SaltGUI#963
+it.each(["12345678901234567890", "1e400", "-9007199254740993"])(
+  "a number of a device that would be another one is taken for damaged: %s",
+  (number) => {
+    const answer = { regex: "^N=(?<n>\\S+)$", numbers: ["n"] };
+    const commands = { a: { send: "A", answer }, b: { send: "B", answer: { json: {} } } };
+    const [regex, json] = readMapping({ commands }).commands;
+    expect(regex?.answer(`N=${number}`, "0")).toBeNull();
+    expect(json?.answer(`{"n":${number}}`, "0")).toBeNull();
+    expect(regex?.answer("N=9007199254740991", "0")).toEqual({ n: 2 ** 53 - 1 });
+  },
+);

@@ -2,6 +2,8 @@
  * The mapping file of mode `lines`: how a device's line protocol becomes calls and events. Its JSON
  * Schema (`blindrelay bridge --schema`) is made from the definitions here.
  */
+import { isChanged } from "@blindrelay/protocol/numbers";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { messageOf } from "../serial/port.ts";
@@ -189,8 +191,9 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     return (line) => {
       let value: unknown;
       try {
-        value = JSON.parse(line);
+        value = parseJson(line);
       } catch {
+        // Also a number that would be another one.
         return null;
       }
       if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
@@ -218,8 +221,9 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     for (const [name, text] of Object.entries(found.groups ?? {})) {
       if (text === undefined) continue;
       const number = Number(text);
-      // An invalid number was damaged in transit.
-      if (numbers.has(name) && (text.trim() === "" || !Number.isFinite(number))) return null;
+      // An invalid number was damaged in transit, and one that would be another must be a text.
+      const isNumber = text.trim() !== "" && Number.isFinite(number) && !isChanged(text);
+      if (numbers.has(name) && !isNumber) return null;
       said[name] = numbers.has(name) ? number : text;
     }
     return said;
@@ -256,7 +260,7 @@ const paramText = (
   const fits =
     type === "integer"
       ? Number.isSafeInteger(value)
-      : typeof value === type && !Number.isNaN(value);
+      : typeof value === type && (typeof value !== "number" || Number.isFinite(value));
   if (!fits) throw new Error(`parameter "${name}" must be a ${type}`);
   if (param.enum !== undefined && !param.enum.includes(value as string | number)) {
     throw new Error(`parameter "${name}" must be one of ${param.enum.join(", ")}`);

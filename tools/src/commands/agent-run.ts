@@ -16,14 +16,15 @@ import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/nod
 import type { Command } from "commander";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printStatus } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
+import { version } from "./version-flags.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;
 
@@ -249,7 +250,11 @@ export const addAgentRun = (agent: Command, context: Context): void => {
       "this agent's own folder; BLINDRELAY_STATE_DIR, or next to the profile",
     )
     .option("--name <name>", "a name for people (default: the agent's id)")
-    .option("--firmware-version <version>", "the program's version (SemVer), shown by the relay")
+    .option(
+      "--firmware-version <version>",
+      "the program's version (SemVer), shown by the relay",
+      version,
+    )
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(

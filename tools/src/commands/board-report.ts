@@ -3,11 +3,11 @@ import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
 import { type Row, reportBoard } from "../flash/board-report.ts";
 import { oneLine, printResult, printStatus } from "../output.ts";
+import type { PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 
-interface ReportFlags {
-  readonly baud: number;
+interface ReportFlags extends PortFlags {
   readonly json?: boolean;
 }
 
@@ -39,7 +39,7 @@ Exit codes: 2 usage; 7 device or port.`,
     )
     .action(async (port: string, flags: ReportFlags) => {
       printStatus("the program on the board is stopped, and started again when this is done");
-      const found = await withConsole(port, flags.baud, reportBoard);
+      const found = await withConsole(port, flags, reportBoard);
       const { platform, arch } = process;
       const rows: Row[] = [
         ["blindrelay", pkg.version],

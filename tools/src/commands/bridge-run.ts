@@ -13,9 +13,9 @@ import {
 } from "../bridge/config.ts";
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printResult, printStatus } from "../output.ts";
 import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 

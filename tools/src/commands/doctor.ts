@@ -2,7 +2,7 @@
  * `blindrelay doctor`: checks everything from the profile to the agent, with a fix for each
  * problem.
  */
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CallError, type Client } from "@blindrelay/client-sdk";
 import { tokenProblem } from "@blindrelay/protocol";
@@ -11,6 +11,7 @@ import { proxyFor } from "@blindrelay/protocol/net/node";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { accountRest, agentPath } from "../account.ts";
+import { otherReadersOf } from "../config/file-readers.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
@@ -57,10 +58,10 @@ const checkProfile = (settings: Settings): Check => {
   }
   try {
     const keys = Object.keys(settings.profile?.keyring ?? {}).length;
-    const mode = statSync(path).mode & 0o777;
-    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
-      return bad("profile", `${path} can be read by others`, `chmod 600 ${path}`);
-    }
+    const readers = otherReadersOf(path);
+    const fix = `chmod 600 ${path}`;
+    if (readers === "everybody") return bad("profile", `${path} can be read by others`, fix);
+    if (readers === "group") return note("profile", `${path} can be read by a group`, fix);
     return good("profile", `${path}, ${keys} secrets in its keyring`);
   } catch (error) {
     return bad(

@@ -6,11 +6,9 @@
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
-import { Failure } from "../failure.ts";
+import { EXIT, Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
 import { type Online, waitUntilOnline } from "../flash/online.ts";
@@ -18,6 +16,7 @@ import type { carryOwnLine } from "../flash/own-line.ts";
 import { type BoardProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { NO_WATCHDOG } from "../push/watchdog.ts";
 import { type Board, readBoard } from "../repl/board.ts";
@@ -27,6 +26,7 @@ import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
+import { version } from "./version-flags.ts";
 
 interface FlashFlags extends PortFlags {
   readonly program: string;
@@ -46,13 +46,12 @@ interface FlashFlags extends PortFlags {
 
 /** Editors write a file in several steps. */
 const SETTLE_MS = 200;
+/** What must be free for an agent to open a session and answer, on a board of 32 bits. */
+const NEEDED_VARIABLES = 400;
+/** For a board that may be out of memory to answer. */
+const MEMORY_MS = 10_000;
 /** Lines of a failing start that are shown. */
 const MAX_LINES = 20;
-
-const report = (value: string): string => {
-  if (value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value)) return value;
-  throw new InvalidArgumentError(`1 to ${MAX_REPORT_LENGTH} printable ASCII characters`);
-};
 
 /** Whether the console that flashed it is on the UART that its agent takes over. */
 const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
@@ -64,6 +63,20 @@ const startAdvice = (line: string): string | null => {
   return line.startsWith("ASSERT(")
     ? ". This is a debug build of Espruino, which stops at such a check: build it with RELEASE=1"
     : null;
+};
+
+/** A Failure that says so if the reason is the program's use of memory; else the one given. */
+const withMemory = async (board: EspruinoRepl, failure: Failure): Promise<Failure> => {
+  const free = await board
+    .attach(true)
+    .then(() => board.evaluate("process.memory().free", MEMORY_MS))
+    .catch(() => null); // no console is left, or no memory for an answer
+  if (typeof free !== "number" || free >= NEEDED_VARIABLES) return failure;
+  return new Failure(
+    "device",
+    `the agent did not come online: the program leaves ${free} variables, about ${NEEDED_VARIABLES} are needed. Give it fewer functions and shorter names, or use a board with more (\`blindrelay check --board NAME\` estimates it)`,
+    failure,
+  );
 };
 
 /** Waits for the agent; an error reported by the board ends the wait. */
@@ -97,6 +110,10 @@ const checkOnline = async (
   try {
     const online = waitUntilOnline(settings, agentId as string, limitMs, abort.signal, hint);
     return await Promise.race([online, broken]);
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exitCode !== EXIT.unreachable || onOwnLine)
+      throw error;
+    throw await withMemory(board, error);
   } finally {
     abort.abort();
     await letGo?.();
@@ -254,7 +271,7 @@ export const addFlash = (
     .option(
       "--firmware-version <version>",
       "the program's version (SemVer), shown by the relay",
-      report,
+      version,
     )
     .addOption(
       new Option("--target <runtime>", "what runs on the board")

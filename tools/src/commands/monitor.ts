@@ -4,8 +4,8 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
+import { interrupted } from "../interrupted.ts";
 import { jsonText, printStatus } from "../output.ts";
 import { openPort, type Port, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";

@@ -1,8 +1,8 @@
 /** A terminal on a remote serial port: the two byte streams of `blindrelay bridge --mode raw`. */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import type { Command } from "commander";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
+import { interrupted } from "../interrupted.ts";
 import { printStatus } from "../output.ts";
 import { onOff, wholeNumber } from "./number-flags.ts";
 

@@ -3,7 +3,11 @@ import { createCipheriv, createHash, randomInt } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { createContext, runInContext } from "node:vm";
 import { crc32 } from "node:zlib";
-import { untokenise } from "@blindrelay/agent-sdk/testing/build/tokens";
+import {
+  IMITATE_FUNCTION,
+  untokenise,
+  untokeniseFunction,
+} from "@blindrelay/agent-sdk/testing/build/tokens";
 import type { DoubleOptions } from "./options.ts";
 import type { DoubleStorage } from "./storage.ts";
 import { WIFI_MODULE } from "./wifi.ts";
@@ -179,7 +183,8 @@ export const makeContext = (wiring: Wiring): BoardContext => {
     eval: (code: string) => runInContext(untokenise(code), context),
     Modules: { addCached: (name: string, code: string) => void addCached(name, code) },
   };
-  const context = createContext(globals);
+  const context = createContext({ ...globals, hostFunction: untokeniseFunction });
+  runInContext(IMITATE_FUNCTION, context);
   if (options.air !== null) addCached("Wifi", WIFI_MODULE);
   return {
     run: (code) => runInContext(code, context),
