@@ -130,6 +130,7 @@ const COMMANDS: Readonly<Record<string, readonly Case[] | typeof ELSEWHERE>> = {
   "agent run": [
     { ...each(["agent", "run", join(folder, "none.js"), "--agent", "pump-7"], EXPORT), ends: 2 },
   ],
+  "board report": ELSEWHERE,
   bridge: [each(["bridge", "/dev/none", "--mode", "raw", "--agent", "pump-7", "--check"], EXPORT)],
   call: ELSEWHERE,
   events: ELSEWHERE,

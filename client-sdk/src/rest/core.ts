@@ -3,5 +3,4 @@
  * checks of its answers, and for other ways to make a request.
  */
 export { fetchHttp } from "./fetch.ts";
-export * from "./public.ts";
-export { Rest, type RestPorts } from "./rest.ts";
+export * from "./rest.ts";

@@ -3,7 +3,7 @@ import { check } from "./check.ts";
 import { fetchHttp } from "./fetch.ts";
 import { Rest as RestCore, type RestOptions } from "./rest.ts";
 
-export * from "./public.ts";
+export * from "./rest.ts";
 
 export class Rest extends RestCore {
   constructor(options: RestOptions) {

@@ -4,7 +4,7 @@ import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { check } from "./check.ts";
 import { Rest as RestCore, type RestOptions } from "./rest.ts";
 
-export * from "./public.ts";
+export * from "./rest.ts";
 
 export interface NodeRestOptions extends RestOptions {
   /** As in the options of `connect`. */
