@@ -123,6 +123,12 @@ export class House {
     await this.startRelay({});
   }
 
+  /** Ends the relay and starts it again on another port. */
+  async moveTo(port: number): Promise<void> {
+    await this.relay?.stop();
+    await this.startRelay({ port });
+  }
+
   async close(): Promise<void> {
     for (const terminal of this.terminals) terminal.kill();
     await Promise.all(this.running.map((process) => process.stop("SIGKILL")));

@@ -81,7 +81,7 @@ with "events" in place of "packets" if the agent counted the events that it coul
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
       if (secrets.length === 0)
         printStatus("the keyring holds no agent: only presence will be shown");
-      const client = await connectClient(settings, CONNECT_LIMIT_MS, true);
+      const client = await connectClient(settings, CONNECT_LIMIT_MS, { presence: true });
       try {
         await new Promise<void>((resolve, reject) => {
           let left = flags.count ?? Number.POSITIVE_INFINITY;
@@ -110,7 +110,10 @@ with "events" in place of "packets" if the agent counted the events that it coul
             print({ kind: "presence", agent_id: agentId, status: online ? "online" : "offline" });
           });
           followLink(client, (error) => reject(callFailure(error)));
-          interrupted().then(resolve);
+          interrupted().then(() => {
+            left = 0;
+            resolve();
+          });
         });
       } finally {
         client.close();
