@@ -2,13 +2,14 @@
  * All commands under one name, and the exit codes of their errors. This file runs nothing by
  * itself.
  */
+import { tidyCommands } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { Context } from "./commands/context.ts";
 import type { Environment } from "./config/profile.ts";
 import { Settings } from "./config/settings.ts";
-import { EXIT, Failure } from "./failure.ts";
-import { printStatus } from "./output.ts";
+import { EXIT, Failure, type FailureKind } from "./failure.ts";
+import { jsonText, printStatus } from "./output.ts";
 
 const DEFAULT_PROFILE = "default";
 
@@ -70,6 +71,31 @@ const commandsIn = (words: readonly string[]): readonly string[] => {
   return ALL;
 };
 
+/** Whether the command line that was made last asks for JSON. */
+let isJson = false;
+
+const asksForJson = (words: readonly string[]): boolean => {
+  const end = words.indexOf("--");
+  return words.slice(0, end < 0 ? words.length : end).includes("--json");
+};
+
+/** Where else a command's name is known: `logout` is `auth logout`. */
+const elsewhere = (cli: Command, message: string): string => {
+  const [, name] = /unknown command '(.*)'/.exec(message) ?? [];
+  const inner = cli.commands.find(({ commands }) => commands.some((one) => one.name() === name));
+  return inner === undefined ? message : `error: it is: ${cli.name()} ${inner.name()} ${name}\n`;
+};
+
+/** With --json, `exitCodeOf` prints errors of usage too. */
+const tellErrors = (cli: Command): void => {
+  const tell = (command: Command): void => {
+    if (isJson) command.configureOutput({ writeErr: () => undefined });
+    command.commands.forEach(tell);
+  };
+  tell(cli);
+  cli.configureOutput({ outputError: (text, write) => write(elsewhere(cli, text)) });
+};
+
 /**
  * The whole command, or as much of it as `words`, a command line, needs. `env`: the commands read
  * their settings from it.
@@ -107,18 +133,30 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
     },
   };
 
+  isJson = asksForJson(words);
   const adds = commandsIn(words).map((name) => (COMMANDS[name] as () => Promise<Add>)());
   for (const add of await Promise.all(adds)) add(cli, context);
+  tidyCommands(cli, process.stdout);
+  tellErrors(cli);
   return cli;
 };
 
+const printError = (kind: FailureKind, message: string): void =>
+  printStatus(jsonText({ error: { kind, exit_code: EXIT[kind], message } }));
+
 /** The exit code for an error thrown by a command; also prints it. */
 export const exitCodeOf = (error: unknown): number => {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return 0;
+    if (isJson) printError("usage", error.message.replace(/^error: /, ""));
+    return EXIT.usage;
+  }
   if (error instanceof Failure) {
-    printStatus(
-      error.exitCode === EXIT.agentError ? error.message : `blindrelay: ${error.message}`,
-    );
+    // An agent's own error is a JSON object already.
+    const isObject = error.message.startsWith("{");
+    if (error.kind === "agentError" && (isObject || !isJson)) printStatus(error.message);
+    else if (isJson) printError(error.kind, error.message);
+    else printStatus(`blindrelay: ${error.message}`);
     return error.exitCode;
   }
   printStatus(

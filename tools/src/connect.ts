@@ -1,32 +1,56 @@
 /** A client for one command: connects within a time limit, and reports failures as exit codes. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@blindrelay/client-sdk";
 import { callFailure } from "./call-failure.ts";
 import { checkToken } from "./check-token.ts";
 import type { Settings } from "./config/settings.ts";
 import { Failure } from "./failure.ts";
+import { printStatus } from "./output.ts";
+
+const RETRY_MS = 2_000;
+
+/** `waits`: for a relay that is not reachable, within the limit. */
+interface Connecting {
+  readonly presence?: boolean;
+  readonly waits?: boolean;
+}
 
 /** Connects as the account of the settings. Rejects with a Failure. */
 export const connectClient = async (
   settings: Settings,
   limitMs: number,
-  presence = false,
+  { presence = false, waits = false }: Connecting = {},
 ): Promise<Client> => {
   const url = settings.socketUrl();
   const accountToken = settings.accountToken();
   checkToken(accountToken, "account", "account token");
   // Loaded here, because most commands never connect.
   const { CallError, connect } = await import("@blindrelay/client-sdk/node");
+  let isOver = false;
+  const connected = async (): Promise<Client> => {
+    for (let tries = 0; ; tries++) {
+      try {
+        return await connect({ url, accountToken, presence });
+      } catch (error) {
+        const isAway = error instanceof CallError && error.code === "UNREACHABLE";
+        if (!waits || !isAway || isOver) throw error;
+        if (tries === 0) printStatus(`${callFailure(error).message} (it keeps trying)`);
+        await sleep(RETRY_MS);
+      }
+    }
+  };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     const text = `no connection to ${url} in ${limitMs / 1000} s`;
     timer = setTimeout(() => reject(new Failure("unreachable", text)), limitMs);
   });
   try {
-    return await Promise.race([connect({ url, accountToken, presence }), late]);
+    return await Promise.race([connected(), late]);
   } catch (error) {
     if (error instanceof CallError) throw callFailure(error);
     throw error;
   } finally {
+    isOver = true;
     clearTimeout(timer);
   }
 };

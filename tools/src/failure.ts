@@ -15,11 +15,13 @@ export type FailureKind = keyof typeof EXIT;
 
 /** `message` names the cause and its fix, for a person; it contains no secret. */
 export class Failure extends Error {
+  readonly kind: FailureKind;
   readonly exitCode: number;
 
   constructor(kind: FailureKind, message: string, cause?: unknown) {
     super(message, { cause });
     this.name = "Failure";
+    this.kind = kind;
     this.exitCode = EXIT[kind];
   }
 }

@@ -2,10 +2,14 @@
  * Decides which agent a command runs as: from flags, then the environment, then the profile and its
  * keyring.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { accountRest, agentPath, demandToken } from "./account.ts";
 import { checkToken } from "./check-token.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
+import { Failure } from "./failure.ts";
+import { printStatus } from "./output.ts";
+import { RestFailure } from "./rest.ts";
 
 /** The identity of an agent; checked. */
 export interface Identity {
@@ -20,6 +24,37 @@ interface IdentityFlags {
   readonly stateDir?: string;
 }
 
+const FIRST_WAIT_MS = 1_000;
+const LONGEST_WAIT_MS = 30_000;
+
+/** A relay that is away, restarts or is busy, not one that refuses or a server that is no relay. */
+const isTemporary = (error: unknown): error is Failure => {
+  if (!(error instanceof Failure)) return false;
+  if (error instanceof RestFailure) {
+    return (
+      error.kind === "unreachable" || ["RATE_LIMITED", "LOCKED_OUT"].includes(error.code ?? "")
+    );
+  }
+  const { code, status } = Object(error.cause) as { code?: unknown; status?: number };
+  if (code === "NOT_A_RELAY") return status !== undefined && status >= 500; // a proxy's page
+  return error.cause !== undefined && ["unreachable", "timeout"].includes(error.kind);
+};
+
+/** Repeats what `ask` does until the relay is there; tells each reason once. */
+const onceThere = async <T>(ask: () => Promise<T>): Promise<T> => {
+  let told = "";
+  for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isTemporary(error)) throw error;
+      if (error.message !== told) printStatus(`${error.message} (it keeps trying)`);
+      told = error.message;
+      await sleep(waitMs);
+    }
+  }
+};
+
 /**
  * The relay token from the environment or, for an agent of the profile's account, from the relay.
  */
@@ -27,12 +62,13 @@ const relayTokenOf = async (settings: Settings, agentId: string): Promise<string
   const given = settings.relayToken();
   if (given !== null) return given;
   const path = `${agentPath(agentId)}/export`;
-  const { api_token } = await accountRest(settings).ask("AgentExport", "GET", path);
+  const rest = accountRest(settings);
+  const { api_token } = await onceThere(() => rest.ask("AgentExport", "GET", path));
   demandToken(api_token, "agent", settings.httpUrl());
   return api_token;
 };
 
-/** Includes the agent's own folder. Rejects with a Failure. */
+/** Includes the agent's own folder. Waits for a relay that is away. Rejects with a Failure. */
 export const identify = async (
   settings: Settings,
   flags: IdentityFlags,

@@ -14,8 +14,8 @@ const harmless = (text: string): string => text.replace(STEERING, "\ufffd");
 export const oneLine = (text: string): string => text.replaceAll("\n", "\ufffd");
 
 /** JSON.stringify leaves some of them unchanged; escaped, they mean the same. */
-export const jsonText = (value: unknown): string =>
-  JSON.stringify(value).replace(
+export const jsonText = (value: unknown, indent = 0): string =>
+  JSON.stringify(value, null, indent).replace(
     STEERING,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

@@ -12,11 +12,9 @@ export const readTextFile = (path: string, what: string): string => {
   try {
     bytes = readFileSync(path);
   } catch (error) {
-    throw new Failure(
-      "usage",
-      `${what} ${path} cannot be read: ${(error as Error).message}`,
-      error,
-    );
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "EISDIR") throw new Failure("usage", `${what} ${path} is a folder: name a file`);
+    throw new Failure("usage", `${what} ${path} cannot be read: ${message}`, error);
   }
   try {
     return decodeText(bytes);

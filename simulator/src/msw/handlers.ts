@@ -107,7 +107,7 @@ const readBody = async ({ body }: Operation, request: Request): Promise<unknown>
 const checkShape = (schema: object, value: unknown, part: "body" | "querystring"): void => {
   const [isRight, errors] = Errors(schema, value ?? null);
   if (isRight) return;
-  const detail = "The request does not have the right shape; errors[] says where.";
+  const detail = "The request does not have the right shape";
   throw new Refusal(
     "VALIDATION_FAILED",
     detail,

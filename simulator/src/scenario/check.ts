@@ -4,6 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
 import { MAX_DEVICES } from "./limits.ts";
@@ -72,7 +73,7 @@ function checkFaultShape(fault: unknown, at: Path, report: ReportProblem): void 
   if (typeof kind !== "string" || !known.includes(kind)) {
     report(
       [...at, "kind"],
-      `unknown kind of fault${like(String(kind), known)}; there are ${known.join(", ")}`,
+      `unknown kind of fault${didYouMean(String(kind), known)}; there are ${known.join(", ")}`,
     );
     return;
   }
@@ -90,7 +91,7 @@ function checkAgainst(schema: TSchema, value: unknown, base: Path, report: Repor
     if (error.keyword === "additionalProperties") {
       for (const key of params.additionalProperties as string[]) {
         const known = Object.keys(propertiesAt(schema, pointer(error.instancePath)));
-        report([...path, key], `unknown key "${key}"${like(key, known)}`, "key");
+        report([...path, key], `unknown key "${key}"${didYouMean(key, known)}`, "key");
       }
       continue;
     }
@@ -151,25 +152,6 @@ function propertiesAt(schema: TSchema, path: readonly (string | number)[], itsel
   return itself ? at : ((at.properties as object | undefined) ?? {});
 }
 
-/** ` (did you mean "count"?)`, if one of `known` is similar. */
-function like(text: string, known: readonly string[]): string {
-  const near = known.find((other) => distance(text, other) <= 2);
-  return near === undefined ? "" : ` (did you mean "${near}"?)`;
-}
-
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const swap = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(swap, (row[j] as number) + 1, (next[j - 1] as number) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] as number;
-}
-
 function checkRules(scenario: Scenario, folder: string, report: ReportProblem): void {
   const { devices, clients = [], faults = [], thresholds = [] } = scenario;
   const endMs = durationMs(scenario.duration);
@@ -205,7 +187,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     if (names.has(own)) report([...at, "name"], "this name was used before");
     names.add(own);
     if (group === undefined) {
-      report([...at, "devices"], `unknown group${like(client.devices, [...groups.keys()])}`);
+      report([...at, "devices"], `unknown group${didYouMean(client.devices, [...groups.keys()])}`);
     } else if (client.call === undefined && group.program !== undefined && !client.presence) {
       report(at, 'which method? give "call", such as call: pump.state');
     }
@@ -228,10 +210,10 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const at = ["faults", i];
     within([...at, "at"], fault.at);
     if (fault.devices !== undefined && !groups.has(fault.devices)) {
-      report([...at, "devices"], `unknown group${like(fault.devices, [...groups.keys()])}`);
+      report([...at, "devices"], `unknown group${didYouMean(fault.devices, [...groups.keys()])}`);
     }
     if (fault.clients !== undefined && !callers.has(fault.clients)) {
-      report([...at, "clients"], `unknown clients${like(fault.clients, [...callers])}`);
+      report([...at, "clients"], `unknown clients${didYouMean(fault.clients, [...callers])}`);
     }
     if (fault.devices !== undefined && fault.clients !== undefined) {
       report([...at, "clients"], "give either devices or clients");

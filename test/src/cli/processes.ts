@@ -127,6 +127,12 @@ export class House {
     if (code !== 0) throw new Error(stderr);
   }
 
+  /** Ends the relay and starts it again on another port. */
+  async moveTo(port: number): Promise<void> {
+    await this.relay?.stop();
+    await this.startRelay({ port });
+  }
+
   async close(): Promise<void> {
     for (const terminal of this.terminals) terminal.kill();
     await Promise.all(this.running.map((process) => process.stop("SIGKILL")));

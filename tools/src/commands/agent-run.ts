@@ -3,7 +3,7 @@
  * failures (the relay is down, restarts, or locks the address out); a failure that needs a person
  * ends the command with its exit code.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
@@ -48,7 +48,9 @@ const SECRETS = ["BLINDRELAY_RELAY_TOKEN", "BLINDRELAY_AGENT_TOKEN"];
 
 const loadProgram = async (path: string): Promise<DeviceProgram> => {
   const file = resolve(path);
-  if (!existsSync(file)) throw new Failure("usage", `there is no device program ${path}`);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) throw new Failure("usage", `there is no device program ${path}`);
+  if (found.isDirectory()) throw new Failure("usage", `${path} is a folder: name its program`);
   let loaded: { readonly default?: unknown };
   try {
     loaded = await import(pathToFileURL(file).href);

@@ -16,6 +16,7 @@ import {
   listAgents,
   makeKey,
 } from "../account.ts";
+import type { Settings } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
 import { Failure } from "../failure.ts";
 import {
@@ -91,7 +92,13 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       } else if (flags.env === true) {
         const url = settings.httpUrl();
         printText(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
-      } else printText(made.agent_id);
+      } else {
+        printText(made.agent_id);
+        if (process.stderr.isTTY) {
+          const program = `blindrelay agent run ./program.js --agent ${made.agent_id}`;
+          printStatus(`next: ${program}, or blindrelay provision --agent ${made.agent_id} PORT`);
+        }
+      }
     });
 
   agent
@@ -113,6 +120,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         firmware_version ?? "",
         name,
       ]);
+      if (items.length === 0) printStatus("you have no agents yet: blindrelay agent add NAME");
       printText(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
     });
 
@@ -123,7 +131,10 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
     .option("--json", "one JSON document")
     .addHelpText("after", "\nExample:\n  blindrelay agent show pump-7")
     .action(async (agentId: string, flags: JsonFlag) => {
-      const shown = await accountRest(context.settings()).ask("Agent", "GET", agentPath(agentId));
+      const settings = context.settings();
+      const shown = await accountRest(settings)
+        .ask("Agent", "GET", agentPath(agentId))
+        .catch(suggesting(settings, agentId));
       printResult(flags, shown, listFields(shown));
     });
 
@@ -138,7 +149,7 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
       const settings = context.settings();
       const path = agentPath(agentId);
       if (flags.yes !== true) await confirm(`Delete ${agentId} for good?`);
-      await accountRest(settings).tell("DELETE", path);
+      await accountRest(settings).tell("DELETE", path).catch(suggesting(settings, agentId));
       try {
         keepKey(settings, agentId, null);
       } catch (error) {
@@ -181,7 +192,9 @@ If the command is interrupted, run it again: the new secret is kept before the r
       const path = `${agentPath(agentId)}/rotate-token`;
       const rest = accountRest(settings);
       if (flags.secret !== true) {
-        const rotated = await rest.ask("RotateAgentAnswer", "POST", path);
+        const rotated = await rest
+          .ask("RotateAgentAnswer", "POST", path)
+          .catch(suggesting(settings, agentId));
         demandToken(rotated.api_token, "agent", settings.httpUrl());
         printToken(flags, rotated);
         return;
@@ -230,7 +243,9 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
       const format = flags.json === true ? "json" : (flags.format ?? "env");
       const settings = context.settings();
       const path = `${agentPath(agentId)}/export`;
-      const exported = await accountRest(settings).ask("AgentExport", "GET", path);
+      const exported = await accountRest(settings)
+        .ask("AgentExport", "GET", path)
+        .catch(suggesting(settings, agentId));
       demandToken(exported.api_token, "agent", settings.httpUrl());
       const key = settings.profile?.keyring[agentId] ?? null;
       if (key === null) printStatus(`the keyring holds no end-to-end secret for ${agentId}`);
@@ -242,6 +257,16 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
       printText(deviceText(format, { url, agentId, relayToken, key }));
     });
 };
+
+/** Asks about a mistyped agent. */
+const suggesting =
+  (settings: Settings, agentId: string) =>
+  (error: unknown): never => {
+    const isUnknown = error instanceof RestFailure && error.code === "AGENT_NOT_FOUND";
+    const similar = isUnknown ? settings.similarAgent(agentId) : "";
+    if (similar === "") throw error;
+    throw new Failure("refused", `there is no agent ${agentId}${similar}`, error);
+  };
 
 const printToken = (flags: JsonFlag, rotated: RotateAgentAnswer): void =>
   printResult(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);

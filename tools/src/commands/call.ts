@@ -1,6 +1,6 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
 import { text } from "node:stream/consumers";
-import { CallError } from "@blindrelay/client-sdk";
+import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
@@ -9,7 +9,8 @@ import { checkToken } from "../check-token.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { printJson } from "../output.ts";
+import { methodsOf, similarMethod } from "../methods.ts";
+import { printJson, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
 
@@ -19,6 +20,7 @@ interface CallFlags {
   readonly timeout: number;
   readonly idempotent?: boolean;
   readonly wait?: boolean;
+  readonly json?: boolean;
 }
 
 /** JSON-RPC accepts an object, an array, or nothing. */
@@ -34,6 +36,17 @@ const readParams = async (given: string | undefined): Promise<object | undefined
   throw new Failure("usage", "the parameters must be a JSON object or array");
 };
 
+/** Tells a person at a terminal which method may have been meant; scripts get the error alone. */
+const helped =
+  (agent: Agent, method: string, isJson: boolean) =>
+  async (error: unknown): Promise<never> => {
+    if (error instanceof CallError && error.code === "REMOTE" && process.stderr.isTTY && !isJson) {
+      const similar = similarMethod(error, method, await methodsOf(agent).catch(() => []));
+      if (similar !== "") printStatus(similar);
+    }
+    throw error;
+  };
+
 export const addCall = (cli: Command, context: Context): void => {
   cli
     .command("call")
@@ -48,7 +61,7 @@ export const addCall = (cli: Command, context: Context): void => {
       30,
     )
     .option("--idempotent", "may be executed twice, so retry if the outcome is unknown")
-    .option("--wait", "wait until the agent is online, up to the timeout")
+    .option("--wait", "wait until relay and agent are there, up to the timeout")
     .option("--json", "no effect: the result is always one JSON document")
     .addHelpText(
       "after",
@@ -68,7 +81,9 @@ call because it came after the timeout.`,
       const settings = context.settings();
       const secret = settings.secretOf(checkAgentId(agent));
       checkToken(secret.agentToken, "e2e", "agent token");
-      const client = await connectClient(settings, flags.timeout * 1000);
+      const client = await connectClient(settings, flags.timeout * 1000, {
+        waits: flags.wait ?? false,
+      });
       try {
         const handle = client.agent(agent, secret.agentToken, { version: secret.version });
         const options = () => ({
@@ -77,7 +92,11 @@ call because it came after the timeout.`,
           waitForAgent: flags.wait ?? false,
         });
         await checkCallLength(handle, method, params, options());
-        printJson(await handle.call(method, params, options()));
+        printJson(
+          await handle
+            .call(method, params, options())
+            .catch(helped(handle, method, flags.json === true)),
+        );
       } catch (error) {
         if (error instanceof CallError) throw callFailure(error);
         throw error;

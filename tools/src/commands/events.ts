@@ -87,7 +87,7 @@ are missing).`,
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
       if (secrets.length === 0)
         printStatus("the keyring holds no agent: only presence will be shown");
-      const client = await connectClient(settings, CONNECT_LIMIT_MS, true);
+      const client = await connectClient(settings, CONNECT_LIMIT_MS, { presence: true });
       try {
         await new Promise<void>((resolve, reject) => {
           let left = flags.count ?? Number.POSITIVE_INFINITY;
@@ -117,7 +117,10 @@ are missing).`,
             print({ kind: "presence", agent_id: agentId, status: online ? "online" : "offline" });
           });
           followLink(client, (error) => reject(callFailure(error)));
-          interrupted().then(resolve);
+          interrupted().then(() => {
+            left = 0;
+            resolve();
+          });
         });
       } finally {
         client.close();

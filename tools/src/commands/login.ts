@@ -8,7 +8,7 @@ import { Failure } from "../failure.ts";
 import { firstLines } from "../first-lines.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { questions } from "../prompt.ts";
-import { Rest } from "../rest.ts";
+import { Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { enrol } from "./enrol.ts";
 
@@ -27,6 +27,8 @@ interface Given {
 }
 
 const PLAIN = "the profile is not encrypted; to encrypt it: blindrelay profile passphrase";
+
+const NEXT = 'next: blindrelay agent add "Pump in hall 7" --id pump-7, or blindrelay agent list';
 
 export const addLogin = (cli: Command, context: Context): void => {
   cli
@@ -53,7 +55,7 @@ The profile is plain text that only you can read; blindrelay profile passphrase 
       const url = flags.url === undefined ? settings.loginUrl() : httpBase(flags.url);
       const rest = new Rest(url, null);
       // Whatever answers is known to be a relay before the password is sent.
-      await rest.ask("AuthConfig", "GET", "/auth/config");
+      await rest.ask("AuthConfig", "GET", "/auth/config").catch(noRelayThere(url));
       const given = flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags);
       const logIn = ({ username, password, code }: Given): Promise<LoginAnswer> =>
         rest.ask("LoginAnswer", "POST", "/auth/login", {
@@ -73,10 +75,21 @@ The profile is plain text that only you can read; blindrelay profile passphrase 
         printJson({ url, username: user.username, profile: settings.profilePath });
       } else {
         printText(`logged in to ${url} as ${user.username}; profile ${settings.profilePath}`);
-        if (process.stderr.isTTY && !isSealed(settings.profilePath)) printStatus(PLAIN);
+        if (!process.stderr.isTTY) return;
+        if (!isSealed(settings.profilePath)) printStatus(PLAIN);
+        printStatus(NEXT);
       }
     });
 };
+
+/** A relay has no such path: the address has one that nobody answers for. */
+const noRelayThere =
+  (url: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof RestFailure && error.code === "NOT_FOUND")) throw error;
+    const text = `${url} is not a relay's address, but ${new URL(url).origin} may be`;
+    throw new Failure("refused", text, error);
+  };
 
 /** Keeps the keyring when the same account logs in again; refuses to replace another account's. */
 const keep = (settings: Settings, url: string, username: string, accountToken: string): void => {

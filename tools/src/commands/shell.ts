@@ -5,7 +5,6 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
-import { inspect } from "node:util";
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
@@ -14,6 +13,7 @@ import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
+import { methodsOf, similarMethod } from "../methods.ts";
 import { jsonText, oneLine, printJson, printStatus, printText } from "../output.ts";
 import { printAbove } from "./above-prompt.ts";
 import type { Context } from "./context.ts";
@@ -26,7 +26,6 @@ interface ShellFlags extends SerialFlags {
 
 const CONNECT_LIMIT_MS = 30_000;
 const CALL_LIMIT_MS = 30_000;
-const INFO_LIMIT_MS = 5_000;
 const MAX_HISTORY = 1_000;
 
 const HELP = `METHOD [JSON]   call it, such as: echo {"a": 1}
@@ -36,9 +35,6 @@ const HELP = `METHOD [JSON]   call it, such as: echo {"a": 1}
 .help           this
 .exit           leave; Ctrl-D too
 Ctrl-C          cancel the running call, or else leave`;
-
-/** An agent's method names are shown at Tab and must not control the terminal. */
-const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
 
 const DOT_COMMANDS = [".agent", ".agents", ".methods", ".help", ".exit"];
 
@@ -55,12 +51,6 @@ export const readLine = (line: string): { readonly method: string; readonly para
   if (typeof params === "object" && params !== null) return { method, params };
   throw new Failure("usage", "the parameters must be a JSON object or array");
 };
-
-/** The methods that an agent reports and that can be typed. */
-export const typeable = (methods: unknown): string[] =>
-  (Array.isArray(methods) ? methods : []).filter(
-    (method) => typeof method === "string" && METHOD_NAME.test(method),
-  );
 
 /** Completions of the typed text, and the part of it that they replace. */
 export const complete = (
@@ -152,11 +142,7 @@ class Shell {
       stopGaps();
     };
     try {
-      const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
-        timeoutMs: INFO_LIMIT_MS,
-        idempotent: true,
-      });
-      this.methods = typeable(info?.methods);
+      this.methods = await methodsOf(agent);
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       printStatus(`${agentId}: ${error.message}`);
@@ -168,7 +154,10 @@ class Shell {
    * or CallError.
    */
   async run(line: string, signal: AbortSignal): Promise<boolean> {
-    const [command = "", argument = ""] = line.trim().split(/\s+/);
+    const [typed = "", argument = ""] = line.trim().split(/\s+/);
+    // Without its dot, unless the agent has such a method.
+    const dotted = DOT_COMMANDS.includes(`.${typed}`) && !this.methods.includes(typed);
+    const command = dotted ? `.${typed}` : typed;
     if (command === "") return false;
     if (command === ".exit") return true;
     if (command === ".help") printText(HELP);
@@ -184,12 +173,17 @@ class Shell {
   private async call(line: string, signal: AbortSignal): Promise<void> {
     if (this.agent === null) throw new Failure("usage", "name an agent first: .agent ID");
     const { method, params } = readLine(line);
-    const result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS, signal });
-    if (this.json || !process.stdout.isTTY) printJson(result);
-    else {
-      // The colours are ours, and inspect quotes the agent's text.
-      process.stdout.write(`${inspect(result, { depth: null, colors: true })}\n`);
+    let result: unknown;
+    try {
+      result = await this.agent.call(method, params, { timeoutMs: CALL_LIMIT_MS, signal });
+    } catch (error) {
+      const similar = error instanceof CallError ? similarMethod(error, method, this.methods) : "";
+      if (similar !== "") printStatus(similar);
+      throw error;
     }
+    const text = jsonText(result);
+    const isWide = process.stdout.isTTY && !this.json && text.length > process.stdout.columns;
+    printText(isWide ? jsonText(result, 2) : text);
   }
 
   private agents(): string[] {

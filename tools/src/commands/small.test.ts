@@ -4,8 +4,9 @@ import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol"
 import type { Command } from "commander";
 import { beforeEach, describe, expect, it } from "vitest";
 import { makeCli } from "../cli.ts";
+import { typeable } from "../methods.ts";
 import { places } from "./completion.ts";
-import { complete, readLine, typeable } from "./shell.ts";
+import { complete, readLine } from "./shell.ts";
 import { describeToken } from "./token.ts";
 
 describe("token", () => {

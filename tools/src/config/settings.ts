@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import { relayUrl } from "@blindrelay/protocol/relay-url";
 import { Failure } from "../failure.ts";
 import { withLock } from "./lock.ts";
@@ -161,8 +162,14 @@ export class Settings {
     if (secret !== null) return secret;
     throw new Failure(
       "usage",
-      `no end-to-end secret for ${agentId}: set BLINDRELAY_AGENT_TOKEN, or use a profile that added it`,
+      `no end-to-end secret for ${agentId}${this.similarAgent(agentId)}: set BLINDRELAY_AGENT_TOKEN, or use a profile that added it (blindrelay agent list shows your agents)`,
     );
+  }
+
+  /** ` (did you mean "pump-7"?)` for a mistyped agent of the keyring, or "". */
+  similarAgent(agentId: string): string {
+    const ids = Object.keys(this.profile?.keyring ?? {});
+    return ids.includes(agentId) ? "" : didYouMean(agentId, ids);
   }
 
   /** The same, or null if there is none. */
@@ -235,8 +242,26 @@ const checkVersion = (version: string, where: string): Version => {
 /** Length from which a text counts as a secret; a complete one is longer. */
 const SECRET_LENGTH = 40;
 
-/** Throws a Failure (usage), without the text, which may be a misplaced secret. */
-const checkAddress = (text: string): string => {
+/** A host with a port, a dot or the name localhost; a secret is none of these. */
+const HOST =
+  /^(?:localhost|\[[0-9a-f:]+\]|[a-z0-9-]+(?=:\d)|[a-z0-9-]+(?:\.[a-z0-9-]+)+)(?::\d{1,5})?(?=\/|$)/i;
+const LOOPBACK = /^(?:localhost|\[::1\]|127(?:\.\d+){3})(?![a-z0-9.-])/i;
+
+/** With the scheme that was left out: TLS, except on this machine. */
+const withScheme = (text: string): string => {
+  if (!HOST.test(text)) return text;
+  return `${LOOPBACK.test(text) ? "http" : "https"}://${text}`;
+};
+
+/** What a browser shows of a relay: the console, and the pages about its API. */
+const PAGES = /\/(?:console|api\/v1)(?:\/.*)?$/;
+
+/**
+ * The address, as a person types or copies it. Throws a Failure (usage), without the text, which may
+ * be a misplaced secret.
+ */
+const checkAddress = (given: string): string => {
+  const text = withScheme(given.trim());
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^(http|ws)s?:$/.test(url.protocol)) {
     const form = "expected an http, https, ws or wss URL, such as https://relay.example";
@@ -246,7 +271,9 @@ const checkAddress = (text: string): string => {
     const text = "the relay's address must hold no user name and no password: login asks for them";
     throw new Failure("usage", text);
   }
-  return text;
+  const path = url.pathname.replace(PAGES, "");
+  if (path === url.pathname) return text;
+  return new URL(path === "" ? "/" : path, url.origin).href;
 };
 
 /** The WebSocket address for a relay's address. Throws a Failure (usage) for other texts. */

@@ -85,7 +85,7 @@ export const answerProblems = (
 const asProblem = (error: unknown): HttpProblem => {
   if (error instanceof HttpProblem) return error;
   if (error instanceof InvalidRequest) {
-    const detail = "The request does not have the right shape; errors[] says where.";
+    const detail = "The request does not have the right shape";
     return new HttpProblem("VALIDATION_FAILED", detail, { errors: error.errors });
   }
   if (unavailability(error) !== null) {

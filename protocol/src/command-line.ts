@@ -1,0 +1,63 @@
+/** What the help and the errors of all three commands have in common. No I/O of its own. */
+
+/** Commander's Command, as far as it is used here. */
+interface CommandLine {
+  readonly commands: readonly CommandLine[];
+  name(): string;
+  createHelp(): { commandUsage(command: CommandLine): string };
+  showHelpAfterError(text: string): unknown;
+  configureHelp(configuration: { minWidthToWrap: number }): unknown;
+  configureOutput(configuration: { writeOut(text: string): void }): unknown;
+}
+
+interface Output {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
+
+/** Descriptions are wrapped in a column of at least this many characters. */
+const NARROWEST = 12;
+
+const isProse = (line: string): boolean => /^\S/.test(line) && !/\S {2,}\S/.test(line);
+
+const wrapLine = (line: string, width: number): string => {
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > width) {
+    const at = rest.lastIndexOf(" ", width);
+    if (at <= 0) break;
+    lines.push(rest.slice(0, at));
+    rest = rest.slice(at + 1);
+  }
+  return [...lines, rest].join("\n");
+};
+
+/** Lines of prose as wide as the terminal; examples and tables stay as they are. */
+export const wrapHelp = (text: string, width: number): string =>
+  text
+    .split("\n\n")
+    .map((paragraph) => {
+      const lines: string[] = [];
+      const tooWide = paragraph.split("\n").some((line) => isProse(line) && line.length > width);
+      if (!tooWide) return paragraph;
+      for (const line of paragraph.split("\n")) {
+        const before = lines.at(-1);
+        if (before !== undefined && isProse(before) && isProse(line)) {
+          lines[lines.length - 1] = `${before} ${line}`;
+        } else lines.push(line);
+      }
+      return lines.map((line) => (isProse(line) ? wrapLine(line, width) : line)).join("\n");
+    })
+    .join("\n\n");
+
+/** Errors of usage end with the usage, and help fits the terminal, of a command and all below it. */
+export const tidyCommands = (command: CommandLine, output: Output): void => {
+  command.showHelpAfterError(`Usage: ${command.createHelp().commandUsage(command)}`);
+  command.configureHelp({ minWidthToWrap: NARROWEST });
+  command.configureOutput({
+    writeOut: (text) =>
+      output.write(output.isTTY === true && output.columns ? wrapHelp(text, output.columns) : text),
+  });
+  for (const inner of command.commands) tidyCommands(inner, output);
+};

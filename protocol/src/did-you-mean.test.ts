@@ -1,0 +1,12 @@
+import { expect, it } from "vitest";
+import { didYouMean } from "./did-you-mean.ts";
+
+it("the most similar name is suggested, and none that shares too little", () => {
+  const ids = ["pump-17", "pump-7", "lamp-7"];
+  expect(didYouMean("pump7", ids)).toBe(' (did you mean "pump-7"?)');
+  expect(didYouMean("Pump-7", ids)).toBe(' (did you mean "pump-7"?)');
+  expect(didYouMean("devcies", ["seed", "devices"])).toBe(' (did you mean "devices"?)');
+  expect(didYouMean("x", ["y", "z"])).toBe("");
+  expect(didYouMean("boiler", ids)).toBe("");
+  expect(didYouMean("pump-7", [])).toBe("");
+});

@@ -1,0 +1,37 @@
+/** The methods of an agent, for people who type them. */
+import type { Agent, CallError } from "@blindrelay/client-sdk";
+import { didYouMean } from "@blindrelay/protocol/did-you-mean";
+
+const INFO_LIMIT_MS = 5_000;
+/** JSON-RPC: the method is not found. */
+const UNKNOWN_METHOD = -32601;
+
+/** An agent's method names are shown to a person and must not control the terminal. */
+const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
+
+/** The methods that an agent reports and that can be typed. */
+export const typeable = (methods: unknown): string[] =>
+  (Array.isArray(methods) ? methods : []).filter(
+    (method) => typeof method === "string" && METHOD_NAME.test(method),
+  );
+
+/** What the agent can do, by its own account. Rejects with a CallError. */
+export const methodsOf = async (agent: Agent): Promise<string[]> => {
+  const info = await agent.call<{ methods?: unknown } | null>("system.info", undefined, {
+    timeoutMs: INFO_LIMIT_MS,
+    idempotent: true,
+  });
+  return typeable(info?.methods);
+};
+
+/** A sentence about a method that an agent does not know; "" for other errors. */
+export const similarMethod = (
+  error: CallError,
+  method: string,
+  methods: readonly string[],
+): string => {
+  if (error.remote?.code !== UNKNOWN_METHOD) return "";
+  const similar = didYouMean(method, methods);
+  const all = methods.length === 0 ? "" : `: it has ${methods.join(", ")}`;
+  return `the agent has no method ${method}${similar || all}`;
+};
