@@ -7,12 +7,11 @@ import { Failure } from "./failure.ts";
 
 /** A person ended a question in place of an answer. */
 export class Unanswered extends Failure {
-  readonly kind: "interrupted" | "usage";
+  declare readonly kind: "interrupted" | "usage";
   readonly why: string;
 
   constructor(kind: "interrupted" | "usage", why: string, cause: unknown) {
     super(kind, `${why}; nothing was done`, cause);
-    this.kind = kind;
     this.why = why;
   }
 }
