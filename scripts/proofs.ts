@@ -278,7 +278,7 @@ export const rememberProofs = (root: string, digests: Digests): void => {
   writeFileSync(path, JSON.stringify(digests));
 };
 
-/** Engines and programs that tests would use here and that are not there: those tests are skipped. */
+/** Engines and programs that are not here, so that the tests that use them are skipped. */
 export const missingGuests = (): string[] => [
   ...GUESTS.filter((name) => !process.env[name]),
   ...PROGRAMS.filter((program) => !isOnPath(program)),

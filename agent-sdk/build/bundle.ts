@@ -2,8 +2,8 @@
  * Builds one file for Espruino from the portable modules: types are erased, modules concatenated in
  * dependency order, comments and whitespace dropped. Nothing is compiled: the device runs the code
  * as it is in src. For boards with few variables there are passes, each in its own file:
- * constants.ts, lazy.ts, inline.ts, members.ts, methods.ts and stored.ts. arrows.ts adds braces for debug
- * builds of Espruino, and tokens.ts converts the result to what a board's flash holds.
+ * constants.ts, lazy.ts, inline.ts, members.ts, methods.ts and stored.ts. arrows.ts adds braces for
+ * debug builds of Espruino, and tokens.ts converts the result to what a board's flash holds.
  */
 import { transformSync } from "esbuild";
 import { braceArrows } from "./arrows.ts";

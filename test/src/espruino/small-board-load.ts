@@ -1,9 +1,9 @@
 /**
  * `node test/src/espruino/small-board-load.ts`, run by hand: 50 clients one after another make
  * 1,000 calls to the thermostat on an Espruino of 2,630 variables (ESPRUINO_BIN_32, else
- * ESPRUINO_BIN_2630) beside a listener; then five at once; then calls of all sizes. Exit code 1 if one of the 1,000 is not
- * answered, the board does not answer at the end, or the listener received nothing for 5 s without
- * a notification.
+ * ESPRUINO_BIN_2630) beside a listener; then five at once; then calls of all sizes. Exit code 1 if
+ * one of the 1,000 is not answered, the board does not answer at the end, or the listener received
+ * nothing for 5 s without a notification.
  */
 import { openRelayFixture } from "../xs/relay-fixture.ts";
 import { boardBinary, smallBinary } from "./engine.ts";
