@@ -54,12 +54,9 @@ export interface AgentSessionLimits {
   readonly epochSessions: number;
 }
 
-/**
- * Enough for a busy agent on Node; a flood of openings costs it about 2 % of a core. As many
- * sessions as two windows open at once, each of 1.2 KB of heap and a few KB of OpenSSL's keys.
- */
+/** Enough for a busy agent on Node; a flood of openings costs it about 2 % of a core. */
 export const DEFAULT_AGENT_LIMITS: AgentSessionLimits = {
-  maxSessions: 256,
+  maxSessions: 64,
   unheldPerSecond: 200,
   unheldBurst: 400,
   epochSessions: 128,

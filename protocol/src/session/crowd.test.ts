@@ -28,6 +28,8 @@ interface Place {
   readonly handlingMs: number;
   readonly refusingMs: number;
   readonly roundTripMs: number;
+  /** What each client wants before it leaves: a call, or only a session. */
+  readonly visit: "call" | "session";
 }
 
 const BOARD: Place = {
@@ -35,12 +37,20 @@ const BOARD: Place = {
   handlingMs: 60,
   refusingMs: 10,
   roundTripMs: 100,
+  visit: "call",
 };
 const NODE: Place = {
   limits: DEFAULT_AGENT_LIMITS,
   handlingMs: 0.2,
   refusingMs: 0.05,
   roundTripMs: 200,
+  visit: "session",
+};
+/** Clients in a crowd hold their sessions at the same time. */
+const ROOMY: Place = {
+  ...NODE,
+  limits: { ...DEFAULT_AGENT_LIMITS, maxSessions: 256 },
+  visit: "call",
 };
 
 /** Bytes that depend on the seed only. */
@@ -148,9 +158,11 @@ class Client {
   private startedAt = 0;
   private readonly clock: Clock;
   private readonly device: Device;
+  private readonly visit: Place["visit"];
   private readonly session: ClientSession;
 
-  constructor(clock: Clock, device: Device, agentId: string, seed: number) {
+  constructor(clock: Clock, device: Device, agentId: string, visit: Place["visit"], seed: number) {
+    this.visit = visit;
     this.clock = clock;
     this.device = device;
     this.session = new ClientSession({
@@ -178,7 +190,7 @@ class Client {
   private take(effects: readonly ClientEffect[]): void {
     for (const effect of effects) {
       if (effect.kind === "send") this.send(effect.text);
-      if (effect.kind === "opened") this.seal(CALL);
+      if (effect.kind === "opened") this.opened();
       if (effect.kind === "message") this.hear(asciiText(effect.plaintext));
     }
     const wakeAt = this.session.wakeAt();
@@ -186,6 +198,11 @@ class Client {
     this.clock.at(wakeAt, () => {
       if (this.session.wakeAt() === wakeAt) this.take(this.session.timeout(this.clock.now));
     });
+  }
+
+  private opened(): void {
+    if (this.visit === "call") this.seal(CALL);
+    else this.leave();
   }
 
   private hear(said: string): void {
@@ -222,7 +239,7 @@ const waitsOf = (place: Place, count: number, seed: number, spreadMs = 0): (numb
   const random = randomFrom(seed);
   const clients = Array.from(
     { length: count },
-    (_, i) => new Client(clock, device, agentId, seed * 1000 + i),
+    (_, i) => new Client(clock, device, agentId, place.visit, seed * 1000 + i),
   );
   for (const client of clients) {
     clock.at(((random(1)[0] as number) / 256) * spreadMs, () => client.start());
@@ -239,6 +256,7 @@ describe("a crowd that opens at once", () => {
     ["50 clients of a board within 30 s", BOARD, 50, 30_000],
     ["100 clients of a board within 60 s", BOARD, 100, 60_000],
     ["200 clients of a Node agent within 1 s", NODE, 200, 1_000],
+    ["200 clients and their calls, where a Node agent has room for them", ROOMY, 200, 1_000],
   ])("is served: %s", (_what, place, count, limitMs) => {
     for (const seed of [1, 2, 3]) {
       expect(longest(waitsOf(place, count, seed))).toBeLessThanOrEqual(limitMs);
