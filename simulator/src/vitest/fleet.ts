@@ -98,7 +98,8 @@ export class VirtualFleet {
    * program are wrong.
    */
   constructor(options: FleetOptions, folder: string) {
-    const [first] = options.devices;
+    // Without a group that could be named, the mistakes in the options are reported below.
+    const [first] = Array.isArray(options.devices) ? options.devices : [];
     const clients = [{ name: "client", devices: first?.group ?? "", presence: true, from: "0s" }];
     const asked = { name: "a test", duration: DURATION, ...options, clients };
     this.scenario = checkScenario(asked, folder, "fleet").scenario;
