@@ -11,13 +11,13 @@ const FILES = {
   /** Sockets, databases, terminals, in the test's own process. */
   edge: [
     "agent-sdk/src/{espruino,moddable,node}/**",
-    "client-sdk/src/node/**",
+    "client-sdk/src/{node,rest}/**",
     "relay-server/src/{bus,control,http,store,ws}/**",
     "relay-server/src/{duration-histogram,metrics,server}.test.ts",
     "simulator/src/{live,msw}/**",
     "test/src/{contract,restore,specification}/**",
     "tools/src/{bridge,config,flash,repl,serial}/**",
-    "tools/src/{hostile-relay,network-fix,rest}.test.ts",
+    "tools/src/{hostile-relay,rest}.test.ts",
   ],
   /** Programs as people start them; many of these are proofs, too, and skipped as such. */
   process: [
@@ -27,7 +27,7 @@ const FILES = {
     "scripts/**",
     "simulator/src/cli.test.ts",
     "simulator/src/guard/watchdog.test.ts",
-    "test/src/{agent-life,bridge,cli,field,instruments,releases}/**",
+    "test/src/{agent-life,bridge,cli,engines,field,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, attacks, measurements, whole commands: long, and touched by few changes. */

@@ -7,7 +7,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { resolve } from "node:path";
-import { type Digests, passedProofs, proofDigests, rememberProofs, SKIP_PROOFS } from "./proofs.ts";
+import {
+  type Digests,
+  missingGuests,
+  passedProofs,
+  proofDigests,
+  rememberProofs,
+  SKIP_PROOFS,
+} from "./proofs.ts";
 
 /**
  * Steps in one row run in parallel; `generated` writes files, and `tests` needs both cores, so
@@ -127,6 +134,10 @@ if (skipped.length > 0) {
   console.log(
     `skipped, because nothing they depend on has changed since they passed: ${skipped.join(", ")} (CI=1 npm test runs them)`,
   );
+}
+const missing = missingGuests();
+if (missing.length > 0 && outcomes.some(({ name }) => name === "tests")) {
+  console.log(`not tested, because these are not here (CONTRIBUTING.md): ${missing.join(", ")}`);
 }
 if (stopped) console.error("stopped");
 else if (failed.length > 0) console.error(`failed: ${failed.join(", ")}`);

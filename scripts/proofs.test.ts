@@ -2,10 +2,17 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, matchesGlob, resolve } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readWorkspace } from "./boundaries/check.ts";
 import { buildGraph } from "./boundaries/graph.ts";
-import { inputsOf, PROOFS, passedProofs, proofDigests, rememberProofs } from "./proofs.ts";
+import {
+  inputsOf,
+  missingGuests,
+  PROOFS,
+  passedProofs,
+  proofDigests,
+  rememberProofs,
+} from "./proofs.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 
@@ -75,4 +82,14 @@ test("the test configuration and instruments are inputs of every proof", async (
   rememberProofs(root, await proofDigests(root));
   write("test/src/instruments/new.ts", "");
   expect(passedProofs(root, await proofDigests(root))).toEqual([]);
+});
+
+test("an engine that no variable names, and a program that is not installed, are missing", () => {
+  vi.stubEnv("ESPRUINO_BIN_32", "");
+  vi.stubEnv("ESPRUINO_BIN", "/somewhere/espruino");
+  vi.stubEnv("PATH", "/nowhere");
+  const missing = missingGuests();
+  vi.unstubAllEnvs();
+  expect(missing).toEqual(expect.arrayContaining(["ESPRUINO_BIN_32", "socat"]));
+  expect(missing).not.toContain("ESPRUINO_BIN");
 });

@@ -27,16 +27,18 @@ const ALWAYS = [
   "scripts",
   "test/src/instruments",
 ];
-/** What decides whether a test runs at all: variables, programs and ports. */
-const VARIABLES = [
-  "BLINDRELAY_TEST_NATS",
-  "BLINDRELAY_TEST_POSTGRES",
+/** Variables that name what some tests need. */
+const GUESTS = [
   "ESPRUINO_BIN",
   "ESPRUINO_BIN_2630",
+  "ESPRUINO_BIN_32",
+  "ESPRUINO_WATCHDOG",
   "MODDABLE",
   "MODDABLE_HOST",
   "PROVERIF_BIN",
 ];
+/** What decides whether a test runs at all: variables, programs and ports. */
+const VARIABLES = ["BLINDRELAY_TEST_NATS", "BLINDRELAY_TEST_POSTGRES", ...GUESTS];
 const PROGRAMS = [
   "cc",
   "chromium",
@@ -275,3 +277,9 @@ export const rememberProofs = (root: string, digests: Digests): void => {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, JSON.stringify(digests));
 };
+
+/** Engines and programs that are not here, so that the tests that use them are skipped. */
+export const missingGuests = (): string[] => [
+  ...GUESTS.filter((name) => !process.env[name]),
+  ...PROGRAMS.filter((program) => !isOnPath(program)),
+];

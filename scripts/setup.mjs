@@ -33,7 +33,13 @@ const LOCK_POLL_MS = 200;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stampFile = join(root, "node_modules", ".setup-stamp");
 const lockFile = join(root, ".setup.lock");
-const nodeBinary = join(root, "node_modules", ".bin", "node");
+const binFolder = join(root, "node_modules", ".bin");
+const nodeBinary = join(binFolder, "node");
+/**
+ * The scripts begin with `exec`, so that npm's signals reach the program and not only its shell.
+ * Windows' shell has no such word and finds this batch file: it runs its words.
+ */
+const EXEC_FOR_WINDOWS = "@%*\r\n";
 
 const say = (/** @type {string} */ text) => process.stderr.write(`setup: ${text}\n`);
 
@@ -147,6 +153,8 @@ async function install() {
     env,
     // Standard output belongs to the program that runs after this.
     stdio: ["ignore", "pipe", "pipe"],
+    // npx is a batch file on Windows, which only a shell starts.
+    shell: process.platform === "win32",
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
@@ -231,7 +239,8 @@ async function main() {
       say(trouble);
       return 70;
     }
-    mkdirSync(dirname(stampFile), { recursive: true });
+    mkdirSync(binFolder, { recursive: true });
+    writeFileSync(join(binFolder, "exec.cmd"), EXEC_FOR_WINDOWS);
     writeFileSync(stampFile, stamp);
     say("done");
     return 0;

@@ -1,9 +1,8 @@
 /**
  * What a board runs at power-up. The SDK's file is evaluated at the top level and not loaded as a
  * module: Espruino gives each function of a module one more variable, and each of its calls
- * another, for this file about 190 and then 10 at a time. `require("blindrelay")` returns it
- * afterwards; without this boot code it loads the file as a module, which works the same and costs
- * these variables. In a block the functions would cost as much as in a module.
+ * another. `require("blindrelay")` returns it afterwards; without this boot code it loads the file
+ * as a module, which works the same and costs these variables.
  */
 export const LOAD =
   'exports={};eval(require("Storage").read("blindrelay"));$br=exports;Modules.addCached("blindrelay","module.exports=$br");';

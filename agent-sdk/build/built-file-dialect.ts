@@ -61,7 +61,7 @@ const GLOBALS: { readonly [name: string]: readonly string[] | "any" } = {
   setInterval: [],
   clearInterval: [],
   btoa: [],
-  process: ["memory", "env", "version"],
+  process: ["memory", "env", "version", "on"],
   E: "any",
   console: ["log"],
   getTime: [],

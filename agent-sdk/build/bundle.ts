@@ -1,9 +1,9 @@
 /**
  * Builds one file for Espruino from the portable modules: types are erased, modules concatenated in
  * dependency order, comments and whitespace dropped. Nothing is compiled: the device runs the code
- * as it is in src. For boards with few variables there are five passes, each in its own file:
- * constants.ts, seldom.ts, lazy.ts, inline.ts and members.ts. arrows.ts adds braces for debug
- * builds of Espruino, and tokens.ts converts the result to what a board's flash holds.
+ * as it is in src. For boards with few variables there are passes, each in its own file:
+ * constants.ts, lazy.ts, inline.ts, members.ts, methods.ts and stored.ts. arrows.ts adds braces for
+ * debug builds of Espruino, and tokens.ts converts the result to what a board's flash holds.
  */
 import { transformSync } from "esbuild";
 import { braceArrows } from "./arrows.ts";
@@ -12,10 +12,11 @@ import { joinDeclarations } from "./declarations.ts";
 import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
-import { dropUnusedMethods, shortenNames } from "./members.ts";
+import { dropUnusedMethods, freeMethods, shortenNames } from "./members.ts";
+import { fieldsToConstructors } from "./methods.ts";
 import { declaredNames, listedExports, type Module, modulesInOrder } from "./modules.ts";
 import type { Piece } from "./piece.ts";
-import { makeSeldom, type SeldomRow } from "./seldom.ts";
+import { functionNames, markStored, storeFunctions, unmarked } from "./stored.ts";
 import { tokenise } from "./tokens.ts";
 
 /** The part of the file that one module takes. */
@@ -35,6 +36,8 @@ export interface Bundle {
   readonly parts: readonly Part[];
   /** Paths of its modules, in order. */
   readonly modules: readonly string[];
+  /** Names of functions that `code` may use before it defines them (stored.ts). */
+  readonly late: readonly string[];
 }
 
 export interface BundleOptions {
@@ -45,8 +48,10 @@ export interface BundleOptions {
    * are made together.
    */
   readonly lazy: readonly (string | readonly string[])[];
-  /** Methods that are made only while they run (seldom.ts). */
-  readonly seldom: readonly SeldomRow[];
+  /**
+   * Whether functions stay in Storage (stored.ts): in the file of this name, and which ones do not.
+   */
+  readonly stored: { readonly file: string; readonly resident: readonly string[] } | null;
   /** Whether small functions are inlined (inline.ts). */
   readonly inline: boolean;
   /** Whether its top level may become the board's top level (globals.ts). */
@@ -58,7 +63,7 @@ export interface BundleOptions {
 }
 
 const WITHOUT: BundleOptions = {
-  ...{ natives: [], lazy: [], seldom: [], inline: false, global: false },
+  ...{ natives: [], lazy: [], stored: null, inline: false, global: false },
   ...{ keep: [], ours: [] },
 };
 
@@ -130,7 +135,6 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
 
   let pieces = modules.map((module) => bare(module, isNative(module) ? new Set() : replaced));
   pieces = inlineConstants(pieces);
-  pieces = makeSeldom(pieces, options.seldom);
   pieces = makeLazy(pieces, (path) => {
     const ends = options.lazy.map((row) => (typeof row === "string" ? [row] : row));
     const row = ends.find((some) => some.some((end) => path.endsWith(end)));
@@ -149,20 +153,29 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
   const keep = new Set(options.keep);
   if (options.inline) code = inlineSmall(code);
   code = dropUnusedMethods(code, keep);
-  code = shortenNames(
-    code,
-    modules.map(({ source }) => source),
-    keep,
-    new Set(options.ours),
+  const sources = modules.map(({ source }) => source);
+  const ours = new Set(options.ours);
+  if (options.stored) code = fieldsToConstructors(freeMethods(code, modules, keep, ours));
+  code = shortenNames(code, sources, keep, ours);
+  if (options.stored) code = markStored(code, new Set(options.stored.resident));
+  const squeezed = joinDeclarations(
+    braceArrows(toExports(squeeze(code).replaceAll("/* @__PURE__ */ ", ""))),
   );
-  const squeezed = joinDeclarations(braceArrows(toExports(squeeze(code))));
   const whole = `${options.global ? prefixGlobals(squeezed) : squeezed}\n`;
   const stretches = whole.split(MARKS);
-  const stored = stretches.map(tokenise);
+  const file = options.stored?.file;
+  const { stored, bytes } =
+    file === undefined
+      ? {
+          stored: stretches.map(tokenise).join(""),
+          bytes: stretches.map((part) => tokenise(part).length),
+        }
+      : storeFunctions(stretches, file);
   return {
-    code: stretches.join(""),
-    stored: stored.join(""),
-    parts: pieces.map(({ path }, i) => ({ path, bytes: stored[i]?.length ?? 0 })),
+    code: unmarked(stretches.join("")),
+    stored,
+    parts: pieces.map(({ path }, i) => ({ path, bytes: bytes[i] ?? 0 })),
     modules: modules.map(({ path }) => path),
+    late: options.stored ? functionNames(stretches.join("")) : [],
   };
 };

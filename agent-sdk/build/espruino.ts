@@ -41,21 +41,8 @@ const LAZY = [
   "protocol/src/wire/auth.ts",
 ];
 
-/**
- * Not on the way of a call that is answered: what unheld sids and lost packets cause, errors, and
- * what a link does when it begins or ends.
- */
-const SELDOM = [
-  { of: "AgentSessions", methods: ["eraseBefore", "moveEpoch", "store"] },
-  {
-    of: "AgentSessions",
-    methods: ["verifies", "part", "epochOf", "unstored", "offer", "answer"],
-  },
-  { of: "Dispatcher", methods: ["refuse", "fail", "refuseUnread"] },
-  { of: "AgentCore", methods: ["countLost", "verifies", "clientLeft", "info"] },
-  { of: "RelayLink", methods: ["login", "lose", "opened", "authAnswered", "relayError"] },
-  { of: "WebSocketLink", methods: ["finish", "connected", "readHead", "answerClose"] },
-];
+/** Run for each block of bytes, or so often that making them would take too long. */
+const RESIDENT: readonly string[] = [];
 
 /** What a device program may use: the agent of core/agent.ts, and the status. */
 const KEEP = [
@@ -76,6 +63,7 @@ const OURS = [
   ...["course", "outgoing", "incoming", "queued", "window", "life", "lose", "checksum"],
   ...["epochs", "spent", "buckets", "waiting", "resume", "ageMs", "fresh", "lost", "act"],
   ...["place", "took", "into", "blanks", "digits", "put", "written", "hash", "hmac", "told"],
+  ...["expire", "timeout", "allow", "accept", "release", "probe", "credit", "add"],
 ];
 
 /** Built-ins that accept invalid input there; natives.ts, their only user, checks it. */
@@ -85,7 +73,7 @@ const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/esprui
 const BOARD = {
   natives: NATIVES,
   lazy: LAZY,
-  seldom: SELDOM,
+  stored: { file: "blindrelay", resident: RESIDENT },
   inline: true,
   global: true,
   keep: KEEP,
@@ -122,9 +110,10 @@ export const buildEspruinoSerial = (variant: Variant, push = false): Bundle =>
 
 /**
  * Another portable module, built in the same way with a board's natives; tests on the engine use
- * it, with their own names.
+ * it, with their own names of files.
  */
-export const buildForBoard = (path: string): Bundle => bundle(path, { ...BOARD, ours: [] });
+export const buildForBoard = (path: string): Bundle =>
+  bundle(path, { ...BOARD, ours: [], stored: null });
 
 /**
  * A device program (one file with `export default (agent) => { … }`, and the portable modules it

@@ -28,7 +28,7 @@ interface Small {
 const MAX_TEXT = 120;
 const MAX_USES = 8;
 /** More characters of flash than that are not worth the variables. */
-const MAX_ADDED = 150;
+const MAX_ADDED = 40;
 
 const HARMLESS = new Set([
   ...["Identifier", "Literal", "MemberExpression", "CallExpression", "NewExpression"],

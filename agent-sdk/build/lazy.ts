@@ -64,17 +64,19 @@ export const makeLazy = (
     const others = pieces.filter((other) => other !== piece);
     const names = piece.exported.filter((name) => others.some((other) => usesAny(other, name)));
     offered.set(piece, names);
-    for (const name of names) uses.set(name, `${makerOf(piece.path)}().${name}`);
+    const only = names.length === 1;
+    for (const name of names) uses.set(name, `${makerOf(piece.path)}()${only ? "" : `.${name}`}`);
   }
   return pieces.map((piece) => {
     const own = offered.get(piece);
     const foreign = new Map([...uses].filter(([name]) => !own?.includes(name)));
     if (!own) return replaceNames(piece, foreign);
     const replaced = replaceNames(dropUnused(piece, own), foreign);
-    const returned = own.map((name) => `${name}: ${name}`).join(", ");
+    const members = own.map((name) => `${name}: ${name}`).join(", ");
+    const returned = own.length === 1 ? own[0] : `{ ${members} }`;
     return {
       ...replaced,
-      code: `const ${makerOf(piece.path)} = () => {\n${replaced.code}\nreturn { ${returned} };\n};`,
+      code: `const ${makerOf(piece.path)} = () => {\n${replaced.code}\nreturn ${returned};\n};`,
     };
   });
 };

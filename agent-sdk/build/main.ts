@@ -18,7 +18,7 @@ import {
 const folder = new URL("../dist/espruino/", import.meta.url);
 mkdirSync(folder, { recursive: true });
 for (const variant of VARIANTS) {
-  for (const [name, { code, stored, parts }] of [
+  for (const [name, { code, stored, parts, late }] of [
     [`blindrelay-${variant}.bin`, buildEspruino(variant)],
     [`blindrelay-push-${variant}.bin`, buildEspruino(variant, true)],
     [`blindrelay-wifi-${variant}.bin`, buildEspruinoWifi(variant)],
@@ -26,7 +26,7 @@ for (const variant of VARIANTS) {
     [`blindrelay-serial-${variant}.bin`, buildEspruinoSerial(variant)],
     [`blindrelay-serial-push-${variant}.bin`, buildEspruinoSerial(variant, true)],
   ] as const) {
-    for (const { rule, column, text } of checkDialect(code, GUARDED)) {
+    for (const { rule, column, text } of checkDialect(code, [...GUARDED, ...late])) {
       console.error(`${name}: ${rule} at ${column}: ${text}`);
       process.exitCode = 1;
     }

@@ -5,6 +5,8 @@
  */
 import type { Node } from "acorn";
 import { fullAncestor } from "acorn-walk";
+import { methodsToFunctions } from "./methods.ts";
+import type { Module } from "./modules.ts";
 import { applyChanges, type Change, parsePiece, THIS } from "./piece.ts";
 
 type Tree = Node & Record<string, unknown>;
@@ -79,30 +81,64 @@ function* shortNames(used: ReadonlySet<string>): Generator<string, never> {
 }
 
 /**
- * Shortens three kinds of names: those that TypeScript's `private` guarantees to be internal
+ * Which names are ours: those that TypeScript's `private` guarantees to be internal
  * (private in one of the `sources`, public in none, used only after `this` or in a class);
  * camelCase names of properties that our code creates, because nothing on the wire or in a
  * configuration is written so; and `ours`, which the build lists. `keep`: names that a device
  * program may use.
  */
+const isOursIn = (
+  places: ReadonlyMap<string, Places>,
+  sources: readonly string[],
+  keep: ReadonlySet<string>,
+  ours: ReadonlySet<string>,
+): ((name: string) => boolean) => {
+  const open = new Set(sources.flatMap((source) => matches(source, DECLARED_PUBLIC)));
+  const privates = new Set(sources.flatMap((source) => matches(source, PRIVATE)));
+  return (name) => {
+    const place = places.get(name);
+    if (place === undefined || place.said || keep.has(name)) return false;
+    if (ours.has(name)) return place.made;
+    const isPrivate = privates.has(name) && !open.has(name) && !place.foreign;
+    return isPrivate || (/[a-z][A-Z]/.test(name) && place.made);
+  };
+};
+
+/** Turns methods that are private or have names of ours into functions (methods.ts). */
+export const freeMethods = (
+  code: string,
+  modules: readonly Module[],
+  keep: ReadonlySet<string>,
+  ours: ReadonlySet<string>,
+): string => {
+  const sources = modules.map(({ source }) => source);
+  const classes = modules.flatMap(({ source, body }) =>
+    body.flatMap((statement) => {
+      const found = statement.type === "ExportNamedDeclaration" ? statement.declaration : statement;
+      if (found?.type !== "ClassDeclaration") return [];
+      return [[found.id.name, matches(source.slice(found.start, found.end), PRIVATE)] as const];
+    }),
+  );
+  const privates = new Map(classes);
+  return methodsToFunctions(code, {
+    isOurs: isOursIn(placesOf(code), sources, keep, ours),
+    isPrivate: (of, name) => privates.get(of)?.includes(name) === true,
+  });
+};
+
+/** Shortens names of ours. */
 export const shortenNames = (
   code: string,
   sources: readonly string[],
   keep: ReadonlySet<string>,
   ours: ReadonlySet<string>,
 ): string => {
-  const open = new Set(sources.flatMap((source) => matches(source, DECLARED_PUBLIC)));
-  const privates = new Set(sources.flatMap((source) => matches(source, PRIVATE)));
   const changes: Change[] = [];
   const places = placesOf(code);
   const free = shortNames(new Set([...places.keys(), ...TAKEN]));
-  const isLong = ([name, place]: [string, Places]): boolean => {
-    if (place.said || keep.has(name)) return false;
-    if (ours.has(name)) return place.made;
-    if (name.length <= 4) return false;
-    const isPrivate = privates.has(name) && !open.has(name) && !place.foreign;
-    return isPrivate || (/[a-z][A-Z]/.test(name) && place.made);
-  };
+  const isOurs = isOursIn(places, sources, keep, ours);
+  const isLong = ([name]: [string, Places]): boolean =>
+    isOurs(name) && (name.length > 4 || ours.has(name));
   // The most frequent first: they get one letter.
   const byUse = ([a, one]: [string, Places], [b, other]: [string, Places]): number =>
     other.nodes.length - one.nodes.length || (a < b ? -1 : 1);

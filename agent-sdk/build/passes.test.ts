@@ -1,4 +1,5 @@
 /** What each pass over the built file does, and what it leaves alone. */
+import { createContext, runInContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { inlineConstants } from "./constants.ts";
 import { joinDeclarations } from "./declarations.ts";
@@ -6,9 +7,10 @@ import { prefixGlobals } from "./globals.ts";
 import { inlineSmall } from "./inline.ts";
 import { makeLazy } from "./lazy.ts";
 import { dropUnusedMethods, shortenNames } from "./members.ts";
+import { fieldsToConstructors, methodsToFunctions } from "./methods.ts";
 import type { Piece } from "./piece.ts";
-import { makeSeldom } from "./seldom.ts";
-import { tokenise } from "./tokens.ts";
+import { markStored, storedNames, storeFunctions, unmarked } from "./stored.ts";
+import { IMITATE_FUNCTION, tokenise, untokenise, untokeniseFunction } from "./tokens.ts";
 
 const piece = (path: string, code: string, exported: string[] = []): Piece => ({
   path,
@@ -72,8 +74,8 @@ describe("lazy modules", () => {
     const [table, use] = makeLazy(pieces, (path) => (path === "src/table.ts" ? path : null)).map(
       ({ code }) => tidy(code),
     );
-    expect(use).toBe("const use = () => makeTable().look('a');");
-    expect(table).toMatch(/^const makeTable = \(\) => \{ .* return \{ look: look \}; \};$/);
+    expect(use).toBe("const use = () => makeTable()('a');");
+    expect(table).toMatch(/^const makeTable = \(\) => \{ .* return look; \};$/);
   });
 
   it("contain nothing unused, nor what only unused code names", () => {
@@ -87,7 +89,7 @@ describe("lazy modules", () => {
       (path) => (path.endsWith("table.ts") ? path : null),
     );
     expect(tidy(table?.code ?? "")).toBe(
-      "const makeTable = () => { const c = 2; const look = () => c; return { look: look }; };",
+      "const makeTable = () => { const c = 2; const look = () => c; return look; };",
     );
   });
 
@@ -116,54 +118,107 @@ describe("lazy modules", () => {
   });
 });
 
-describe("methods that run seldom", () => {
+describe("methods", () => {
   const CODE = `class A {
-    constructor(n) { this.n = n; }
+    constructor(n) { this.n = n; this.start(); }
     often(x) { return [1, 2].map((i) => this.sum(this.twice(x), i)); }
-    twice(x) { const sum = this.sum(x, x); return this.one() ? sum : 0; }
-    sum(a, b) { return this.n + this.rest() + a + b; }
-    rest() { return -this.n; }
+    twice(x) { const sum = this.self().sum(x, x); return this.one() ? sum : 0; }
+    sum(a, b) { return this.n + a + b; }
+    self() { return (this); }
     one() { return this.n > 0; }
-  }`;
-  const rows = [
-    { of: "A", methods: ["rest", "sum"] },
-    { of: "A", methods: ["twice"] },
-    { of: "B", methods: ["one"] },
-  ];
-  const made = (code: string): string => makeSeldom([piece("a.ts", code)], rows)[0]?.code as string;
+    start() {}
+    size() { return 1; }
+  }
+  class B { one() { return new Map().size; } }
+  const f = (n) => new A(n).often(3);`;
+  const made = (code: string): string =>
+    methodsToFunctions(code, { isOurs: (name) => name !== "start", isPrivate: () => false });
 
-  it("are made when one of them is called, with those of their row only", () => {
+  it("become functions of their object, also inside calls of each other", () => {
     const code = tidy(made(CODE));
-    expect(code).toContain("const makeSeldomA1 = () => { const twiceSeldom = (thisObject, x) => {");
-    expect(code).toContain("const sum = makeSeldomA0().sumSeldom(thisObject, x, x);");
-    expect(code).toContain("return thisObject.n + restSeldom(thisObject) + a + b;");
+    expect(code).toContain(
+      "const twiceOfA = (thisObject, x) => { const sum = sumOfA(selfOfA(thisObject), x, x);",
+    );
+    expect(code).toContain("sumOfA(thisObject, twiceOfA(thisObject, x), i)");
+    expect(code).toContain("const f = (n) => oftenOfA(new A(n), 3);");
+  });
+
+  it("stay where another class has the name, the list says so, or it is used as a value", () => {
+    const code = tidy(made(CODE));
     expect(code).toMatch(
-      /const restSeldom = .* const sumSeldom = .* return \{ sumSeldom: sumSeldom \};/,
+      /class A \{ constructor\(n\) .* one\(\) .* start\(\) \{\} size\(\) \{ return 1; \} \}/,
     );
     expect(code).toContain("return thisObject.one() ? sum : 0;");
-    expect(code).toMatch(/class A \{ constructor\(n\) .* often\(x\) .* one\(\) [^()]*\}$/);
+    expect(made("class A { a() {} b() { return super.a(); } }")).toContain("a() {}");
+    expect(made("class A { a() {} }; f({ a: 1 });")).toContain("a() {}");
+    expect(made("class A { a() {} }; f('a');")).toContain("a() {}");
   });
 
   it("behave as before", () => {
-    const run = (code: string): unknown => new Function(`${code}\nreturn new A(5).often(3)`)();
+    const run = (code: string): unknown => new Function(`${code}\nreturn f(5)`)();
     expect(run(made(CODE))).toEqual(run(CODE));
-    expect(run(CODE)).toEqual([7, 8]);
+    expect(run(CODE)).toEqual([17, 18]);
+  });
+});
+
+describe("class fields", () => {
+  it("are assigned first in the constructor, unless the class extends another", () => {
+    const code = "class A { n = 1; s = null; constructor(x) { this.x = x; } }";
+    expect(tidy(fieldsToConstructors(code))).toBe(
+      "class A { constructor(x) { this.n = 1; this.s = null; this.x = x; } }",
+    );
+    const other = "class B extends A { n = 1; constructor() { super(); } } class C { n = 1; }";
+    expect(fieldsToConstructors(other)).toBe(other);
+  });
+});
+
+describe("stored functions", () => {
+  const CODE = [
+    `const a=inStorage(e=>b(e)+\`\${c(e,1)}\`),n=3;let none;`,
+    "const b=inStorage(e=>{return{x:e,f:()=>c(e,n)}});const c=inStorage((e,n)=>e.x?0:e+n);",
+    "class C{m(){return a(n)}}exports.a=a;exports.b=new C;",
+  ];
+  const { stored, bytes } = storeFunctions(CODE, "sdk");
+  /** What a board does with it. */
+  const load = (): { a: (n: number) => string; b: { m(): string } } => {
+    const files = { read: (name: string) => (name === "sdk" ? stored : undefined) };
+    const globals: Record<string, unknown> = { exports: {}, require: () => files };
+    globals.hostFunction = untokeniseFunction;
+    const context = createContext(globals);
+    runInContext(IMITATE_FUNCTION, context);
+    runInContext(untokenise(stored), context);
+    return globals.exports as ReturnType<typeof load>;
+  };
+
+  it("are made from the text at their place at each use", () => {
+    expect(load().a(2)).toBe("[object Object]3");
+    expect(load().b.m()).toBe("[object Object]4");
+    expect(stored).toMatch(/_1\(\d+\)\(n\)/);
   });
 
-  it.each([
-    [
-      "is used as a value",
-      "class A { f() { return this.sum; } sum() {} rest() {} twice() {} }",
-      "sum is used as",
-    ],
-    [
-      "makes a closure",
-      "class A { sum() { return () => 1; } rest() {} twice() {} }",
-      "sum makes a",
-    ],
-    ["is not there", "class A { sum() {} }", "A.rest is no method"],
-  ])("are refused where one %s", (_what, code, reason) => {
-    expect(() => made(code)).toThrow(reason);
+  it("are in the bytes of their piece", () => {
+    expect(bytes).toHaveLength(3);
+    expect(bytes.every((size) => size > 10)).toBe(true);
+    expect(bytes.reduce((sum, size) => sum + size)).toBeLessThan(stored.length);
+  });
+
+  it("can be read without the pass, and are known by name", () => {
+    expect(unmarked(CODE[1] as string)).toBe(
+      "const b=e=>{return{x:e,f:()=>c(e,n)}};const c=(e,n)=>e.x?0:e+n;",
+    );
+    expect(CODE.flatMap(storedNames)).toEqual(["a", "b", "c"]);
+  });
+
+  it("are all but those that stay resident", () => {
+    const code = markStored("const a = () => 1; const b = (x) => x; const c = 3;", new Set(["b"]));
+    expect(code).toBe(
+      "const a = /* @__PURE__ */ inStorage(() => 1); const b = (x) => x; const c = 3;",
+    );
+  });
+
+  it("are refused with parameters that their maker does not name", () => {
+    const odd = ["const a=inStorage((e,n)=>e);const b=inStorage(n=>n);"];
+    expect(() => storeFunctions(odd, "sdk")).toThrow("has the parameters n");
   });
 });
 

@@ -17,7 +17,7 @@ interface Ended {
 }
 
 function start(args: string[], more: NodeJS.ProcessEnv = {}) {
-  const { ESPRUINO_BIN: _, ESPRUINO_BIN_2630: __, ...env } = process.env;
+  const { ESPRUINO_BIN: _, ESPRUINO_BIN_2630: __, ESPRUINO_BIN_32: ___, ...env } = process.env;
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: { ...env, ...more },
     stdio: ["ignore", "pipe", "pipe"],
@@ -108,7 +108,7 @@ test(
       /Espruino file.*over a UART/,
     );
     const fixes = skipped.map(({ fix }: { fix: string }) => fix).join();
-    expect(fixes).toMatch(/ESPRUINO_BIN_2630.*ESPRUINO_BIN /);
+    expect(fixes).toMatch(/ESPRUINO_BIN_2630.*ESPRUINO_BIN_32.*ESPRUINO_BIN /);
   },
   ENGINE_BUILD_MS,
 );

@@ -22,8 +22,8 @@ reason: give it a quiet machine. Linux only; see bench/README.md.
   --html FILE   one page with bar charts
 
 --sizes: bytes, memory and time of the builds for Espruino and Moddable, each with its limit
-(agent-sdk/build/budgets.json). ESPRUINO_BIN and ESPRUINO_BIN_2630 name an Espruino's Linux build with
-ample memory and one with 2,630 variables; the XS engine is built once, with cc and make.
+(agent-sdk/build/budgets.json). ESPRUINO_BIN, ESPRUINO_BIN_2630 and ESPRUINO_BIN_32 name Espruino's Linux builds with
+ample memory, with 2,630 variables, and with so many of 32 bits (CONTRIBUTING.md); the XS engine is built once, with cc and make.
 What an absent engine would measure is reported as skipped.
 
 Examples:

@@ -58,15 +58,20 @@ export async function benchSizes(): Promise<Report> {
   ];
   const skipped: Skipped[] = [];
 
-  const small = findEspruino("ESPRUINO_BIN_2630");
-  if (small === null) {
-    skipped.push({
-      what: "Espruino with 2,630 variables: variables in use",
-      fix: "set ESPRUINO_BIN_2630 to an Espruino's Linux build with so many (CONTRIBUTING.md)",
-    });
-  } else {
-    progress("Espruino with 2,630 variables");
-    figures.push(...espruinoVariables(await measureEspruino(small, "2", CALLS["2"])));
+  for (const [variable, bits] of [
+    ["ESPRUINO_BIN_2630", 64],
+    ["ESPRUINO_BIN_32", 32],
+  ] as const) {
+    const small = findEspruino(variable);
+    if (small === null) {
+      skipped.push({
+        what: `Espruino with 2,630 variables of ${bits} bits: variables in use`,
+        fix: `set ${variable} to an Espruino's Linux build with so many (CONTRIBUTING.md)`,
+      });
+    } else {
+      progress(`Espruino with 2,630 variables of ${bits} bits`);
+      figures.push(...espruinoVariables(await measureEspruino(small, "2", CALLS["2"]), bits));
+    }
   }
 
   const roomy = findEspruino("ESPRUINO_BIN");

@@ -1,5 +1,6 @@
 /** A call as its caller sees it: every outcome in CALL_ERRORS, and what the relay saw. */
-import { describe, expect, it } from "vitest";
+import { utf8Bytes } from "@blindrelay/protocol/crypto";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { CALL_ERRORS, CallError } from "./errors.ts";
 import { SECRET, testToken, World } from "./testing/world.ts";
 
@@ -100,6 +101,48 @@ describe("a call", () => {
     const call = world.follow(client.agent("pump-7", SECRET).call("odd"));
     await world.run(200);
     expect(call.error?.code).toBe("BAD_ANSWER");
+  });
+
+  // erwindon/SaltGUI#963, jqlang/jq#1652
+  it("refuses numbers that a double does not hold, and what JSON lacks", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const sayText = (text: string): void => {
+      const packet = agent.sessions.seal(agent.sessions.held()[0] as string, utf8Bytes(text));
+      world.relay.fromAgent("pump-7", packet as string);
+    };
+    let number = "";
+    agent.handlers.set("card", () => {
+      const id = 2 + numbers.indexOf(number);
+      sayText(`{"jsonrpc":"2.0","id":${id},"result":{"id":${number},"text":"1e400"}}`);
+    });
+    const numbers = ["3791411052119578828", "1e400", "1E-400", "-9007199254740993"];
+    numbers.push("9223372036854775808", "1e300", "0.12345678901234567890");
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const seen: unknown[] = [];
+    pump.on("event", (_, data) => seen.push(data));
+    pump.on("gap", (count, of) => seen.push([count, of]));
+    for (number of numbers) {
+      const call = world.follow(pump.call("card"));
+      await world.run(200);
+      if (numbers.indexOf(number) > 3) expect(call.result).toMatchObject({ id: Number(number) });
+      else expect([call.error?.code, call.error?.message]).toMatchObject(["BAD_ANSWER", /./]);
+      if (numbers.indexOf(number) < 4) expect(call.error?.message).toContain(number);
+    }
+    sayText('{"jsonrpc":"2.0","method":"card","params":{"id":3791411052119578828}}');
+    sayText('{"jsonrpc":"2.0","method":"card","params":{"id":"3791411052119578828"}}');
+    await world.run(200);
+    expect(seen).toEqual([[1, "events"], { id: "3791411052119578828" }]);
+    for (const [params, message] of [
+      [{ celsius: [1, Number.NaN] }, "not a JSON value at /celsius/1"],
+      [{ id: 3791411052119578828n }, "BigInt"],
+    ] as const) {
+      const call = world.follow(pump.call("echo", params));
+      await world.run(200);
+      expect(call.error?.code).toBe("BAD_ARGUMENT");
+      expect(call.error?.message).toContain(message);
+    }
   });
 
   it("accepts no answer that does not declare JSON-RPC 2.0", async () => {
@@ -333,4 +376,40 @@ it("documents every code in the README", async () => {
     expect(text).toContain(`\`${code}\``);
     expect(text).toContain(meaning);
   }
+});
+
+// eclipse-paho/paho.mqtt.python#365
+describe("a listener that throws", () => {
+  it.each([
+    ["is reported to the console", undefined],
+    ["is told to the log instead", vi.fn()],
+  ])("%s, and hinders nothing", async (_, log) => {
+    const shown = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    onTestFinished(() => shown.mockRestore());
+    const world = new World();
+    const agent = world.agent();
+    const client = await world.connected(log === undefined ? {} : { log });
+    const pump = client.agent("pump-7", SECRET);
+    const thrown = new Error("no member");
+    const seen: string[] = [];
+    pump.on("event", () => {
+      throw thrown;
+    });
+    pump.on("event", (name) => seen.push(name));
+    await world.run(200);
+    agent.emit("reading", {});
+    await world.run(200);
+    expect(seen).toEqual(["reading"]);
+    expect(shown.mock.calls).toEqual(
+      log === undefined ? [["blindrelay: a listener threw", thrown]] : [],
+    );
+    if (log !== undefined) {
+      expect(log.mock.calls).toContainEqual([
+        "error",
+        "a listener threw",
+        expect.anything(),
+        thrown,
+      ]);
+    }
+  });
 });

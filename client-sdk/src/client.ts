@@ -33,6 +33,7 @@ export interface ConnectOptions {
   readonly sessionToken?: string;
   /** Also report every agent that is online when the link opens, not only changes. */
   readonly presence?: boolean;
+  /** Without it nothing is logged, but a listener that throws is reported to `console.error`. */
   readonly log?: Log;
 }
 
@@ -184,7 +185,7 @@ export class Agent {
 /** A self-reconnecting link to a relay, and the agents behind it. */
 export class Client {
   private readonly core: ClientCore;
-  private readonly log: Log;
+  private readonly log: Log | null;
   private readonly agents = new Map<string, Agent>();
   private readonly listeners = new Map<Peer, AgentListeners>();
   private readonly presence: Listeners<[presence: Presence]>;
@@ -200,7 +201,7 @@ export class Client {
     }
     if (accountToken !== null) demand(tokenProblem(accountToken, "account"), "accountToken");
     if (sessionToken !== null) demand(tokenProblem(sessionToken, "session"), "sessionToken");
-    this.log = ports.log;
+    this.log = options.log ?? null;
     this.presence = new Listeners(this.listenerThrew);
     this.links = new Listeners(this.listenerThrew);
     this.core = new ClientCore(
@@ -299,7 +300,9 @@ export class Client {
   }
 
   private readonly listenerThrew = (cause: unknown): void => {
-    this.log("error", "a listener threw", { error: String(cause) });
+    // Without a log nobody would ever know.
+    if (this.log === null) console.error("blindrelay: a listener threw", cause);
+    else this.log("error", "a listener threw", { error: String(cause) }, cause);
   };
 }
 

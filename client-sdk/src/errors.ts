@@ -30,7 +30,8 @@ export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } =
     retryable: false,
   },
   BAD_ANSWER: {
-    meaning: "The agent's verified answer is not a JSON-RPC response.",
+    meaning:
+      "The agent's verified answer is not a JSON-RPC response, or has a number that JavaScript cannot hold.",
     retryable: false,
   },
   TIMED_OUT: {

@@ -1,4 +1,4 @@
-/** What a person can do with an agent on the relay: rename it, rotate its relay token, delete it. */
+/** What a person can do with an agent on the relay: rename it, rotate its token, delete it. */
 import type { Agent } from "@blindrelay/protocol/schema/rest";
 import { h, type JSX } from "preact";
 import { useState } from "preact/hooks";

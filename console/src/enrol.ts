@@ -2,12 +2,12 @@
  * The first login on a relay that requires a second factor: an authenticator gets its secret, the
  * user proves it, and the recovery codes are shown once.
  */
-import type { TotpConfirmAnswer, TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
+import type { TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, h, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Field, Heading, TroubleBox } from "./components.ts";
 import { troubleOfCall } from "./model.ts";
-import { ask, type Trouble } from "./rest.ts";
+import { restOf, type Trouble } from "./rest.ts";
 
 interface Props {
   /** The result of the login without a second factor. */
@@ -21,13 +21,13 @@ export const Enrol = ({ token, logIn }: Props): JSX.Element => {
   const [recovery, setRecovery] = useState<readonly string[] | null>(null);
   const [trouble, setTrouble] = useState<Trouble | null>(null);
   useEffect(() => {
-    ask<TotpEnrollAnswer>("auth/totp/enroll", { method: "POST", token }).then(setMade, setTrouble);
+    restOf(token).ask("TotpEnrollAnswer", "POST", "/auth/totp/enroll").then(setMade, setTrouble);
   }, [token]);
 
   const confirm = async (code: string): Promise<void> => {
     const body = { totp_code: code };
-    const request = { method: "POST", token, body } as const;
-    const { recovery_codes } = await ask<TotpConfirmAnswer>("auth/totp/confirm", request);
+    const path = "/auth/totp/confirm";
+    const { recovery_codes } = await restOf(token).ask("TotpConfirmAnswer", "POST", path, body);
     setRecovery(recovery_codes);
   };
 

@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Field, Heading, TroubleBox } from "./components.ts";
 import { Enrol } from "./enrol.ts";
 import { type Model, troubleOfCall } from "./model.ts";
-import { ask, type Trouble } from "./rest.ts";
+import { restOf, type Trouble } from "./rest.ts";
 
 interface Props {
   /** The reason why the previous session ended, if any. */
@@ -20,7 +20,7 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
   const [enrolling, setEnrolling] = useState<Enrolling | null>(null);
   const [config, setConfig] = useState<AuthConfig | null>(null);
   useEffect(() => {
-    ask<AuthConfig>("auth/config").then(setConfig, setTrouble);
+    restOf(null).ask("AuthConfig", "GET", "/auth/config").then(setConfig, setTrouble);
   }, []);
 
   const submit = async (event: SubmitEvent) => {
@@ -125,5 +125,4 @@ const givenIn = (form: FormData): Given => {
   return code === "" ? who : { ...who, totp_code: code };
 };
 
-const logIn = (body: Given): Promise<LoginAnswer> =>
-  ask<LoginAnswer>("auth/login", { method: "POST", body });
+const logIn = (given: Given): Promise<LoginAnswer> => restOf(null).logIn(given);

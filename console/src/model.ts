@@ -12,6 +12,7 @@ import {
   type LinkReport,
   type Presence,
 } from "@blindrelay/client-sdk/browser";
+import { type AnswerName, type Query, withQuery } from "@blindrelay/client-sdk/rest/core";
 import type {
   Agent,
   AgentPage,
@@ -20,11 +21,9 @@ import type {
   Release,
   ReleasePage,
   ReleasePatch,
-  RotateAgentAnswer,
-  SessionAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import { fixOf } from "./fixes.ts";
-import { ask, Trouble } from "./rest.ts";
+import { restOf, Trouble } from "./rest.ts";
 import type { FoundSecret } from "./secret-file.ts";
 
 /** Rows of releases and of the audit log that a request reads. */
@@ -79,7 +78,7 @@ export interface Opened {
   readonly info: SystemInfo;
 }
 
-const agentPath = (agentId: string): string => `agents/${encodeURIComponent(agentId)}`;
+const agentPath = (agentId: string): string => `/agents/${encodeURIComponent(agentId)}`;
 
 export class Model {
   readonly user: LoginAnswer["user"];
@@ -135,7 +134,7 @@ export class Model {
    */
   static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Model> {
     const token = login.access_token;
-    const session = await ask<SessionAnswer>("auth/session", { method: "POST", token });
+    const session = await restOf(token).ask("SessionAnswer", "POST", "/auth/session");
     const sessionToken = session.session_token;
     const url = new URL(".", document.baseURI).href;
     try {
@@ -160,7 +159,9 @@ export class Model {
     const token = this.#accessToken;
     this.#accessToken = "";
     this.#sessionToken = "";
-    await ask("auth/logout", { method: "POST", token }).catch(() => undefined);
+    await restOf(token)
+      .tell("POST", "/auth/logout")
+      .catch(() => undefined);
   }
 
   async listAgents(): Promise<void> {
@@ -170,9 +171,9 @@ export class Model {
     let cursor: string | null = null;
     try {
       do {
-        const page: AgentPage = await this.#read("agents", {
+        const page: AgentPage = await this.#read("AgentPage", "/agents", {
           limit: AGENTS_LIMIT,
-          cursor: cursor ?? undefined,
+          cursor,
         });
         if (turn !== this.#reading) return;
         for (const agent of page.items) found.set(agent.agent_id, this.#withPresence(agent));
@@ -199,27 +200,19 @@ export class Model {
 
   /** Uses the login, like the next two. Rejects with a Trouble. */
   async renameAgent(agentId: string, name: string): Promise<void> {
-    const renamed = await ask<Agent>(agentPath(agentId), {
-      method: "PATCH",
-      token: this.#accessToken,
-      body: { name },
-    });
-    this.#keep(renamed);
+    const rest = restOf(this.#accessToken);
+    this.#keep(await rest.ask("Agent", "PATCH", agentPath(agentId), { name }));
   }
 
   /** The new relay token, which the relay tells only once. Rejects with a Trouble. */
   async rotateAgent(agentId: string): Promise<string> {
     const path = `${agentPath(agentId)}/rotate-token`;
-    const { api_token: token } = await ask<RotateAgentAnswer>(path, {
-      method: "POST",
-      token: this.#accessToken,
-    });
-    return token;
+    return (await restOf(this.#accessToken).ask("RotateAgentAnswer", "POST", path)).api_token;
   }
 
   /** Rejects with a Trouble. */
   async deleteAgent(agentId: string): Promise<void> {
-    await ask(agentPath(agentId), { method: "DELETE", token: this.#accessToken });
+    await restOf(this.#accessToken).tell("DELETE", agentPath(agentId));
     this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
     this.opened.delete(agentId);
     this.secrets.delete(agentId);
@@ -235,7 +228,7 @@ export class Model {
   /** The row of one agent, fetched if it is not on the list. Rejects with a Trouble. */
   async findAgent(agentId: string): Promise<Agent> {
     const listed = this.agents.find(({ agent_id }) => agent_id === agentId);
-    return listed ?? (await this.#read<Agent>(agentPath(agentId)));
+    return listed ?? (await this.#read("Agent", agentPath(agentId)));
   }
 
   isOnline(agent: Agent): boolean {
@@ -243,22 +236,22 @@ export class Model {
   }
 
   releases(cursor: string | null): Promise<ReleasePage> {
-    return this.#read("releases", { limit: PAGE_LIMIT, cursor: cursor ?? undefined });
+    return this.#read("ReleasePage", "/releases", { limit: PAGE_LIMIT, cursor });
   }
 
   /** Uses the login, like everything that only admins may do. */
   changeRelease(id: string, body: ReleasePatch): Promise<Release> {
-    return ask(`releases/${id}`, { method: "PATCH", token: this.#accessToken, body });
+    return restOf(this.#accessToken).ask("Release", "PATCH", `/releases/${id}`, body);
   }
 
   deleteDraft(id: string): Promise<void> {
-    return ask(`releases/${id}`, { method: "DELETE", token: this.#accessToken });
+    return restOf(this.#accessToken).tell("DELETE", `/releases/${id}`);
   }
 
   /** Uses the login, which lasts an hour: a session has no access to it. */
   async audit(cursor: string | null): Promise<AuditPage> {
-    const query = { limit: PAGE_LIMIT, cursor: cursor ?? undefined };
-    return await ask("admin/audit", { token: this.#accessToken, query });
+    const path = withQuery("/admin/audit", { limit: PAGE_LIMIT, cursor });
+    return await restOf(this.#accessToken).ask("AuditPage", "GET", path);
   }
 
   /**
@@ -289,9 +282,9 @@ export class Model {
     this.#draw();
   }
 
-  async #read<Answer>(path: string, query: Record<string, string | undefined> = {}) {
+  async #read<Name extends AnswerName>(answer: Name, path: string, query: Query = {}) {
     try {
-      return await ask<Answer>(path, { token: this.#sessionToken, query });
+      return await restOf(this.#sessionToken).ask(answer, "GET", withQuery(path, query));
     } catch (error) {
       throw this.#failed(error);
     }
@@ -352,7 +345,7 @@ export class Model {
       return;
     }
     for (const id of ids) {
-      const fresh = await this.#read<Agent>(agentPath(id)).catch(() => null);
+      const fresh = await this.#read("Agent", agentPath(id)).catch(() => null);
       if (fresh !== null) this.#keep(fresh);
     }
   }

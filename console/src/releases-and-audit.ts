@@ -81,7 +81,7 @@ export const Releases = ({ model }: { model: Model }): JSX.Element =>
     read: (cursor) => model.releases(cursor),
     row: (release, changed) => {
       const { id, runtime, channel, version, status, rollout, published_at: at } = release;
-      const { percent, paused, offered, confirmed } = rollout;
+      const { percent, paused, offered, running, left } = rollout;
       const text = `${percent} %${paused ? ", paused" : ""}`;
       const name = `${runtime} ${channel} ${version}`;
       return {
@@ -108,7 +108,7 @@ export const Releases = ({ model }: { model: Model }): JSX.Element =>
                 }),
                 text,
               ),
-          `${confirmed} run it, ${offered} offered`,
+          `${running} run it, ${offered} offered${left > 0 ? `, ${left} fell back` : ""}`,
           h(Moment, { at, none: "not yet" }),
           model.user.role === "admin" &&
             status !== "yanked" &&

@@ -234,7 +234,7 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     retry: "no",
   },
   UNSUPPORTED_MEDIA_TYPE: {
-    meaning: "The operation takes a body of another media type.",
+    meaning: "The operation does not take a body of this media type.",
     close: null,
     http: 415,
     retry: "no",

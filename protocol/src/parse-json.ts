@@ -4,6 +4,8 @@
  * reports line and column, and quotes nothing.
  */
 
+import { changedNumber } from "./encoding/faithful-numbers.ts";
+
 const BYTE_ORDER_MARK = "\ufeff";
 
 /** Whether bytes are UTF-16: by its mark, or by the zeros beside its first ASCII characters. */
@@ -71,17 +73,27 @@ const brokenAt = (text: string): number => {
   }
 };
 
+/** A place in a text: its line and column, counted from 1. */
+const placeOf = (text: string, at: number): string => {
+  const before = text.slice(0, at).split("\n");
+  return `line ${before.length}, column ${(before.at(-1) as string).length + 1}`;
+};
+
 /**
- * Ignores a byte order mark. Throws a SyntaxError: `invalid JSON (line 3, column 7)`, both counted
- * from 1.
+ * Ignores a byte order mark. Throws a SyntaxError: `invalid JSON (line 3, column 7)`, also for a
+ * number that would be read as another one.
  */
 export const parseJson = (given: string): unknown => {
   const text = given.startsWith(BYTE_ORDER_MARK) ? given.slice(1) : given;
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
-    const before = text.slice(0, brokenAt(text)).split("\n");
-    const column = (before.at(-1) as string).length + 1;
-    throw new SyntaxError(`invalid JSON (line ${before.length}, column ${column})`);
+    throw new SyntaxError(`invalid JSON (${placeOf(text, brokenAt(text))})`);
   }
+  const changed = changedNumber(text);
+  if (changed === null) return value;
+  throw new SyntaxError(
+    `JSON with a number that would change on the way (${placeOf(text, changed.at)}); write it as a text, in quotation marks`,
+  );
 };

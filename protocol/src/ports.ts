@@ -29,6 +29,7 @@ export interface LinkEvents {
   received(text: string): void;
   /**
    * Exactly once for every `connect`, even if the link never opened; nothing is reported after it.
+   * If it never opened, `reason` is the edge's word about that, for a person, or empty.
    */
   closed(code: number, reason: string): void;
 }
@@ -40,6 +41,8 @@ export interface LinkPort {
 export interface TimerPort {
   /** Milliseconds of a monotonic clock with an arbitrary zero. */
   now(): number;
+  /** See ElapsedClock. Absent: 0. */
+  leapt?(): number;
   /** Calls `fn` once, not before `ms` milliseconds have passed and never from inside `set`. */
   set(ms: number, fn: () => void): unknown;
   /** Cancels what `set` returned; harmless after it has fired. */

@@ -22,3 +22,9 @@ export const relayUrl = (text: string): string => {
   url.protocol = url.protocol.replace("http", "ws");
   return url.href;
 };
+
+/** The base of the same relay's REST interface, `http(s)://host[/base]`. Throws as `relayUrl`. */
+export const restBase = (text: string): string =>
+  relayUrl(text)
+    .replace(/^ws/, "http")
+    .replace(/\/wss$/, "");

@@ -22,7 +22,8 @@ import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
 import { dataFolderText, defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
 import { Failure, messageOf } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
-import { readPassword } from "./ops/password.ts";
+import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
+import { qrCodeFor } from "./ops/qr-code.ts";
 
 const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 
@@ -79,21 +80,22 @@ const addInit = (cli: Command): void => {
     .addOption(new Option("--data <dir>", describe("data")).env(variableOf("data")))
     .addOption(new Option("--store <where>", describe("store")).env(variableOf("store")))
     .requiredOption("--username <name>", "of the first admin")
-    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .option("--password-stdin", PASSWORD_STDIN)
     .option("--no-totp", "one-time codes are optional, for machines without people")
     .option("--json", "answer as one JSON document")
     .addHelpText(
       "after",
-      "\nExample:\n  printf %s 'a long password' | blindrelay-server init --username ada --password-stdin --json",
+      "\nExamples:\n  blindrelay-server init --username ada\n  blindrelay-server init --username ada --password-stdin --json < password.txt",
     )
     .action(async (flags: InitFlags) => {
       const data = flags.data ?? defaultDataFolder();
+      const masterKey = process.env[MASTER_KEY_VARIABLE];
       const password = await readPassword(flags.passwordStdin);
       const { initStore } = await import("./control/data-dir.ts");
       const made = await initStore({
         data,
         store: flags.store,
-        masterKey: process.env[MASTER_KEY_VARIABLE],
+        masterKey,
         username: flags.username,
         password,
         totp: flags.totp,
@@ -105,7 +107,9 @@ const addInit = (cli: Command): void => {
         otpauth_uri: made.otpauthUri,
       };
       process.stdout.write(
-        flags.json === true ? `${JSON.stringify(answer)}\n` : initText(data, answer),
+        flags.json === true
+          ? `${JSON.stringify(answer)}\n`
+          : initText(data, answer, masterKey === undefined),
       );
     });
 };
@@ -189,15 +193,21 @@ const readFile = (path: string): Record<string, unknown> => {
 const initText = (
   data: string,
   made: { username: string; totp_secret: string | null; otpauth_uri: string | null },
-): string =>
-  [
-    `Made a store and a master key in ${data}, and the admin ${made.username}.`,
+  ownsKey: boolean,
+): string => {
+  const qrCode = qrCodeFor(made.otpauth_uri ?? "");
+  return [
+    `Made a store ${ownsKey ? "and a master key " : ""}in ${data}, and the admin ${made.username}.`,
     ...(made.totp_secret === null
       ? []
       : [
           `Put this into an authenticator app: ${made.totp_secret}`,
           `or this as a QR code: ${made.otpauth_uri}`,
+          ...(qrCode === "" ? [] : [qrCode]),
         ]),
-    `Keep a copy of ${data}/key apart from backups of the store.`,
+    ownsKey
+      ? `Keep a copy of ${data}/key apart from backups of the store.`
+      : `Keep the key that is in ${MASTER_KEY_VARIABLE}: the store is useless without it.`,
     "",
   ].join("\n");
+};

@@ -85,6 +85,8 @@ test.each([
   ["local", "local"],
   ["nats://relay:secret@bus:4222", "nats://relay:***@bus:4222"],
   ["tls://token@bus:4222", "tls://***@bus:4222"],
+  ["nats://token@a:4222,nats://token@b:4222", "nats://***"],
+  ["nats://relay:secret@a:4222,b:4222", "nats://***"],
 ])("the bus %s is shown as %s", (bus, shown) => {
   const store = "postgres://ada@db/relay";
   expect(maskConfig(readConfig({ data: "d", store, bus })).bus).toBe(shown);

@@ -54,9 +54,10 @@ export const Config = Type.Object(
       description: "sqlite (in the data folder), or postgres://...",
     }),
     bus: Type.String({
-      pattern: "^(local$|(nats|tls)://)",
+      pattern: "^(local$|(nats|tls)://[^,]+(,((nats|tls)://)?[^,]+)*$)",
       default: "local",
-      description: "local (one relay), or nats://... of the nodes that share the store",
+      description:
+        "local (one relay), or nats://... of the nodes that share the store; several servers with commas",
     }),
     busPrefix: Type.String({
       pattern: "^[A-Za-z0-9_-]{1,64}$",

@@ -1,5 +1,5 @@
 /** Why a command exits with a code other than 0, and the fix (docs/commands.md, "Exit codes"). */
-export const EXIT = { usage: 2, unreachable: 4, refused: 5, fault: 70 } as const;
+export const EXIT = { usage: 2, unreachable: 4, refused: 5, fault: 70, interrupted: 130 } as const;
 
 /** Of whatever was thrown. */
 export const messageOf = (error: unknown): string =>

@@ -341,17 +341,21 @@ test("a stop sends RESTARTING to all links, closes with 1012, and keeps what was
   expect((await connect(back)).answer).toMatchObject({ status: "authenticated", session_token });
 });
 
-test("a key readable by others causes a warning at the start", async () => {
-  await server.stop();
-  const key = masterKeyPath(data);
-  chmodSync(key, 0o640);
-  const lines: string[] = [];
-  const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
-  server = await startServer({ data, port: 0, metricsPort: 0 }, { log });
-  expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
-    `others may enter or read ${key}: chmod go= ${key}`,
-  ]);
-});
+test.each([
+  [0o644, "others may enter or read KEY: chmod go= KEY"],
+  [0o640, "a group may enter or read KEY; if not meant: chmod g= KEY"],
+])(
+  "a key readable by more than its owner causes a warning at the start: %o",
+  async (mode, text) => {
+    await server.stop();
+    const key = masterKeyPath(data);
+    chmodSync(key, mode);
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
+    server = await startServer({ data, port: 0, metricsPort: 0 }, { log });
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual([text.replaceAll("KEY", key)]);
+  },
+);
 
 test("a host that this machine does not have is reported with its fix", async () => {
   await server.stop();

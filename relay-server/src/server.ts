@@ -5,7 +5,6 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { assemble, complaint, type Parts } from "./assemble.ts";
 import { openBus } from "./bus/open.ts";
@@ -18,7 +17,7 @@ import { descriptorWatch, maxOpenFiles } from "./descriptors.ts";
 import { Failure, messageOf } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
 import { createLog } from "./log.ts";
-import { exposedPaths } from "./ops/check.ts";
+import { openPaths } from "./ops/check.ts";
 import { listenForCommands } from "./ops/node-socket.ts";
 import { openTls, type Tls } from "./ops/tls.ts";
 import { rebalancer } from "./rebalance.ts";
@@ -84,8 +83,12 @@ export const startServer = async (
     const tls = opened.adopt(certificate(config, log, machine.wallMs), (each) => each?.stop());
     const data = await openAlone({ ...config, masterKey, clocks: machine });
     opened.defer(data.store.close);
-    for (const path of exposedPaths(config.data, config.store === "sqlite", masterKey)) {
+    const open = openPaths(config.data, config.store === "sqlite", masterKey);
+    for (const path of open.others) {
       log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
+    }
+    for (const path of open.group) {
+      log.warn({ path }, `a group may enter or read ${path}; if not meant: chmod g= ${path}`);
     }
     const bus = await openBus(config, machine.steadyMs, log);
     opened.defer(async () => bus?.close());
@@ -106,7 +109,12 @@ export const startServer = async (
 /** Starts the timers of a relay that is listening. */
 const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServer> => {
   const { log, life, tls, data, hub } = parts;
-  const { promise: failed, resolve: fail } = Promise.withResolvers<Failure>();
+  const { promise: failed, resolve } = Promise.withResolvers<Failure>();
+  let hasFailed = false;
+  const fail = (failure: Failure) => {
+    hasFailed = true;
+    resolve(failure);
+  };
   broken.then((error) => {
     log.fatal({ err: error }, HUB_BROKEN);
     fail(new Failure("fault", `${HUB_BROKEN}: ${messageOf(error)}`, error));
@@ -122,11 +130,15 @@ const run = async (parts: Parts, broken: Promise<unknown>): Promise<RunningServe
   const { bus } = parts;
   const commands = bus && (await listenForCommands(parts.config.data, rebalancer(parts, bus), log));
   const drainAndEnd = async () => {
-    life.draining = true;
-    log.info("draining");
     commands?.close();
-    await sleep(parts.config.drainDelay * 1000);
-    await parts.running.drain(parts.bus === null ? DRAIN_TIMEOUT_MS : MOVE_TIMEOUT_MS);
+    const waits = bus?.cluster.expectsNode() && !bus.cluster.hasReadyNode() && !hasFailed;
+    if (waits) log.info("no other node is ready: serving on for a while before draining");
+    const close = () => {
+      life.draining = true;
+      log.info("draining");
+    };
+    const door = { close, delayMs: parts.config.drainDelay * 1000, atOnce: hasFailed };
+    await parts.running.drain(bus === null ? DRAIN_TIMEOUT_MS : MOVE_TIMEOUT_MS, door);
     for (const timer of timers) clearInterval(timer);
     await parts.end();
     log.info("stopped");

@@ -1,7 +1,6 @@
 /** The exit code for each CallError of the client SDK. */
 import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "./failure.ts";
-import { networkFix, plainReason } from "./network-fix.ts";
 import { jsonText } from "./output.ts";
 
 const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
@@ -20,13 +19,10 @@ const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
   CLOSED: "fault",
 };
 
-const messageOf = ({ code, message }: CallError): string =>
-  code === "UNREACHABLE" ? plainReason(message) + networkFix(message) : message;
-
 /** The failure to end with. An agent's own error is printed as its JSON-RPC error object. */
 export const callFailure = (error: CallError): Failure =>
   new Failure(
     KINDS[error.code],
-    error.remote === undefined ? messageOf(error) : jsonText(error.remote),
+    error.remote === undefined ? error.message : jsonText(error.remote),
     error,
   );

@@ -54,10 +54,3 @@ export const connectClient = async (
     clearTimeout(timer);
   }
 };
-
-/** Resolves at the first SIGINT or SIGTERM. */
-export const interrupted = (): Promise<void> =>
-  new Promise((resolve) => {
-    process.once("SIGINT", () => resolve());
-    process.once("SIGTERM", () => resolve());
-  });

@@ -8,6 +8,7 @@ export const EXIT = {
   timeout: 6,
   device: 7,
   fault: 70,
+  interrupted: 130,
 } as const;
 
 export type FailureKind = keyof typeof EXIT;

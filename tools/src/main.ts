@@ -5,6 +5,9 @@
  */
 import { enableCompileCache } from "node:module";
 
+/** As the relay's log waits. */
+const LAST_WORDS_MS = 1000;
+
 // Reading its sources is most of a command's start.
 enableCompileCache();
 // Node's warnings about its own features (such as erasing types) are of no use to users.
@@ -12,6 +15,7 @@ process.removeAllListeners("warning");
 
 const { Failure } = await import("./failure.ts");
 const { exitCodeOf, makeCli } = await import("./cli.ts");
+const { wasInterrupted } = await import("./interrupted.ts");
 const { isClaimed } = await import("./uncaught.ts");
 // A closed reader (`… | head`) ends the command, as usual; a full disk does not.
 const endUnwritten = (error: NodeJS.ErrnoException): never => {
@@ -20,6 +24,8 @@ const endUnwritten = (error: NodeJS.ErrnoException): never => {
   process.exit(exitCodeOf(new Failure("fault", why)));
 };
 process.stdout.on("error", endUnwritten);
+// If the reader of the log is gone, only logging ends: saying so would fail in the same way.
+process.stderr.on("error", () => undefined);
 // Errors outside of every command's own code; those from a device program's timers and promises are
 // claimed.
 process.on("uncaughtException", (error) => {
@@ -31,7 +37,10 @@ try {
 } catch (error) {
   exitCode = exitCodeOf(error);
 }
-// Device programs may have timers; pending output is flushed first.
+// Pending output is flushed first. A reader that takes none of it must not keep alive what a signal
+// has ended.
+if (wasInterrupted()) setTimeout(() => process.exit(exitCode), LAST_WORDS_MS);
+// Device programs may have timers.
 process.stdout.write("", () => {
   const { errored } = process.stdout;
   if (errored !== null) endUnwritten(errored);

@@ -5,8 +5,19 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { Failure } from "./failure.ts";
 
+/** A person ended a question in place of an answer. */
+export class Unanswered extends Failure {
+  declare readonly kind: "interrupted" | "usage";
+  readonly why: string;
+
+  constructor(kind: "interrupted" | "usage", why: string, cause: unknown) {
+    super(kind, `${why}; nothing was done`, cause);
+    this.why = why;
+  }
+}
+
 export interface Questions {
-  /** The text typed until Enter. Rejects with a Failure (usage) for Ctrl-C and Ctrl-D. */
+  /** The text typed until Enter. Rejects with Unanswered: Ctrl-C interrupted, Ctrl-D usage. */
   ask(question: string): Promise<string>;
   /** The same, without showing it. */
   askHidden(question: string): Promise<string>;
@@ -28,13 +39,18 @@ export const questions = (instead: string): Questions => {
     },
   });
   const prompt = createInterface({ input: process.stdin, output, terminal: true });
+  const interruption = new AbortController();
+  const { signal } = interruption;
+  prompt.on("SIGINT", () => interruption.abort());
   const ask = async (question: string): Promise<string> => {
     try {
-      return await prompt.question(question);
+      return await prompt.question(question, { signal });
     } catch (error) {
       if ((error as Error).name !== "AbortError") throw error;
       process.stderr.write("\n");
-      throw new Failure("usage", "not answered; nothing was done", error);
+      throw signal.aborted
+        ? new Unanswered("interrupted", "interrupted", error)
+        : new Unanswered("usage", "not answered", error);
     }
   };
   return {

@@ -47,7 +47,9 @@ const framesOf = (stack: string): Frame[] =>
   });
 
 const isOurs = ({ file }: Frame): boolean => OURS.some((folder) => file.startsWith(folder));
-const isForeign = ({ file }: Frame): boolean => file.includes("/node_modules/");
+/** Where it is installed, our own code lies in such a folder too. */
+const isForeign = (frame: Frame): boolean =>
+  frame.file.includes("/node_modules/") && !isOurs(frame);
 
 const stackOf = (error: unknown): string =>
   error instanceof Error && typeof error.stack === "string" ? error.stack : "";

@@ -2,9 +2,10 @@ import { makeToken } from "@blindrelay/protocol";
 import { deriveSignatureKey, extractPrk, signPayload } from "@blindrelay/protocol/crypto";
 import { DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { encodeAuthenticated } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
 import { ManualTimer, seededRandom } from "../memory/index.ts";
-import type { LinkEvents, LinkPort } from "../ports.ts";
+import type { LinkEvents, LinkPort, Log } from "../ports.ts";
 import { lenientJsonParse } from "../testing/lenient.ts";
 import { AGENT_ID, AGENT_TOKEN, Client, RELAY_TOKEN, World } from "../testing/world.ts";
 
@@ -346,6 +347,40 @@ describe("a lost link", () => {
     const { core } = new World({ core: { ports } });
     core.start();
     expect(core.link.state).toBe("waiting");
+  });
+
+  it("warns of each reason for being offline once, and again when it changed or after a login", () => {
+    const warned: string[] = [];
+    let last: LinkEvents | null = null;
+    const link: LinkPort = {
+      connect: (_url, events) => {
+        last = events;
+        return { send: () => undefined, close: () => undefined };
+      },
+    };
+    const timer = new ManualTimer();
+    const log: Log = (level, message) => {
+      if (level === "warn") warned.push(message);
+    };
+    const ports = { link, timer, random: seededRandom(1), suite: nodeSuite(), log };
+    const { core } = new World({ core: { ports } });
+    const fail = (why: string) => {
+      (last as LinkEvents | null)?.closed(1006, why);
+      expect(core.link.status.advice).toBe(why);
+      timer.advance(core.link.status.waitMs ?? 0);
+    };
+    core.start();
+    for (const why of ["no host", "no host", "no host", "refused", "refused", "no host"]) fail(why);
+    const told = ["no host", "refused", "no host"];
+    expect(warned).toEqual(told);
+    (last as LinkEvents | null)?.opened();
+    (last as LinkEvents | null)?.received(encodeAuthenticated("sess_1", 60, 100));
+    expect(core.link.state).toBe("online");
+    (last as LinkEvents | null)?.closed(1006, "cable");
+    expect(core.link.status.advice).toContain("connection lost");
+    timer.advance(core.link.status.waitMs ?? 0);
+    fail("no host");
+    expect(warned).toEqual([...told, "no host"]);
   });
 
   it("obeys RESTARTING exactly, once", () => {

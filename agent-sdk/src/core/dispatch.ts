@@ -219,13 +219,15 @@ export class Dispatcher {
       return;
     }
     const method = own(value, "method");
-    const hasMethod = Object.prototype.hasOwnProperty.call(value, "method");
-    if (!hasMethod && (own(value, "result") !== undefined || own(value, "error") !== undefined)) {
+    if (
+      method === undefined &&
+      (own(value, "result") !== undefined || own(value, "error") !== undefined)
+    ) {
       this.counters.notRequests++;
       return;
     }
-    const hasId = Object.prototype.hasOwnProperty.call(value, "id");
     const id = own(value, "id");
+    const hasId = id !== undefined;
     const goodId = id === null || typeof id === "string" || typeof id === "number";
     const params = own(value, "params");
     const goodParams = params === undefined || (typeof params === "object" && params !== null);
@@ -327,13 +329,14 @@ export class Dispatcher {
   /** The answer with a result; null if no answer can contain it, and the call has failed. */
   private encodeResult(call: Call, result: unknown): Uint8Array | null {
     let text: string | undefined;
+    let problem = "not a JSON value";
     try {
       text = encodeJson(result === undefined ? null : result);
-    } catch {
-      // A circular reference. Engines word this error differently, which would reveal the engine.
+    } catch (thrown) {
+      problem = reasonOf(thrown);
     }
     if (text === undefined) {
-      this.fail(call, "the result is not a JSON value");
+      this.fail(call, `the result is ${problem}`);
       return null;
     }
     const answer = `{"jsonrpc":"2.0","id":${call.id},"result":${text}}`;

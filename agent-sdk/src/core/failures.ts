@@ -5,6 +5,7 @@
  * [portable]
  */
 import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "@blindrelay/protocol";
+import { own } from "@blindrelay/protocol/crypto";
 import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
 
 /**
@@ -125,9 +126,7 @@ export const LOCKED_OUT = FAILURES.LOCKED_OUT as Failure;
 export const RESTARTING = FAILURES.RESTARTING as Failure;
 
 const known = (code: string | null): Failure | null =>
-  code !== null && Object.prototype.hasOwnProperty.call(FAILURES, code)
-    ? (FAILURES[code] as Failure)
-    : null;
+  code === null ? null : ((own(FAILURES, code) as Failure | undefined) ?? null);
 
 /** What a failed `auth_response` means. `code`: null if the relay gave none. */
 export const authFailure = (code: string | null): Failure => {

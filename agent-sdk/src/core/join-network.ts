@@ -145,7 +145,7 @@ export class NetworkLinks implements LinkPort {
     } else this.warn(problem);
     if (this.link === null) return;
     if (problem === null) this.open(this.link);
-    else this.link.close(1006, "no network");
+    else this.link.close(1006, ""); // its own advice says why
   }
 
   private open(link: NetworkLink): void {

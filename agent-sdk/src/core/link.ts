@@ -109,6 +109,9 @@ export class RelayLink {
   /** Restarts that the relay has announced in a row, without a login in between. */
   private restarts = 0;
 
+  /** The last reason for being offline that was logged as a warning. */
+  private told: string | null = null;
+
   private sessionToken: string | null = null;
   private sessionTokenEnds = 0;
   private triedSession = false;
@@ -256,7 +259,7 @@ export class RelayLink {
     const restartAt = this.restartAt;
     if (restartAt === null) {
       this.options.ports.log("info", "link closed", { code: code, reason: reason });
-      this.lose(LOST, null, null);
+      this.lose(LOST, null, null, this.state === "connecting" ? reason : "");
     } else {
       // A cluster node keeps the link for longer than it asks us to wait.
       const left = restartAt - this.options.ports.timer.now();
@@ -273,6 +276,7 @@ export class RelayLink {
       this.sessionTokenEnds = now + expiresIn * 1000 - SESSION_TOKEN_MARGIN_MS;
       this.onlineAt = now;
       this.restarts = 0;
+      this.told = null;
       this.counters.logins++;
       this.move("accepted", null, null, null);
       return;
@@ -318,7 +322,7 @@ export class RelayLink {
   }
 
   /** Ends the connection, and waits as the failure requires or gives up permanently. */
-  private lose(failure: Failure, code: string | null, askedMs: number | null): void {
+  private lose(failure: Failure, code: string | null, askedMs: number | null, why?: string): void {
     const ports = this.options.ports;
     const now = ports.timer.now();
     const onlineMs = this.onlineAt === null ? 0 : now - this.onlineAt;
@@ -331,11 +335,12 @@ export class RelayLink {
     }
     const waitMs = this.backoff.next(failure, askedMs, onlineMs);
     this.deadline = now + waitMs;
-    ports.log(failure.course === "slow" ? "warn" : "info", failure.advice, {
-      code: code,
-      waitMs: waitMs,
-    });
-    this.move("lost", code, failure.advice, waitMs);
+    const advice = why || failure.advice;
+    // Each reason once, however often it is met, until the agent was online again.
+    const level = advice === this.told || advice === LOST.advice ? "info" : "warn";
+    this.told = advice;
+    ports.log(level, advice, { code: code, waitMs: waitMs });
+    this.move("lost", code, advice, waitMs);
   }
 
   private drop(code: number, reason: string): void {

@@ -40,6 +40,7 @@ class Life {
       },
       maxPlaintext: 384,
       onTrial: false,
+      hasWatchdog: false,
       room: (slot) => flash.getFree() + (flash.read(name(slot)) ?? "").length,
       erase: (slot) => flash.erase(name(slot)),
       write: (slot, at, size, part) => {

@@ -89,8 +89,10 @@ export interface PushPort {
   sha256(slot: number): string;
   /** Restarts soon, after the answer has been sent. */
   restart(): void;
-  /** Whether this start runs the trial. */
+  /** Whether this start runs the trial, also one that has failed and ends in a moment. */
   readonly onTrial: boolean;
+  /** Whether a program that hangs is ended. */
+  readonly hasWatchdog: boolean;
   /** Confirms the running trial. */
   confirmed(): void;
 }
@@ -256,20 +258,23 @@ export const answerPush = (port: PushPort, transfer: Transfer, params: unknown):
   const at = own(asked, "at");
   const id = own(asked, "confirm");
   if (id !== undefined) confirm(port, state, id);
-  else if (state.trial === null) {
+  else if (state.trial === null && !port.onTrial) {
     if (own(asked, "size") !== undefined) begin(port, transfer, asked, slot);
     else if (typeof at === "number") store(port, transfer, at, own(asked, "data"), slot);
     else if (own(asked, "start") === true) finish(port, transfer, state, slot);
     if (Object.keys(asked).length > 0) return { stored: transfer.stored };
   } else if (Object.keys(asked).length > 0) throw new Error("a program is on trial");
   const now = readPush(port.storage);
+  // A trial that has failed is reported once the good program is running.
+  const running = !port.onTrial ? null : now.trial === null ? now.failed : now.trial;
   return {
     id: now.id,
     version: now.version,
-    trial: now.trial !== null && port.onTrial ? now.trial.id : null,
-    failed: now.failed,
+    trial: running === null ? null : running.id,
+    failed: port.onTrial ? null : now.failed,
     room: port.room(1 - now.slot),
     // Whole words of flash, and whole groups of base64.
     part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
+    watchdog: port.hasWatchdog,
   };
 };

@@ -30,10 +30,13 @@ declare const process: {
 declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
-/** Needed by the shortest message until it is answered. */
-const MESSAGE_VARIABLES = 280;
-/** Must be free beside a session that is about to be stored: messages may be waiting. */
-const SESSION_VARIABLES = 340;
+/** Needed by the shortest message until it is answered, on a board of 32 bits. */
+export const MESSAGE_VARIABLES = 360;
+/**
+ * Must be free beside a session that is about to be stored, in the middle of a message: others may
+ * wait in the link's buffer.
+ */
+const SESSION_VARIABLES = 450;
 /**
  * Boards with more than this (Pico, WiFi, ESP32) have room for larger messages; see
  * docs/espruino.md.
@@ -46,12 +49,15 @@ export const boardStorage = require("Storage") as EspruinoStorage;
 export const boardCrypto = require("crypto") as EspruinoCrypto;
 
 /** Whether this many are free after a garbage collection, which takes long on a large board. */
-const hasFree = (variables: number): boolean =>
+export const hasFree = (variables: number): boolean =>
   process.memory(false).free > 2 * variables || process.memory(true).free > variables;
 
-/** A bare packet is read in place; the JSON around one is copied three times. */
+/**
+ * A bare packet is read in place; the JSON around one is copied three times. A variable holds nine
+ * characters of a text.
+ */
 const hasRoomFor = (text: string): boolean =>
-  hasFree(MESSAGE_VARIABLES + (text.length >> (text.charAt(2) === "v" ? 4 : 2)));
+  hasFree(MESSAGE_VARIABLES + text.length / (text.charAt(2) === "v" ? 9 : 3));
 
 /** On a nearly full board free memory is fragmented. */
 const makeRoom = (): void => {

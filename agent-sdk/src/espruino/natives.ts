@@ -65,13 +65,13 @@ export const crc32 = E.CRC32;
 /**
  * ASCII JSON text of a value; undefined for what JSON cannot express. The native writer escapes
  * other characters as \uXXXX by itself; where strings have 8 bits, UTF-8 becomes characters. If its
- * text contains a number (which it may have rounded), a circular reference or an `undefined`, it is
- * written again (write-json.ts).
+ * text contains a number (which it may have rounded), a circular reference, an `undefined` or a
+ * `null` (which may be a NaN), it is written again (write-json.ts).
  */
 export const encodeJson = (value: unknown): string | undefined => {
   let text: string | undefined = JSON.stringify(value);
   const isInexact =
-    typeof value !== "string" && /[:,\x5b]-*[0-9]| \.\.\. |undefined/.test(`:${text}`);
+    typeof value !== "string" && /[:,\x5b]-*[0-9]| \.\.\. |undefined|null/.test(`:${text}`);
   if (isInexact) text = writeJson(value);
   // The form of every byte from 0x80; most texts have none.
   return isWide || text === undefined || text.indexOf("\\u00") < 0 ? text : unescapeBytes(text);

@@ -2,15 +2,17 @@
  * A board that accepts programs over the relay (core/push.ts), for the files that include this. Its
  * slots are "program", which `flash` also writes, and "program.1".
  *
- * A watchdog ends a pushed program that hangs. During the trial a timer feeds it, which runs out of
- * memory when the program does; afterwards Espruino feeds it whenever it is idle, and the timer
- * only wakes it for that.
+ * Its watchdog is fed by a timer, and only while the agent is well: Espruino's own feeding goes on
+ * when a program has used all memory, because each turn that fails frees some. The same timer ends
+ * a trial that is not confirmed in time; a turn that runs out of memory removes the timer, and the
+ * watchdog acts.
  *
  * [portable]
  */
 import { toHex } from "@blindrelay/protocol/crypto";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
+import { LINK_SILENCE_MS } from "../core/defaults.ts";
 import { reasonOf } from "../core/dispatch.ts";
 import type { PushPort, Transfer, Trial } from "../core/push.ts";
 import {
@@ -22,47 +24,109 @@ import {
   startPush,
 } from "../core/push.ts";
 import type { BoardLinks } from "./agent.ts";
-import { boardCore, boardCrypto, boardStorage, boardSuite, startOver } from "./agent.ts";
+import {
+  boardCore,
+  boardCrypto,
+  boardStorage,
+  boardSuite,
+  hasFree,
+  MESSAGE_VARIABLES,
+  startOver,
+} from "./agent.ts";
 import { readConfig, storageFiles } from "./files.ts";
+import { boardTimer } from "./ports.ts";
 
 declare const require: (name: string) => unknown;
 declare const load: () => void;
 declare const setTimeout: (fn: () => void, ms: number) => unknown;
 declare const setInterval: (fn: () => void, ms: number) => unknown;
-declare const clearTimeout: (handle: unknown) => void;
+declare const process: { on(event: "uncaughtException", fn: (thrown: unknown) => void): void };
 declare const E: {
+  on(event: "kill", fn: () => void): void;
   toUint8Array(text: string): Uint8Array;
   enableWatchdog(seconds: number, isAuto: boolean): void;
   kickWatchdog(): void;
 };
 
 const PROGRAMS = ["program", "program.1"];
-/** Longer than any call takes; some boards allow no more than 26. */
-const WATCHDOG_S = 25;
-const FEED_MS = 5000;
+/** Longer than any call takes; most boards allow no more than 26, RP2040 8.3. */
+const WATCHDOG_S = [25, 8];
+const FEED_S = 3;
+/** After a jump of the clock a deadline seems missed until the relay is heard again. */
+const LATE_FEEDS = LINK_SILENCE_MS / 1000 / FEED_S + 5;
 /** Enough time to send the answer. */
 const RESTART_MS = 500;
 /** Bytes of Storage that stay free, for the records and some starts. */
 const RESERVE = 1024;
 
 let transfer: Transfer | null = null;
-/** Deadline of the running trial. */
-let deadline: unknown = null;
+/** Seconds until the running trial has failed, at most 0 once it has; null: none is running. */
+let left: number | null = null;
+/** Whether the board has a watchdog. */
+let isGuarded = false;
+/** Feeds in a row that were due and not given. */
+let missed = 0;
+/** Feeds in a row that found the link's deadline passed: its timer was lost. */
+let late = 0;
 
 /** Whether a program is on trial: the board must stay reachable then. */
-export const isOnTrial = (): boolean => deadline !== null;
+export const isOnTrial = (): boolean => left !== null;
+
+/** Arms the watchdog, where there is one. `isAuto`: Espruino feeds it whenever it is idle. */
+const arm = (isAuto: boolean): void => {
+  for (const seconds of WATCHDOG_S) {
+    try {
+      E.enableWatchdog(seconds, isAuto);
+      isGuarded = true;
+      return;
+    } catch {
+      // The chip has none, or none that is so slow.
+    }
+  }
+};
 
 const giveUp = (reason: string): void => {
-  failTrial(storageFiles(boardStorage), reason);
+  left = 0;
+  missed = 1;
+  // First, because the rest may run out of memory. The boot code's own `load` has no effect, and a
+  // timer needs memory.
   load();
+  setTimeout(load, 0);
+  failTrial(storageFiles(boardStorage), reason);
+};
+
+/** Whether the agent answers calls or tries to come online, and has the memory for it. */
+const isWell = (): boolean => {
+  const core = boardCore();
+  // It was stopped on purpose.
+  if (core === null) return true;
+  const due = core.link.nextDeadline();
+  late = due === null || boardTimer.now() < due ? 0 : late + 1;
+  return core.link.state !== "idle" && late < LATE_FEEDS && hasFree(MESSAGE_VARIABLES);
+};
+
+const feed = (): void => {
+  missed = isWell() ? 0 : missed + 1;
+  if (left !== null) {
+    left -= FEED_S;
+    if (left <= 0) giveUp("it was not confirmed in time");
+    else if (missed > 1) giveUp("it ran out of memory");
+  }
+  if (isGuarded && missed === 0) E.kickWatchdog();
 };
 
 const watch = (trial: Trial | null): void => {
-  E.enableWatchdog(WATCHDOG_S, trial === null);
-  setInterval(() => E.kickWatchdog(), FEED_MS);
+  arm(false);
+  setInterval(feed, FEED_S * 1000);
+  // What starts after reset() or save() does not feed it.
+  E.on("kill", () => arm(true));
   if (trial === null) return;
-  const seconds = trial.seconds;
-  deadline = setTimeout(() => giveUp(`it was not confirmed in ${seconds} s`), seconds * 1000);
+  left = trial.seconds;
+  process.on("uncaughtException", (thrown) => {
+    if (left !== null) giveUp(reasonOf(thrown));
+    // For the console.
+    throw thrown;
+  });
 };
 
 const pushPort = (maxPlaintext: number): PushPort => ({
@@ -88,10 +152,9 @@ const pushPort = (maxPlaintext: number): PushPort => ({
   },
   restart: () => setTimeout(load, RESTART_MS),
   onTrial: isOnTrial(),
+  hasWatchdog: isGuarded,
   confirmed: () => {
-    clearTimeout(deadline);
-    deadline = null;
-    E.enableWatchdog(WATCHDOG_S, true);
+    left = null;
   },
 });
 
@@ -108,7 +171,7 @@ const takePushes = (core: AgentCore): void =>
 export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined): void => {
   const state = startPush(storageFiles(boardStorage));
   const trial = state.trial;
-  if (trial !== null || state.id !== "") watch(trial);
+  watch(trial);
   const kept = state.id === "" ? firmwareVersion : state.version;
   const run = (agent: Agent): void => {
     // It may have been provisioned again since the file was flashed.
@@ -116,7 +179,10 @@ export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined
     try {
       (require(PROGRAMS[slotOf(state)] as string) as Program)(agent);
     } catch (thrown) {
-      if (trial !== null) giveUp(reasonOf(thrown));
+      if (trial !== null) {
+        giveUp(reasonOf(thrown));
+        throw thrown;
+      }
       // The agent continues without it, and accepts another.
       setTimeout(() => {
         throw thrown;

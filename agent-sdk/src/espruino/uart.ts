@@ -15,7 +15,13 @@ declare const E: {
   getConsole(): string | null;
   setConsole(device: string | null, options: { force: boolean }): void;
 };
+declare const process: {
+  memory(collect: boolean): { readonly rx?: { readonly total: number } };
+};
 declare const global: { readonly [name: string]: EspruinoSerial | undefined };
+
+/** Bytes that a board with enough memory for the SDK receives into; from 2v30 on it tells. */
+const INPUT_BYTES = 1024;
 
 const consoleFor = (line: string): string | null => {
   const now = E.getConsole();
@@ -35,5 +41,7 @@ export const uartLinks: BoardLinks = (config, bootCount, maxMessage) => {
   // Forced: otherwise Espruino moves it to a UART when USB or Bluetooth disconnects.
   E.setConsole(consoleFor(serial.port), { force: true });
   port.setup(serial.baud, options === undefined ? {} : options);
-  return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage);
+  const input = process.memory(false).rx;
+  const inputBytes = input === undefined ? INPUT_BYTES : input.total;
+  return serialLinksOf(port, boardTimer, bootCount, crc32, maxMessage, inputBytes);
 };

@@ -133,7 +133,7 @@ class WebSocketLink implements Link {
   }
 
   /** A separate method, because its closures keep everything in their scope. */
-  listen(sockets: EspruinoSockets, host: string, port: number): void {
+  private listen(sockets: EspruinoSockets, host: string, port: number): void {
     const socket = sockets.connect({ host: host, port: port }, () => this.connected());
     this.socket = socket;
     socket.on("data", (data) => this.receive(data));
@@ -161,14 +161,14 @@ class WebSocketLink implements Link {
     this.options.timer.set(0, () => this.finish(code, reason));
   }
 
-  connected(): void {
+  private connected(): void {
     const target = parseUrl(this.url);
     if (target === null || this.state !== "handshake") return;
     this.key = handshakeKey(this.options.random(16));
     this.put(handshakeRequest(target, this.key));
   }
 
-  drained(): void {
+  private drained(): void {
     this.blocked = false;
     while (!this.blocked && this.queue.length > 0) {
       this.blocked = !this.write(OP_TEXT, this.queue.shift() as string);
@@ -176,7 +176,7 @@ class WebSocketLink implements Link {
     if (this.queue.length === 0) this.readOn();
   }
 
-  receive(data: string): void {
+  private receive(data: string): void {
     if (this.state === "closed") return;
     this.buffer += data;
     if (this.key !== "" && !this.readHead()) return;
@@ -189,7 +189,7 @@ class WebSocketLink implements Link {
    * Reads up to the end of one message. Later ones have to wait until that one was handled and
    * answered: a small board has memory for one message at a time.
    */
-  readOn(): void {
+  private readOn(): void {
     if (this.options.timer.now() < this.handlingUntil || this.queue.length > 0) return;
     while (this.ready === null && this.state === "open" && this.readFrame());
     const ready = this.ready;
@@ -204,13 +204,13 @@ class WebSocketLink implements Link {
       .then(done, done);
   }
 
-  handled(): void {
+  private handled(): void {
     this.handlingUntil = 0;
     this.readOn();
   }
 
   /** The connection is gone; what was received is still delivered. */
-  lost(reason: string): void {
+  private lost(reason: string): void {
     while (this.state === "open" && this.buffer !== "" && this.readFrame()) {
       const ready = this.ready;
       this.ready = null;
@@ -220,7 +220,7 @@ class WebSocketLink implements Link {
   }
 
   /** Whether the 101 is complete. Later bytes in the same segment stay in the buffer. */
-  readHead(): boolean {
+  private readHead(): boolean {
     const end = this.buffer.indexOf("\r\n\r\n");
     if (end < 0 || end > MAX_HEAD) {
       if (this.buffer.length > MAX_HEAD) this.fail(1006, "answer too long");
@@ -237,7 +237,7 @@ class WebSocketLink implements Link {
   }
 
   /** Handles one frame if it is complete; false while it is not. */
-  readFrame(): boolean {
+  private readFrame(): boolean {
     const buffer = this.buffer;
     if (buffer.length < 2) return false;
     const first = buffer.charCodeAt(0);
@@ -264,7 +264,7 @@ class WebSocketLink implements Link {
     return this.handleFrame(first & 15, (first & 0x80) !== 0, payload);
   }
 
-  handleFrame(opcode: number, final: boolean, payload: string): boolean {
+  private handleFrame(opcode: number, final: boolean, payload: string): boolean {
     if (opcode >= OP_CLOSE && (!final || payload.length > MAX_CONTROL))
       return this.fail(1002, "bad frame");
     if (opcode === OP_CLOSE) {
@@ -277,7 +277,7 @@ class WebSocketLink implements Link {
     return true;
   }
 
-  addFragment(opcode: number, final: boolean, payload: string): boolean {
+  private addFragment(opcode: number, final: boolean, payload: string): boolean {
     const begun = this.message;
     if ((opcode === OP_TEXT) !== (begun === null)) return this.fail(1002, "bad frame");
     const message = begun === null ? payload : begun + payload;
@@ -289,24 +289,24 @@ class WebSocketLink implements Link {
     return true;
   }
 
-  answerClose(payload: string): void {
+  private answerClose(payload: string): void {
     const code = payload.length < 2 ? 1005 : payload.charCodeAt(0) * 256 + payload.charCodeAt(1);
     this.sayClose(payload.substring(0, 2));
     this.finish(code, payload.substring(2));
   }
 
   /** Everything queued, then the close frame: nothing may follow it (section 5.5.1). */
-  sayClose(payload: string): void {
+  private sayClose(payload: string): void {
     while (this.queue.length > 0) this.write(OP_TEXT, this.queue.shift() as string);
     this.write(OP_CLOSE, payload.substring(0, MAX_CONTROL));
   }
 
-  write(opcode: number, payload: string): boolean {
+  private write(opcode: number, payload: string): boolean {
     return this.put(encodeFrame(opcode, payload, this.options.random(4)));
   }
 
   /** False: the socket queued it and emits `drain` when it accepts more, or it is gone. */
-  put(bytes: string): boolean {
+  private put(bytes: string): boolean {
     const socket = this.socket;
     if (socket === null) return false;
     try {
@@ -322,7 +322,7 @@ class WebSocketLink implements Link {
    * separate turn, like the answer to a close: Espruino never frees an object with eight active
    * method calls.
    */
-  fail(code: number, reason: string): boolean {
+  private fail(code: number, reason: string): boolean {
     const wasOpen = this.state === "open";
     this.state = "closing";
     this.options.timer.set(0, () => {
@@ -332,7 +332,7 @@ class WebSocketLink implements Link {
     return false;
   }
 
-  finish(code: number, reason: string): void {
+  private finish(code: number, reason: string): void {
     if (this.state === "closed") return;
     this.state = "closed";
     this.buffer = "";

@@ -2,6 +2,7 @@
  * A firmware version has booted once it has logged in: only that proves that the new program
  * starts, finds its state and reaches the network. The state folder records the last such version.
  */
+import { isAbove } from "@blindrelay/protocol/releases";
 import type { AgentCore } from "../core/agent-core.ts";
 import type { StoragePort } from "../ports.ts";
 
@@ -11,6 +12,8 @@ export interface BootConfirmed {
   readonly version: string;
   /** The version that booted before; null if none is known. */
   readonly previous: string | null;
+  /** The previous version was above this one: the device fell back, or was flashed. */
+  readonly fellBack: boolean;
 }
 
 export type BootConfirmedListener = (event: BootConfirmed) => void;
@@ -30,7 +33,7 @@ export const watchBoot = (
     const previous = storage.read(NAME);
     if (previous === version) return;
     storage.write(NAME, version);
-    event = { version, previous };
+    event = { version, previous, fellBack: previous !== null && isAbove(previous, version) };
     for (const fn of listeners) fn(event);
   });
   return (fn) => {

@@ -13,6 +13,8 @@
  * listen.
  *
  * Not for folders shared by several machines (NFS): a socket of another kernel looks dead.
+ *
+ * On Windows the lock is a named pipe, of which the kernel grants one: see `lockName`.
  */
 import { randomBytes, randomInt } from "node:crypto";
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
@@ -20,6 +22,7 @@ import { createConnection, createServer, type Server } from "node:net";
 import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StateError } from "./errors.ts";
+import { IS_WINDOWS, pipeOf } from "./windows.ts";
 
 const PREFIX = "lock.";
 const TRIES = 6;
@@ -107,6 +110,23 @@ const tryLock = async (folder: string): Promise<StateLock | null> => {
   });
 };
 
+/** What is listened on already answers so; the second on Windows, for another user's. */
+const TAKEN = ["EADDRINUSE", "EACCES"];
+
+/**
+ * One attempt where sockets have names outside of folders, which end with their process: the first
+ * one that listens has the lock. Null if another process holds it.
+ */
+export const lockName = async (name: string): Promise<StateLock | null> => {
+  try {
+    const server = await listen(name);
+    return { release: () => close(server) };
+  } catch (error) {
+    if (TAKEN.includes((error as NodeJS.ErrnoException).code ?? "")) return null;
+    throw error;
+  }
+};
+
 /**
  * Takes the lock of an existing folder until `release` or the end of the process. Throws a
  * StateError: `locked` if another process (or another agent of this one) has it, `medium` if the
@@ -117,7 +137,7 @@ export const lockState = async (folder: string): Promise<StateLock> => {
     if (attempt > 0) await sleep(randomInt(20, 120));
     let lock: StateLock | null;
     try {
-      lock = await tryLock(folder);
+      lock = await (IS_WINDOWS ? lockName(pipeOf(folder)) : tryLock(folder));
     } catch (error) {
       if (error instanceof StateError) throw error;
       throw new StateError("medium", `the state folder cannot be locked: ${folder}`, error);

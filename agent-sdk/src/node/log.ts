@@ -2,10 +2,14 @@
 import { fileURLToPath } from "node:url";
 import type { Log } from "../ports.ts";
 
+/** Undefined in a bundle of CommonJS. */
+const HERE: string | undefined = import.meta.url;
+
 /** Code that a program's author does not look for: Node's, libraries' and, in a checkout, ours. */
 const OTHERS = ["node:", "/node_modules/"].concat(
   ["../", "../../../protocol/"].flatMap((path) => {
-    const folder = new URL(path, import.meta.url);
+    if (HERE === undefined) return [];
+    const folder = new URL(path, HERE);
     return [folder.href, fileURLToPath(folder)];
   }),
 );

@@ -93,6 +93,7 @@ export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): P
         .digest("hex"),
     restart: () => setTimeout(restart, RESTART_MS),
     onTrial,
+    hasWatchdog: true,
     confirmed: () => {
       onTrial = false;
       clearTimeout(deadline);

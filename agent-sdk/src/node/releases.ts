@@ -4,18 +4,25 @@
  * running one, and size and hash of the download match the signature.
  */
 import { createHash, createPublicKey, verify } from "node:crypto";
+import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
+import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
+import { restBase } from "@blindrelay/protocol/relay-url";
 import { isAbove, releaseText } from "@blindrelay/protocol/releases";
 import { ConfigError, ReleaseError } from "./errors.ts";
-import { relayUrl } from "./link.ts";
 
 const CHECK_LIMIT_MS = 30_000;
+/** The notes of a release have 10,000 characters at most. */
+const MAX_CHECK_BYTES = 256 * 1024;
 /** A download without a byte for this long counts as broken. */
 const SILENCE_LIMIT_MS = 30_000;
-/** How often an interrupted download is resumed. */
+/** How often an interrupted download is resumed without getting on. */
 const ATTEMPTS = 5;
+/** With fewer bytes a connection does not count as getting on. */
+const MIN_PROGRESS = 1024;
 const PART_SUFFIX = ".part";
 
 /** What is running, where to ask for updates, and which updates to accept. */
@@ -34,6 +41,8 @@ export interface ReleaseSource {
   readonly version: string;
   /** Pinned Ed25519 public keys: 32 bytes as base64url. */
   readonly publicKeys: readonly string[];
+  /** As in the options of `startAgent`. */
+  readonly proxy?: ProxySetting;
 }
 
 /** A release with a verified signature and a version higher than the running one. */
@@ -58,7 +67,7 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
     version: source.version,
     runtime: source.runtime,
   });
-  const latest = await ask(`${httpBase(source.url)}/api/v1/releases/check?${query}`, source.token);
+  const latest = await ask(`${restBase(source.url)}/api/v1/releases/check?${query}`, source);
   if (latest === null) return null;
   const { version, size, sha256, signature, url, notes } = latest;
   if (!isAbove(version, source.version)) {
@@ -78,25 +87,46 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
 
 /**
  * Downloads an update to `path`. The file appears only when it is complete and flushed, and what
- * lies on the disk has been verified. Rejects with a ReleaseError, and keeps an existing file.
+ * lies on the disk has been verified. Rejects with a ReleaseError, and keeps an existing file. What
+ * a bad line, or an address that has ended, interrupted stays in `path.part`, and the next call
+ * goes on there, also for an update that was asked for anew.
  */
-export const downloadRelease = async (update: Update, path: string): Promise<void> => {
+export const downloadRelease = async (
+  update: Update,
+  path: string,
+  proxy?: ProxySetting,
+): Promise<void> => {
   const part = path + PART_SUFFIX;
-  await checkSpace(dirname(part), update.size);
-  const file = await onDisk(open(part, "w+", 0o600));
+  const http = nodeHttp(proxy);
+  const file = await onDisk(open(part, constants.O_RDWR | constants.O_CREAT, 0o600));
   try {
-    await fetchAll(update, file);
-    await onDisk(file.sync());
-    if ((await hashOf(file)) !== update.sha256) {
-      throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
+    const { size } = await onDisk(file.stat());
+    const kept = size <= update.size ? size : 0;
+    await onDisk(file.truncate(kept));
+    await checkSpace(dirname(part), update.size - kept);
+    await fetchAll(update, file, kept, http);
+    if (!(await isRight(update, file))) {
+      // What was kept may be of another release.
+      await onDisk(file.truncate(0));
+      if (kept > 0) await fetchAll(update, file, 0, http);
+      if (kept === 0 || !(await isRight(update, file))) {
+        throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
+      }
     }
     await file.close();
     await onDisk(rename(part, path));
   } catch (error) {
     await file.close().catch(() => undefined);
-    await rm(part, { force: true });
+    const problem = error instanceof ReleaseError ? error.problem : null;
+    if (problem !== "unreachable" && problem !== "refused") await rm(part, { force: true });
     throw error;
   }
+};
+
+/** Flushes it first. */
+const isRight = async (update: Update, file: FileHandle): Promise<boolean> => {
+  await onDisk(file.sync());
+  return (await hashOf(file)) === update.sha256;
 };
 
 /** An error of the disk is not one of the network: nothing is asked for again. */
@@ -120,10 +150,10 @@ const checkSpace = async (folder: string, size: number): Promise<void> => {
   }
 };
 
-/** All of `bytes`: one write may take only some of them. */
-const writeAll = async (file: FileHandle, bytes: Uint8Array): Promise<void> => {
+/** All of `bytes`, at `place` in the file: one write may take only some of them. */
+const writeAll = async (file: FileHandle, bytes: Uint8Array, place: number): Promise<void> => {
   for (let at = 0; at < bytes.length; ) {
-    const { bytesWritten } = await onDisk(file.write(bytes, at));
+    const { bytesWritten } = await onDisk(file.write(bytes, at, null, place + at));
     if (bytesWritten === 0) throw new ReleaseError("disk", "the update cannot be stored: no room");
     at += bytesWritten;
   }
@@ -137,16 +167,24 @@ const hashOf = async (file: FileHandle): Promise<string> => {
   return hash.digest("hex");
 };
 
-/** The whole artifact, over as many connections as necessary. */
-const fetchAll = async (update: Update, file: FileHandle): Promise<void> => {
-  let got = 0;
+/** The artifact after its first `kept` bytes, over as many connections as necessary. */
+const fetchAll = async (
+  update: Update,
+  file: FileHandle,
+  kept: number,
+  http: HttpPort,
+): Promise<void> => {
+  let got = kept;
   let broken: unknown = null;
-  for (let attempt = 0; attempt < ATTEMPTS && got < update.size; attempt++) {
+  for (let idle = 0; idle < ATTEMPTS && got < update.size; idle++) {
+    const before = got;
     try {
-      for await (const chunk of bytesFrom(update, got)) {
+      for await (const chunk of bytesFrom(update, got, http)) {
+        const place = got;
         got += chunk.length;
         if (got > update.size) throw new ReleaseError("corrupt", "the artifact is too long");
-        await writeAll(file, chunk);
+        if (got - before >= MIN_PROGRESS) idle = -1;
+        await writeAll(file, chunk, place);
       }
       broken = new Error("the connection ended early");
     } catch (error) {
@@ -163,21 +201,26 @@ const fetchAll = async (update: Update, file: FileHandle): Promise<void> => {
   }
 };
 
-async function* bytesFrom(update: Update, from: number): AsyncGenerator<Uint8Array> {
+async function* bytesFrom(
+  update: Update,
+  from: number,
+  http: HttpPort,
+): AsyncGenerator<Uint8Array> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_LIMIT_MS);
   try {
-    const response = await fetch(update.url, {
-      redirect: "error",
+    const { status, chunks } = await http({
+      url: update.url,
+      method: "GET",
       signal: silence.signal,
       // The ETag is the hash: if the file has changed, the relay sends all of it.
       headers: from === 0 ? {} : { range: `bytes=${from}-`, "if-range": `"${update.sha256}"` },
     });
-    if (response.status !== (from === 0 ? 200 : 206) || response.body === null) {
-      await response.body?.cancel();
-      throw new ReleaseError("refused", `the artifact's address answers ${response.status}`);
+    if (status !== (from === 0 ? 200 : 206)) {
+      silence.abort();
+      throw new ReleaseError("refused", `the artifact's address answers ${status}`);
     }
-    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
+    for await (const chunk of chunks) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_LIMIT_MS);
       yield chunk;
@@ -191,27 +234,42 @@ interface Offered extends Update {
   readonly signature: string;
 }
 
-const ask = async (url: string, token: string): Promise<Offered | null> => {
-  let response: Response;
-  let answer: { latest?: unknown } | null;
+/**
+ * The agent's only request over REST. It needs no more of a client than this, and the client SDK's
+ * would bring the schemas of all answers.
+ */
+const ask = async (url: string, { token, proxy }: ReleaseSource): Promise<Offered | null> => {
+  let status: number;
+  let text: string;
+  let strange: string;
   try {
-    response = await fetch(url, {
-      redirect: "error",
-      signal: AbortSignal.timeout(CHECK_LIMIT_MS),
-      headers: { authorization: `Bearer ${token}` },
-    });
-    answer = (await response.json()) as { latest?: unknown } | null;
+    const headers = { authorization: `Bearer ${token}` };
+    const signal = AbortSignal.timeout(CHECK_LIMIT_MS);
+    const answer = await nodeHttp(proxy)({ url, method: "GET", headers, signal });
+    status = answer.status;
+    strange = reasonOfAnswer(status, answer.header("content-type"), answer.header("location")).text;
+    text = (await readText(answer, MAX_CHECK_BYTES)) ?? "";
   } catch (error) {
     throw new ReleaseError("unreachable", `the relay was not reached: ${reasonOf(error)}`, error);
   }
-  if (!response.ok) {
-    const kind = response.status >= 500 ? "unreachable" : "refused";
-    throw new ReleaseError(kind, `the relay answers ${response.status} to a check`);
+  const { latest, detail } = asObject(text);
+  if (status !== 200) {
+    const kind = status >= 500 ? "unreachable" : "refused";
+    const why = typeof detail === "string" ? detail : strange;
+    throw new ReleaseError(kind, `the relay answers ${status} to a check: ${why}`);
   }
-  const latest = answer?.latest;
   if (latest === null) return null;
   if (isOffered(latest)) return latest;
   throw new ReleaseError("refused", "the relay's answer to a check is invalid");
+};
+
+/** Empty if the text is no JSON object. */
+const asObject = (text: string): Record<string, unknown> => {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
 };
 
 const isOffered = (value: unknown): value is Offered => {
@@ -234,12 +292,4 @@ const pinnedKey = (text: string) => {
   }
 };
 
-const httpBase = (text: string): string =>
-  relayUrl(text)
-    .replace(/^ws/, "http")
-    .replace(/\/wss$/, "");
-
-const reasonOf = (error: unknown): string => {
-  const { cause, message } = error as Error;
-  return cause instanceof Error ? cause.message : message;
-};
+const reasonOf = (error: unknown): string => reasonOfError(error).text;

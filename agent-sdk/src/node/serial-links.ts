@@ -11,6 +11,9 @@ import { SerialLinks } from "../serial/links.ts";
 import { FrameReader } from "../serial/reader.ts";
 import { maxBody } from "../serial/wire.ts";
 import { systemTimer } from "./timer.ts";
+import { wakeEventLoop } from "./wake-event-loop.ts";
+
+export { wakeEventLoop };
 
 /** Two of the longest messages, so that one is in transit while another is being handled. */
 const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
@@ -36,6 +39,7 @@ export const serialLinks = (line: Duplex): LinkPort => {
   const reader = new FrameReader(maxBody(MAX_MESSAGE_BYTES), checksum, (type, body) =>
     links.receiveFrame(type, body),
   );
+  wakeEventLoop(line);
   line.on("data", (bytes: Uint8Array) => reader.receive(bytes));
   return links;
 };

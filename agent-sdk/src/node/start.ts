@@ -5,8 +5,10 @@
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import type { ProxySetting } from "@blindrelay/protocol/net/node";
+import { isVersionText } from "@blindrelay/protocol/releases";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
@@ -47,6 +49,11 @@ export interface StartOptions extends AgentIdentity {
   readonly pushes?: TakesPushes;
   /** By default, warnings and errors go to standard error. */
   readonly log?: Log;
+  /**
+   * The HTTP proxy on the way to the relay, also to one on this machine; null: none. By default
+   * HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide, and this machine is reached directly.
+   */
+  readonly proxy?: ProxySetting;
   /** A way to the relay other than a WebSocket, such as serialLinks, which ignores `url`. */
   readonly links?: LinkPort;
   /** Crypto other than Node's, such as one that records in tests. */
@@ -106,8 +113,9 @@ export const provision = async (
   stateDir: string,
   options: { readonly agentToken: string },
 ): Promise<void> => {
+  const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
-    countOf(provisionBootCount(folderStorage(stateDir), nodeSuite(), options.agentToken));
+    countOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken));
     await lock.release();
   });
 };
@@ -138,7 +146,7 @@ const running = (
   options: StartOptions,
   pushed: PushedStart | null,
 ): RunningAgent => {
-  const { url, relayToken: token, firmwareVersion: version, stateDir } = options;
+  const { url, relayToken: token, firmwareVersion: version, stateDir, proxy } = options;
   const onBootConfirmed = watchBoot(core, folderStorage(stateDir), version);
   const online = new Promise<void>((resolve, reject) => {
     core.link.onState((status) => {
@@ -156,7 +164,7 @@ const running = (
     onBootConfirmed,
     async checkRelease({ channel, publicKeys }) {
       if (version === undefined) throw new ConfigError("checkRelease needs a firmwareVersion");
-      return checkRelease({ url, token, runtime: RUNTIME, channel, version, publicKeys });
+      return checkRelease({ url, token, proxy, runtime: RUNTIME, channel, version, publicKeys });
     },
     async stop() {
       pushed?.stop();
@@ -174,6 +182,11 @@ const running = (
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
+  const { firmwareVersion = "0.0.0" } = options;
+  if (!isVersionText(firmwareVersion)) {
+    // Otherwise the first check for a release would fail, long after the version was confirmed.
+    throw new ConfigError("firmwareVersion: a version by SemVer, such as 1.4.0");
+  }
   let url: string;
   try {
     url = relayUrl(options.url);
@@ -186,7 +199,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   } catch (error) {
     throw new ConfigError((error as Error).message);
   }
-  const suite = options.suite ?? nodeSuite();
+  const suite = options.suite ?? (await loadNodeSuite());
   const log = options.log ?? logToStderr;
   const identity = {
     agentId: options.agentId,
@@ -194,7 +207,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
     runtime: `${RUNTIME} ${process.versions.node}`,
   };
   const ports = {
-    link: options.links ?? webSocketLinks(),
+    link: options.links ?? webSocketLinks(options.proxy),
     timer: systemTimer(),
     random: (length: number) => randomBytes(length),
     suite,

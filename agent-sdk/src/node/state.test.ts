@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -8,6 +9,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,6 +19,8 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { bootCountMarker } from "../core/bootcount.ts";
 import { lockState, provision, type StartOptions, StateError, startAgent } from "./index.ts";
+import { lockName } from "./lock.ts";
+import { pipeOf } from "./windows.ts";
 
 const root = mkdtempSync(join(tmpdir(), "blindrelay-state-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -199,10 +203,10 @@ describe("the lock", () => {
     for (const child of children) child.kill("SIGKILL");
   });
 
-  const holder = (folder: string): Promise<ChildProcess> => {
+  const holder = (folder: string, lock = "lockState"): Promise<ChildProcess> => {
     const code = `
-      const { lockState } = await import(${JSON.stringify(new URL("./lock.ts", import.meta.url).href)});
-      await lockState(${JSON.stringify(folder)});
+      const { ${lock} } = await import(${JSON.stringify(new URL("./lock.ts", import.meta.url).href)});
+      await ${lock}(${JSON.stringify(folder)});
       process.stdout.write("locked");
       // Should the test be killed, its end of the pipe closes and this process ends too.
       process.stdin.on("end", () => process.exit()).resume();`;
@@ -222,6 +226,27 @@ describe("the lock", () => {
       child.once("exit", () => resolve());
       child.kill(signal);
     });
+
+  // Linux' abstract sockets are to this lock what Windows' named pipes are, where nobody tried it.
+  it.runIf(process.platform === "linux")("works by a name without a file", async () => {
+    const name = `\0blindrelay-test-${randomUUID()}`;
+    const child = await holder(name, "lockName");
+    expect(await lockName(name)).toBeNull();
+    await gone(child, "SIGKILL");
+    const lock = await lockName(name);
+    expect(lock).not.toBeNull();
+    expect(await lockName(name)).toBeNull();
+    await lock?.release();
+    await (await lockName(name))?.release();
+  });
+
+  it("has on Windows a pipe of its own for each folder, however its path is written", () => {
+    const [folder, other] = [freshFolder(), freshFolder()];
+    symlinkSync(folder, `${folder}-link`);
+    expect(pipeOf(`${folder}-link`)).toBe(pipeOf(folder));
+    expect(pipeOf(folder)).toMatch(/^\\\\\.\\pipe\\blindrelay-[0-9a-f]{32}$/);
+    expect(pipeOf(other)).not.toBe(pipeOf(folder));
+  });
 
   it("is effective against other processes, even suspended ones, and ends with its owner", async () => {
     const folder = freshFolder();

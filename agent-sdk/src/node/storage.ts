@@ -15,12 +15,14 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { StoragePort } from "../ports.ts";
+import { IS_WINDOWS } from "./windows.ts";
 
 const NEW_SUFFIX = ".new";
 const LOCK_PREFIX = "lock.";
 
-/** The folder's names are on the medium on return. */
+/** The folder's names are on the medium on return; on Windows that is left to the file system. */
 export const flushFolder = (folder: string): void => {
+  if (IS_WINDOWS) return;
   const handle = openSync(folder, "r");
   try {
     fsyncSync(handle);

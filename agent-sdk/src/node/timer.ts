@@ -1,4 +1,8 @@
-/** The TimerPort on Node: the monotonic clock and setTimeout, extended beyond 24.8 days. */
+/**
+ * The TimerPort on Node: a clock that counts a laptop's sleep too, and setTimeout, extended beyond
+ * 24.8 days.
+ */
+import { elapsedClock } from "@blindrelay/protocol/elapsed-clock";
 import type { TimerPort } from "../ports.ts";
 
 /** setTimeout fires at once for anything longer. */
@@ -16,7 +20,10 @@ const arm = (handle: Partial<Handle>, ms: number, fn: () => void): void => {
 };
 
 export const systemTimer = (): TimerPort => ({
-  now: () => performance.now(),
+  ...elapsedClock(
+    () => performance.now(),
+    () => Date.now(),
+  ),
   set(ms, fn) {
     const handle: Partial<Handle> = {};
     // One more: setTimeout may fire up to a millisecond early.

@@ -250,7 +250,7 @@ export class SerialCarrier {
     if (known !== null) this.drop(known, CLOSE_GIVEN_UP, "the device reconnected");
     const carried: Carried = {
       id,
-      incoming: new ReceiveWindow(this.options.window),
+      incoming: new ReceiveWindow(this.options.window, this.options.maxMessage),
       outgoing: new SendWindow(device.window),
       link: null,
       opened: false,

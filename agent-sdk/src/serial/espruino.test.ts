@@ -69,7 +69,7 @@ const hello = frame(
 const linked = (size: number) => {
   const uart = new Uart();
   const timer = new ManualTimer();
-  const links = serialLinksOf(uart, timer, LIFE, plainChecksum, MAX_MESSAGE);
+  const links = serialLinksOf(uart, timer, LIFE, plainChecksum, MAX_MESSAGE, 1024);
   const heard: string[] = [];
   let id = LIFE << 8;
   const connect = () => {

@@ -22,7 +22,11 @@ export interface EspruinoSerial {
 declare const E: { toUint8Array(text: string): Uint8Array };
 
 /**
- * Links over a configured UART. `life`: see SerialLinksOptions. `maxMessage`: bytes.
+ * Links over a configured UART. `life`: see SerialLinksOptions. `maxMessage`: bytes. `inputBytes`:
+ * size of the buffer that the board receives into.
+ *
+ * While the board handles a message it does not read, so no more is sent than the buffer holds. A
+ * quarter of it is for the frames around the texts, and the 2 bytes that it adds to each 63.
  *
  * Received bytes are held as text until their border, because a buffer for the longest frame would
  * have to be allocated permanently.
@@ -33,6 +37,7 @@ export const serialLinksOf = (
   life: number,
   checksum: Checksum,
   maxMessage: number,
+  inputBytes: number,
 ): LinkPort => {
   const links = new SerialLinks({
     write: (bytes) => port.write(bytes),
@@ -40,7 +45,7 @@ export const serialLinksOf = (
     life: life,
     checksum: checksum,
     maxMessage: maxMessage,
-    window: maxMessage,
+    window: (inputBytes * 3) >> 2,
   });
   const longest = frameBytes(maxBody(maxMessage));
   let held = "";

@@ -6,7 +6,7 @@ import { ReceiveWindow, SendWindow } from "./flow.ts";
 
 it("permits as much as was granted, also across the end of 32 bits", () => {
   const out = new SendWindow(100);
-  const incoming = new ReceiveWindow(100);
+  const incoming = new ReceiveWindow(100, 50);
   for (let i = 0; i < 50; i++) {
     while (out.hasRoom(30)) {
       const offset = out.take(30);
@@ -32,21 +32,21 @@ it("a late credit does not reduce a newer one", () => {
 });
 
 it("lost bytes are counted, and their room is returned at the next text", () => {
-  const incoming = new ReceiveWindow(100);
+  const incoming = new ReceiveWindow(100, 50);
   expect(incoming.accept(60, 10)).toBe(true);
   incoming.release(10);
   expect([incoming.lost, incoming.credit(false)]).toEqual([60, 170]);
 });
 
 it("or at a probe", () => {
-  const incoming = new ReceiveWindow(100);
+  const incoming = new ReceiveWindow(100, 50);
   incoming.probe(90);
   incoming.probe(80);
   expect([incoming.lost, incoming.credit(true)]).toEqual([90, 190]);
 });
 
 it("refuses a text that arrives twice, and one beyond the credit", () => {
-  const incoming = new ReceiveWindow(100);
+  const incoming = new ReceiveWindow(100, 50);
   incoming.accept(0, 50);
   expect([incoming.accept(0, 50), incoming.accept(50, 51), incoming.accept(50, 50)]).toEqual([
     false,
@@ -56,7 +56,7 @@ it("refuses a text that arrives twice, and one beyond the credit", () => {
 });
 
 it("grants no room for held texts", () => {
-  const incoming = new ReceiveWindow(100);
+  const incoming = new ReceiveWindow(100, 50);
   incoming.accept(0, 100);
   expect(incoming.credit(true)).toBe(100);
   incoming.release(60);

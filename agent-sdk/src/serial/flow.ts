@@ -1,6 +1,8 @@
 /**
  * Flow control of one link in one direction: how much may be sent, and how much was granted.
- * Offsets are modulo 2^32; two related offsets are less than 2^31 apart.
+ * Offsets are modulo 2^32; two related offsets are less than 2^31 apart. A window may be smaller
+ * than the longest text, where it is a board's input buffer: a text may always be sent when nothing
+ * else is out, because a board that is idle reads while the text arrives.
  *
  * [portable]
  */
@@ -11,16 +13,19 @@ const distance = (a: number, b: number): number => (a - b) | 0;
 export class SendWindow {
   /** Bytes of texts sent so far. */
   sent = 0;
+  declare private readonly size: number;
   private limit = 0;
 
-  /** `first`: the window in the peer's HELLO. */
-  constructor(first: number) {
-    this.limit = first >>> 0;
+  /** `size`: the window in the peer's HELLO. */
+  constructor(size: number) {
+    this.size = size;
+    this.limit = size >>> 0;
   }
 
-  /** Whether `length` more bytes may be sent. */
+  /** Whether a text of `length` bytes may be sent. */
   hasRoom(length: number): boolean {
-    return distance(this.limit, this.sent) >= length;
+    const left = distance(this.limit, this.sent);
+    return left >= length || left === this.size;
   }
 
   /** The offset of a text that is sent now. */
@@ -40,20 +45,24 @@ export class ReceiveWindow {
   /** Bytes of texts that never arrived. */
   lost = 0;
   declare private readonly size: number;
+  declare private readonly longest: number;
   private end = 0;
   /** Received from the line and not passed on yet. */
   private held = 0;
   private told = 0;
 
-  constructor(size: number) {
+  /** `longest`: bytes of the longest text. */
+  constructor(size: number, longest: number) {
     this.size = size;
+    this.longest = longest;
     this.told = size >>> 0;
   }
 
   /** A text arrived. False: a duplicate of an older one, or beyond the granted credit. */
   accept(offset: number, length: number): boolean {
     const missing = distance(offset, this.end);
-    if (missing < 0 || distance((offset + length) >>> 0, this.told) > 0) return false;
+    const beyond = distance((offset + length) >>> 0, this.told) > 0;
+    if (missing < 0 || (beyond && this.held > 0)) return false;
     this.lost += missing;
     this.end = (offset + length) >>> 0;
     this.held += length;
@@ -74,12 +83,14 @@ export class ReceiveWindow {
   }
 
   /**
-   * The limit to announce: null if the peer has more than half of the window left and did not ask.
+   * The limit to announce: null if the peer may send any text without it, or nothing has changed,
+   * and it did not ask.
    */
   credit(asked: boolean): number | null {
     const limit = (this.end - this.held + this.size) >>> 0;
-    if (!asked && distance(limit, this.told) * 2 < this.size) return null;
-    if (distance(limit, this.told) > 0) this.told = limit;
+    const more = distance(limit, this.told);
+    if (!asked && (more <= 0 || distance(this.told, this.end) >= this.longest)) return null;
+    if (more > 0) this.told = limit;
     return this.told;
   }
 }

@@ -55,7 +55,7 @@ export interface SerialLinksOptions {
   readonly checksum: Checksum;
   /** Bytes of the longest message that this device accepts. */
   readonly maxMessage: number;
-  /** Bytes of messages in transit to this device at once; at least maxMessage. */
+  /** Bytes of messages in transit to this device at once; one longer message may be alone. */
   readonly window: number;
 }
 
@@ -90,7 +90,7 @@ export class SerialLinks implements LinkPort {
     const link: SerialLink = {
       id: this.lastId,
       events: events,
-      incoming: new ReceiveWindow(this.options.window),
+      incoming: new ReceiveWindow(this.options.window, this.options.maxMessage),
       outgoing: null,
       queue: [],
       queued: 0,

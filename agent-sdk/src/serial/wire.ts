@@ -46,7 +46,10 @@ export interface Hello {
   readonly life: number;
   /** Bytes of the longest text that the sender accepts. */
   readonly maxMessage: number;
-  /** Bytes of texts that it accepts before its first CREDIT; at least maxMessage. */
+  /**
+   * Bytes of texts that it accepts before its first CREDIT. If this is less than maxMessage, a
+   * longer text may be sent when nothing else is out.
+   */
   readonly window: number;
 }
 

@@ -27,6 +27,8 @@ export interface Figure {
 /** Sizes of calls, in bytes, whose time is limited. */
 export const TIMED_BYTES = [64, CALL_BYTES, 1024];
 
+type VariableLimits = Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
+
 interface Budgets {
   readonly espruino: {
     readonly bytes: { readonly [variant in Variant]: number };
@@ -36,7 +38,9 @@ interface Budgets {
     readonly whole: number;
     /** By folder, for the file for "2" over WebSockets with push. */
     readonly parts: { readonly [folder: string]: number };
-    readonly variables: Pick<EspruinoSizes, "loaded" | "online" | "twoSessions" | "peak">;
+    readonly variables: VariableLimits;
+    /** The same in the layout of a board: 32 bits, 13 bytes each. */
+    readonly variables32: VariableLimits;
     readonly suite1OverSuite2: number;
     readonly msPerCall: EspruinoSizes["msPerCall"];
   };
@@ -88,9 +92,10 @@ export const espruinoParts = (parts: readonly Part[]): Figure[] => {
 };
 
 /** `sizes`: from an engine with 2,630 variables. */
-export const espruinoVariables = (sizes: EspruinoSizes): Figure[] => {
-  const figure = (what: string, name: keyof Budgets["espruino"]["variables"]): Figure =>
-    size(`Espruino, 2,630: ${what}`, "variables", sizes[name], espruino.variables[name]);
+export const espruinoVariables = (sizes: EspruinoSizes, bits: 32 | 64): Figure[] => {
+  const limits = bits === 32 ? espruino.variables32 : espruino.variables;
+  const figure = (what: string, name: keyof VariableLimits): Figure =>
+    size(`Espruino, 2,630, ${bits} bits: ${what}`, "variables", sizes[name], limits[name]);
   return [
     figure("loaded", "loaded"),
     figure("online", "online"),

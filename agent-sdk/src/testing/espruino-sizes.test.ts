@@ -5,7 +5,10 @@ import { espruinoVariables, type Figure, suiteRatio } from "./budgets.ts";
 import { measureEspruino } from "./espruino-sizes.ts";
 
 const roomy = findEspruino("ESPRUINO_BIN");
-const small = findEspruino("ESPRUINO_BIN_2630");
+const SMALL = [
+  { variable: "ESPRUINO_BIN_2630", bits: 64 },
+  { variable: "ESPRUINO_BIN_32", bits: 32 },
+] as const;
 const why = (path: string | null, variable: string): string =>
   path === null ? ` (skipped: ${variable} names no Espruino)` : "";
 
@@ -13,14 +16,17 @@ const beyond = (figures: readonly Figure[]): Figure[] =>
   figures.filter(({ verdict }) => verdict !== "ok");
 
 describe("on a real Espruino", { timeout: 120_000 }, () => {
-  it.skipIf(small === null)(
-    `a board of 2,630 variables holds an agent, two sessions and a call of 256 bytes${why(small, "ESPRUINO_BIN_2630")}`,
-    async () => {
-      const sizes = await measureEspruino(small as string, "2", 10);
-      console.log(`Espruino, 2,630 variables: ${JSON.stringify(sizes)}`);
-      expect(beyond(espruinoVariables(sizes))).toEqual([]);
-    },
-  );
+  for (const { variable, bits } of SMALL) {
+    const small = findEspruino(variable);
+    it.skipIf(small === null)(
+      `2,630 variables of ${bits} bits hold an agent, two sessions and a call of 256 bytes${why(small, variable)}`,
+      async () => {
+        const sizes = await measureEspruino(small as string, "2", 10);
+        console.log(`Espruino, 2,630 variables of ${bits} bits: ${JSON.stringify(sizes)}`);
+        expect(beyond(espruinoVariables(sizes, bits))).toEqual([]);
+      },
+    );
+  }
 
   it.skipIf(roomy === null)(
     `suite "2" is at least five times as fast as suite "1"${why(roomy, "ESPRUINO_BIN")}`,

@@ -6,7 +6,7 @@
  * built-file-dialect.ts and the tests on the real engine cover that.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";
-import { untokenise } from "../../build/tokens.ts";
+import { IMITATE_FUNCTION, untokenise, untokeniseFunction } from "../../build/tokens.ts";
 import type { EspruinoSocket, EspruinoSockets, EspruinoStorage } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
 import type { EspruinoSerial } from "../serial/espruino.ts";
@@ -59,6 +59,12 @@ export interface Surroundings {
   readonly uart: SubsetUart | null;
   /** Lines on its console. */
   readonly print: (line: string) => void;
+  /** Variables that are free. */
+  readonly free: () => number;
+  /** Called after `load()`, or by the watchdog: this board has ended. */
+  readonly restart: () => void;
+  /** Seconds that its watchdog can count to; 0: it has none. */
+  readonly watchdogSeconds: number;
 }
 
 /** The network by default. */
@@ -71,6 +77,9 @@ const REAL: Omit<Surroundings, "storage"> = {
   },
   net: espruinoNet(),
   print: () => {},
+  free: () => 4000,
+  restart: () => {},
+  watchdogSeconds: 26,
 };
 
 /** The engine's TIMER_MIN_INTERVAL. */
@@ -86,7 +95,15 @@ export class SubsetBoard {
   private readonly timers = new Set<unknown>();
   private readonly loaded = new Map<string, unknown>();
   private readonly sockets = new Set<EspruinoSocket>();
+  private readonly killed: (() => void)[] = [];
+  private readonly uncaught: ((thrown: unknown) => void)[] = [];
   private isOff = false;
+  private isHung = false;
+  private isBooting = false;
+  private isLoading = false;
+  /** What the watchdog waits for; null: it is not armed. */
+  private watchdog: { readonly isAuto: boolean; readonly ms: number; handle: unknown } | null =
+    null;
 
   /** `files`: the board's flash, which outlives it. */
   constructor(files: Map<string, string>, surroundings: Partial<Surroundings> = {}) {
@@ -97,27 +114,33 @@ export class SubsetBoard {
       {
         ...globals,
         hostParse: parseLeniently,
+        hostFunction: untokeniseFunction,
         hostStringify: stringifyLeniently,
         E: {
           ...globals.E,
           hwRand: () => 0x12345678,
-          on: () => {},
+          on: (event: string, fn: () => void) => event === "kill" && this.killed.push(fn),
           defrag: () => {},
-          enableWatchdog: () => {},
-          kickWatchdog: () => {},
+          ...(this.surroundings.watchdogSeconds === 0 ? {} : this.watchdogFunctions()),
           getConsole: () => uart?.console ?? null,
           setConsole: (device: string | null) => uart?.moveConsole(device),
         },
         global: uart === null ? {} : { Serial1: this.serial(uart) },
         process: {
           env: { BOARD: "SUBSET", VERSION: "2v29" },
-          memory: () => ({ free: 4000, total: 5000, blocksize: 16 }),
+          memory: () => ({ free: this.surroundings.free(), total: 5000, blocksize: 16 }),
+          on: (_event: "uncaughtException", fn: (thrown: unknown) => void) =>
+            this.uncaught.push(fn),
         },
         console: { log: (line: string) => this.surroundings.print(line) },
         getTime: () => this.surroundings.timer.now() / 1000,
         getSerial: () => "subset",
         setTimeout: (fn: () => void, ms: number) => this.setTimer(fn, ms),
+        setInterval: (fn: () => void, ms: number) => this.setTimer(fn, ms, true),
         clearTimeout: (handle: unknown) => this.clearTimer(handle),
+        load: () => {
+          this.isLoading = true;
+        },
         require: (name: string) => this.require(name),
         eval: (code: string) => this.evaluate(untokenise(code)),
         Modules: { addCached: (name: string, code: string) => this.addModule(name, code) },
@@ -125,6 +148,7 @@ export class SubsetBoard {
       // Promise jobs run when the board's turn ends, as on Espruino, and not when Node's does.
       { microtaskMode: "afterEvaluate" },
     );
+    runInContext(IMITATE_FUNCTION, this.context);
     runInContext(IMITATE, this.context);
     for (const path of MISSING) runInContext(`delete ${path}`, this.context);
   }
@@ -141,9 +165,38 @@ export class SubsetBoard {
     return runInContext(code, this.context);
   }
 
+  /** Runs what Storage has for the start, in which `load()` has no effect. */
+  boot(): void {
+    this.isBooting = true;
+    this.turn(() => this.evaluate(this.surroundings.storage.read(".bootcde") as string));
+    this.isBooting = false;
+  }
+
+  /** From now on it does not end its turn, as in an endless loop. */
+  hang(): void {
+    this.isHung = true;
+  }
+
+  /** As `reset()`: nothing of what ran is left, except the watchdog. */
+  reset(): void {
+    for (const fn of this.killed) {
+      try {
+        fn();
+      } catch (thrown) {
+        this.surroundings.print(`Uncaught ${thrown}`);
+      }
+    }
+    this.forget();
+  }
+
   /** Simulates a power cut: timers and sockets stop, and no event arrives. */
   powerOff(): void {
     this.isOff = true;
+    if (this.watchdog !== null) this.surroundings.timer.clear(this.watchdog.handle);
+    this.forget();
+  }
+
+  private forget(): void {
     for (const handle of this.timers) this.surroundings.timer.clear(handle);
     for (const socket of this.sockets) {
       try {
@@ -156,12 +209,55 @@ export class SubsetBoard {
 
   /** A turn of the board: one event from outside, and the promise jobs that result. */
   private turn(act: () => void): void {
-    if (this.isOff) return;
+    if (this.isOff || this.isHung) return;
     try {
       act();
+    } catch (thrown) {
+      if (this.uncaught.length === 0) throw thrown;
+      this.report(thrown);
     } finally {
       JOBS.runInContext(this.context);
     }
+    const loads = this.isLoading && !this.isBooting;
+    this.isLoading = false;
+    if (!loads) return;
+    this.reset();
+    this.surroundings.restart();
+  }
+
+  private report(thrown: unknown): void {
+    try {
+      for (const fn of this.uncaught) fn(thrown);
+    } catch (again) {
+      this.surroundings.print(`Uncaught ${again}`);
+    }
+  }
+
+  private watchdogFunctions(): object {
+    return {
+      enableWatchdog: (seconds: number, isAuto: boolean) => this.armWatchdog(seconds, isAuto),
+      kickWatchdog: () => this.feedWatchdog(),
+    };
+  }
+
+  private armWatchdog(seconds: number, isAuto: boolean): void {
+    if (seconds > this.surroundings.watchdogSeconds) {
+      throw new Error("Maximum watchdog timeout exceeded");
+    }
+    if (this.watchdog !== null) this.surroundings.timer.clear(this.watchdog.handle);
+    this.watchdog = { isAuto, ms: seconds * 1000, handle: null };
+    this.feedWatchdog();
+  }
+
+  private feedWatchdog(): void {
+    const { watchdog } = this;
+    if (watchdog === null) return;
+    const { timer, restart } = this.surroundings;
+    timer.clear(watchdog.handle);
+    watchdog.handle = timer.set(watchdog.ms, () => {
+      if (watchdog.isAuto && !this.isHung) this.feedWatchdog();
+      else restart();
+    });
   }
 
   private load(name: string): unknown {
@@ -206,9 +302,10 @@ export class SubsetBoard {
     };
   }
 
-  private setTimer(fn: () => void, ms: number): unknown {
+  private setTimer(fn: () => void, ms: number, repeats = false): unknown {
     const handle = this.surroundings.timer.set(Math.max(ms, MIN_DELAY_MS), () => {
       this.timers.delete(handle);
+      if (repeats) this.setTimer(fn, ms, true);
       this.turn(fn);
     });
     this.timers.add(handle);

@@ -1,7 +1,8 @@
 /** The client in browsers and other runtimes with a global WebSocket and crypto: `connect`. */
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { Client, type ConnectOptions } from "../client.ts";
-import type { LinkPort, Log, Random, TimerPort } from "../ports.ts";
+import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import type { LinkPort, Log, Random } from "../ports.ts";
 
 export * from "../index.ts";
 
@@ -22,19 +23,15 @@ const link: LinkPort = {
   },
 };
 
-const timer: TimerPort = {
-  now: () => performance.now(),
-  set: (ms, fn) => setTimeout(fn, ms),
-  clear: (handle) => clearTimeout(handle as ReturnType<typeof setTimeout>),
-};
-
-const random: Random = (length) => crypto.getRandomValues(new Uint8Array(length));
+const browserRandom: Random = (length) => crypto.getRandomValues(new Uint8Array(length));
 
 const silent: Log = () => undefined;
 
 /** Connects and authenticates as on Node; the client reconnects by itself until `close`. */
 export const connect = (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
-  const ports = { link, timer, random, suite: nobleSuite(), log };
+  const suite = nobleSuite();
+  const random = hedgedRandom(browserRandom, suite);
+  const ports = { link, timer: systemTimer(), random, suite, log };
   return new Promise((resolve) => resolve(new Client(options, ports).start()));
 };

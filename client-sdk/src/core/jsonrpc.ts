@@ -5,12 +5,14 @@
 import { TOO_LATE_CODE } from "@blindrelay/protocol";
 import {
   asciiBytes,
+  asciiJson,
+  decodeJson,
   encodeJson,
   isObject,
   own,
   ownString,
-  readJson,
 } from "@blindrelay/protocol/crypto";
+import { changedNumber, isUnheld } from "@blindrelay/protocol/numbers";
 import { CallError, type RemoteError } from "../errors.ts";
 
 /** An agent's answer while the device behind it (on a serial port) is unavailable. */
@@ -24,6 +26,8 @@ export type Outcome =
 export type Said =
   | { readonly kind: "answer"; readonly id: number; readonly outcome: Outcome }
   | { readonly kind: "event"; readonly event: string; readonly data: unknown }
+  /** An event with a number that a double does not hold. */
+  | { readonly kind: "lost event"; readonly number: string }
   | { readonly kind: "unreadable" };
 
 /**
@@ -47,8 +51,10 @@ export const requestTail = (
   let text: string | undefined;
   try {
     text = encodeJson(params);
-  } catch (cause) {
-    return { ok: false, error: `params cannot be written as JSON: ${(cause as Error).message}` };
+  } catch (thrown) {
+    const { message, cause } = thrown as Error;
+    const reason = cause instanceof Error ? cause.message : message;
+    return { ok: false, error: `params cannot be written as JSON: ${reason}` };
   }
   // A toJSON may return something other than an object.
   if (text === undefined || (text[0] !== "{" && text[0] !== "[")) {
@@ -71,36 +77,45 @@ export const PING_TAIL = ',"method":"system.ping"}';
 
 /** The content of a verified plaintext. Never throws. */
 export const readSaid = (plaintext: Uint8Array): Said => {
-  const message = readJson(plaintext);
+  const text = asciiJson(plaintext) ?? "";
+  const message = decodeJson(text);
   if (!isObject(message) || own(message, "jsonrpc") !== "2.0") return { kind: "unreadable" };
   const event = ownString(message, "method");
   const id = own(message, "id");
   if (event !== undefined) {
     // An agent sends only notifications; a request from it cannot be answered.
-    return id === undefined
+    if (id !== undefined) return { kind: "unreadable" };
+    const number = unheldNumber(text);
+    return number === null
       ? { kind: "event", event, data: own(message, "params") }
-      : { kind: "unreadable" };
+      : { kind: "lost event", number };
   }
   return typeof id === "number"
-    ? { kind: "answer", id, outcome: readOutcome(message) }
+    ? { kind: "answer", id, outcome: readOutcome(message, text) }
     : { kind: "unreadable" };
 };
 
-const readOutcome = (message: { readonly [key: string]: unknown }): Outcome => {
+/** Devices whose programs are not JavaScript send integers of 64 bits. */
+const unheldNumber = (text: string): string | null => changedNumber(text, isUnheld)?.token ?? null;
+
+const readOutcome = (message: { readonly [key: string]: unknown }, text: string): Outcome => {
   const error = own(message, "error");
   const hasResult = Object.hasOwn(message, "result");
   if (hasResult && (error === undefined || error === null)) {
-    return { ok: true, result: message.result };
+    const number = unheldNumber(text);
+    if (number === null) return { ok: true, result: message.result };
+    const reason = `the call ran, but its result has the number ${number.slice(0, 40)}, which JavaScript cannot hold: let the agent send it as a text`;
+    return { ok: false, error: new CallError("BAD_ANSWER", reason) };
   }
   const remote = isObject(error) && !hasResult ? readRemote(error) : null;
   if (remote === null) {
-    const text = "the agent's answer is not a JSON-RPC response";
-    return { ok: false, error: new CallError("BAD_ANSWER", text) };
+    const reason = "the agent's answer is not a JSON-RPC response";
+    return { ok: false, error: new CallError("BAD_ANSWER", reason) };
   }
-  const text = `the agent answered with error ${remote.code}: ${remote.message}`;
+  const reason = `the agent answered with error ${remote.code}: ${remote.message}`;
   return {
     ok: false,
-    error: new CallError("REMOTE", text, { remote, retryable: isUnavailable(remote, false) }),
+    error: new CallError("REMOTE", reason, { remote, retryable: isUnavailable(remote, false) }),
   };
 };
 

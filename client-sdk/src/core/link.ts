@@ -243,7 +243,8 @@ export class RelayLink {
       const waitMs = Math.max(0, this.movesAt - this.ports.timer.now());
       this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
     }
-    this.loseBecause(`the connection closed (${code}${reason === "" ? "" : ` ${reason}`})`);
+    if (this.state === "connecting" && reason !== "") this.loseBecause(reason);
+    else this.loseBecause(`the connection closed (${code}${reason === "" ? "" : ` ${reason}`})`);
   }
 
   private authenticate(): void {

@@ -23,6 +23,7 @@ import {
   STABLE_SESSION_MS,
 } from "./defaults.ts";
 import { isTooLate, type Outcome } from "./jsonrpc.ts";
+import { MovingEvents } from "./moving-events.ts";
 import type { Call, Missing } from "./session.ts";
 import { PeerSession, type PeerSessionEvents } from "./session.ts";
 
@@ -76,6 +77,8 @@ export class Peer {
   /** The session whose events a subscriber gets; null: none is open. */
   private hearing: PeerSession | null = null;
   private hearingSince = 0;
+  /** While a subscriber moves from one session to the next. */
+  private moving: MovingEvents<PeerSession> | null = null;
   /**
    * Failed attempts in a row, for a subscriber or for waiting calls, and the wait before the next
    * one.
@@ -103,13 +106,17 @@ export class Peer {
         this.dismiss(session);
         host.ready(this);
       },
-      alive: () => host.ready(this),
+      alive: (session) => {
+        this.moved(session);
+        host.ready(this);
+      },
       drained: (session) => {
         host.streamsOver();
         this.dismiss(session);
       },
       event: (session, event, data) => {
         if (this.counts(session)) host.event(this, event, data);
+        if (this.moving?.add(session, event, data) === false) this.endMove();
       },
       gap: (session, count, of) => {
         // The agent counts an event in each session that should have had it.
@@ -136,6 +143,7 @@ export class Peer {
     }
     this.hearing = null;
     this.interrupted = null;
+    this.moving = null;
     for (const session of this.sessions()) {
       session.keep(false);
       this.dismiss(session);
@@ -335,13 +343,33 @@ export class Peer {
     this.hearing = this.current;
     this.hearingSince = this.host.ports.timer.now();
     if (before !== null) {
-      before.keep(false);
-      this.dismiss(before);
+      this.endMove();
+      this.moving = new MovingEvents(before, this.current);
+      if (!before.ping(true)) this.endMove();
       return;
     }
     const reason = this.interrupted;
     this.interrupted = null;
     if (reason !== null) this.host.reopened(this, reason);
+  }
+
+  /** A ping was answered: see MovingEvents. */
+  private moved(session: PeerSession): void {
+    const { moving } = this;
+    if (moving === null || session.awaitsPong) return;
+    if (session === moving.before && !moving.isComplete) {
+      moving.isComplete = true;
+      moving.after.ping(true);
+    } else if (session === moving.after && moving.isComplete) this.endMove();
+  }
+
+  private endMove(): void {
+    const { moving } = this;
+    if (moving === null) return;
+    this.moving = null;
+    if (moving.missing > 0) this.host.gap(this, moving.missing, "events");
+    moving.before.keep(false);
+    this.dismiss(moving.before);
   }
 
   /** Events are lost until the next session is open. */
@@ -373,6 +401,7 @@ export class Peer {
   /** Ends a session that was moved on from, once nothing depends on it. */
   private dismiss(session: PeerSession): void {
     if (!this.retiring.has(session) || session === this.hearing) return;
+    if (session === this.moving?.before) return;
     if (session.engaged === 0) session.leave("a newer session followed it");
   }
 
@@ -404,6 +433,15 @@ export class Peer {
       // One that the agent abandoned would open again by itself.
       session.giveUp(reason);
     }
+    const { moving } = this;
+    if (session === moving?.before) {
+      this.endMove();
+      // Its end, or an answer, would have shown whether something is missing.
+      if (!byAgent && !moving.isComplete) {
+        this.host.interrupted(this, reason);
+        this.host.reopened(this, reason);
+      }
+    } else if (session === moving?.after) this.endMove();
     if (session === this.hearing) {
       this.stopHearing(reason);
       // At once, unless the agent drops it repeatedly because it has more listeners than room.

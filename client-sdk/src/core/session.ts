@@ -29,6 +29,8 @@ import { isStreamNotice, SessionStreams } from "./streams.ts";
 /** The agent's count of events that it could not send in this session (section 2). */
 const LOST_METHOD = "system.lost";
 
+const FORGOTTEN = "the agent has forgotten it: nothing was sent for 2 minutes";
+
 /** What is missing: packets lost on the way, or events that were never sent. */
 export type Missing = "packets" | "events";
 
@@ -74,7 +76,7 @@ export interface PeerSessionEvents {
   opened(session: PeerSession): void;
   answered(session: PeerSession, call: Call, outcome: Outcome): void;
   /** A keep-alive ping was answered. */
-  alive(): void;
+  alive(session: PeerSession): void;
   /** Its last stream has ended. */
   drained(session: PeerSession): void;
   event(session: PeerSession, event: string, data: unknown): void;
@@ -111,6 +113,7 @@ export class PeerSession {
   private readonly renewAfterMs: number;
   /** When the answer to its first ping came; `expires` counts from here. */
   private openedAt = 0;
+  private leaptBefore = 0;
   /** By JSON-RPC id, and so in the order of seq. */
   private readonly outstanding = new Map<number, Outstanding>();
   private nextId = FIRST_PING_ID + 1;
@@ -175,6 +178,11 @@ export class PeerSession {
 
   get inFlight(): number {
     return this.outstanding.size - this.pings;
+  }
+
+  /** Whether a ping is unanswered; they are answered in order. */
+  get awaitsPong(): boolean {
+    return this.pings > 0;
   }
 
   /** Calls in flight and open streams, which would be cut off by its end. */
@@ -294,6 +302,8 @@ export class PeerSession {
   /** Handles a packet whose sid has our `C` as first part. `early`: see RelayLinkEvents. */
   receive(text: string, early = false): void {
     this.heardAt = this.ports.timer.now();
+    // What arrives now was sealed long ago.
+    if (this.isForgotten(this.heardAt)) this.giveUp(FORGOTTEN);
     if (early && this.early.hold(text, this.session.sid(), this.session.received)) return;
     this.accept(text);
     this.acceptNext();
@@ -387,8 +397,19 @@ export class PeerSession {
     return true;
   }
 
+  /** If the clock was only set, the agent has not seen that time: too early beats too late. */
   private expiry({ deadline }: Call): number {
-    return Math.max(0, Math.floor(deadline - this.openedAt));
+    const leapt = this.leapt() - this.leaptBefore;
+    return Math.max(0, Math.floor(deadline - this.openedAt - leapt));
+  }
+
+  private leapt(): number {
+    return this.ports.timer.leapt?.() ?? 0;
+  }
+
+  /** Nothing was sent for so long that the agent has forgotten it, as while this machine slept. */
+  private isForgotten(now: number): boolean {
+    return this.state === "open" && now - this.sentAt >= SESSION_IDLE_MS;
   }
 
   /** Sends a notification: it has no answer and is not sent again. */
@@ -415,6 +436,7 @@ export class PeerSession {
         this.events.send(this, effect.text);
       } else if (effect.kind === "opened") {
         this.openedAt = now;
+        this.leaptBefore = this.leapt();
         this.acceptedAt = this.sentAt;
         this.rebinding = false;
         this.resends = 0;
@@ -445,6 +467,12 @@ export class PeerSession {
       else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
       else this.events.event(this, said.event, said.data);
     }
+    if (said.kind === "lost event") {
+      this.ports.log("warn", "an event with a number that JavaScript cannot hold was dropped", {
+        number: said.number.slice(0, 40),
+      });
+      this.events.gap(this, 1, "events");
+    }
     if (said.kind !== "answer") return;
     const answered = this.outstanding.get(said.id);
     if (answered === undefined) return;
@@ -454,7 +482,7 @@ export class PeerSession {
     this.resends = 0;
     if (answered.call === null) {
       this.pings--;
-      this.events.alive();
+      this.events.alive(this);
     } else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
     if (this.holding && this.outstanding.size === 0) this.goOn();
   }
@@ -520,6 +548,10 @@ export class PeerSession {
     const now = this.ports.timer.now();
     this.apply(this.session.timeout(now), now);
     if (this.state !== "open" || now < this.dueAt()) return;
+    if (this.linkUp && this.isForgotten(now)) {
+      this.giveUp(FORGOTTEN);
+      return;
+    }
     if (this.pings > 0) this.leave("the agent does not answer a ping");
     else if (this.lapsed) this.leave("idle for too long");
     else if (!this.ping()) this.giveUp("it has used up its numbers");

@@ -1,18 +1,21 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
-import { performance } from "node:perf_hooks";
-import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { type ProxySetting, webSocketLinks } from "@blindrelay/protocol/net/node";
+import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
+import { WebSocket } from "ws";
 import { Client, type ConnectOptions } from "../client.ts";
-import type { Log, TimerPort } from "../ports.ts";
-import { wsLinkPort } from "./link.ts";
+import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import type { Log } from "../ports.ts";
 
 export * from "../index.ts";
 
-const timer: TimerPort = {
-  now: () => performance.now(),
-  set: (ms, fn) => setTimeout(fn, ms),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
+export interface NodeConnectOptions extends ConnectOptions {
+  /**
+   * The HTTP proxy on the way to the relay, also to one on this machine; null: none. By default
+   * HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY decide, and this machine is reached directly.
+   */
+  readonly proxy?: ProxySetting;
+}
 
 const silent: Log = () => undefined;
 
@@ -23,8 +26,10 @@ const silent: Log = () => undefined;
  *     const client = await connect({ url: "https://relay.example", accountToken });
  *     await client.agent("pump-7", agentToken).call("valve.open", { percent: 40 });
  */
-export const connect = (options: ConnectOptions): Promise<Client> => {
+export const connect = async (options: NodeConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
-  const ports = { link: wsLinkPort, timer, random: randomBytes, suite: nodeSuite(), log };
-  return new Promise((resolve) => resolve(new Client(options, ports).start()));
+  const suite = await loadNodeSuite();
+  const random = hedgedRandom(randomBytes, suite);
+  const link = webSocketLinks(WebSocket, options.proxy);
+  return new Client(options, { link, timer: systemTimer(), random, suite, log }).start();
 };

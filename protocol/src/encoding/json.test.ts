@@ -86,6 +86,34 @@ describe("writing JSON", () => {
     expect(encodeJson(() => 1)).toBeUndefined();
     expect(() => jsonBytes(undefined)).toThrow("not a JSON value");
   });
+
+  // esphome/issues#1436
+  it.each<readonly [string, unknown]>([
+    ["", Number.NaN],
+    ["/celsius", { celsius: Number.NaN }],
+    ["/a/1/b", { a: [null, { b: Number.POSITIVE_INFINITY }], c: Number.NaN }],
+    ["/0", [undefined]],
+    ["/1", [1, () => 1]],
+    ["/readings", { readings: new Map([["a", 1]]) }],
+    ["/late", { late: Promise.resolve(1) }],
+    ["/why", { why: new Error("dry") }],
+    ["/a", { a: { toJSON: () => Number.NaN } }],
+    ["", new Set([1])],
+    ["", { n: 1n }],
+  ])("says where JSON lacks a value: %s", (path, value) => {
+    const text = `not a JSON value${path === "" ? "" : ` at ${path}`}`;
+    expect(() => encodeJson(value)).toThrow(new TypeError(text));
+  });
+
+  it.each<readonly [string, unknown]>([
+    ["null", null],
+    ['{"a":null,"b":{},"c":[]}', { a: null, b: {}, c: [], d: undefined }],
+    ['{"a":{}}', { a: Object.create(null) }],
+    ['{"at":null}', { at: { toJSON: () => null } }],
+    ['"null"', "null"],
+  ])("writes %s", (text, value) => {
+    expect(encodeJson(value)).toBe(text);
+  });
 });
 
 describe("reading parsed values", () => {

@@ -23,12 +23,65 @@ export const jsonEscape = (code: number): string =>
     ? `\\u${hex4(code)}`
     : `\\u${hex4(0xd800 + ((code - 0x10000) >> 10))}\\u${hex4(0xdc00 + (code & 1023))}`;
 
+/** JSON.stringify writes these as `null` or `{}`, as if nothing had been there. */
+const SUSPECT = /null|\{\}/;
+
+interface Place {
+  readonly value: unknown;
+  readonly path: string;
+  /** JSON.stringify writes null for an item that is no value, and omits a member. */
+  readonly isItem: boolean;
+}
+
+/**
+ * The path of the first member that JSON lacks and JSON.stringify replaces: NaN and the infinities,
+ * what is no value in an array, a Map, a promise. Null if there is none. Without recursion, because
+ * a board's stack is short; JSON.stringify has found no cycle.
+ */
+const lackingAt = (top: unknown): string | null => {
+  const places: Place[] = [{ value: top, path: "", isItem: false }];
+  for (let place = places.pop(); place !== undefined; place = places.pop()) {
+    const { path, isItem } = place;
+    let value = place.value;
+    const written = value as { toJSON?: () => unknown } | null | undefined;
+    if (typeof value === "object" && typeof written?.toJSON === "function")
+      value = written.toJSON();
+    const isNone = value === undefined || typeof value === "function";
+    if ((isNone && isItem) || (typeof value === "number" && value - value !== 0)) return path;
+    if (typeof value !== "object" || value === null) continue;
+    const isArray = Array.isArray(value);
+    const keys = Object.keys(value);
+    const isPlain = isArray || Object.prototype.toString.call(value) === "[object Object]";
+    if (keys.length === 0 && !isPlain) return path;
+    // The last is looked at first, so that the first one is found.
+    for (const key of keys.reverse()) {
+      const member = (value as { [key: string]: unknown })[key];
+      places.push({ value: member, path: `${path}/${key}`, isItem: isArray });
+    }
+  }
+  return null;
+};
+
+const stringify = (value: unknown): string | undefined => {
+  try {
+    return JSON.stringify(value);
+  } catch (cause) {
+    // Engines word this differently, which would reveal the engine to a caller.
+    throw new TypeError("not a JSON value", { cause: cause });
+  }
+};
+
 /**
  * ASCII JSON text of a value; undefined for values that JSON cannot express (a function,
- * undefined).
+ * undefined). Throws a TypeError "not a JSON value at /path" for one with a member that JSON lacks,
+ * and without a path for a circular reference.
  */
 export const encodeJson = (value: unknown): string | undefined => {
-  const text = JSON.stringify(value);
+  const text = stringify(value);
+  if (text !== undefined && SUSPECT.test(text) && value !== null) {
+    const path = lackingAt(value);
+    if (path !== null) throw new TypeError(`not a JSON value${path === "" ? "" : ` at ${path}`}`);
+  }
   if (text === undefined || isPlain(text)) return text;
   const length = text.length;
   let ascii = "";

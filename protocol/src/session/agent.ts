@@ -291,13 +291,18 @@ export class AgentSessions {
   /**
    * A separate function, so that a board has freed these keys when it derives those of the answer.
    */
-  verifies(packet: Packet): boolean {
+  private verifies(packet: Packet): boolean {
     const keys = deriveClientKeys(this.suite, this.prk, this.version, packet.sid);
     return openPacket(this.suite, keys, packet) !== null;
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
-  receiveHeld(packet: Packet, held: HeldSession, epoch: Epoch | null, now: number): AgentVerdict {
+  private receiveHeld(
+    packet: Packet,
+    held: HeldSession,
+    epoch: Epoch | null,
+    now: number,
+  ): AgentVerdict {
     // Check, open, mark: a forged packet changes nothing.
     const plaintext = openPacket(this.suite, held.keys.c2a, packet);
     if (plaintext === null) {
@@ -324,7 +329,7 @@ export class AgentSessions {
   }
 
   /** An opening, or a packet of a session not held. */
-  receiveUnheld(packet: Packet, now: number): AgentVerdict {
+  private receiveUnheld(packet: Packet, now: number): AgentVerdict {
     let epoch: Epoch | null = null;
     // A second session for a held C is never stored.
     if (packet.second !== null && this.findFirst(packet.first) === null) {
@@ -339,7 +344,7 @@ export class AgentSessions {
   }
 
   /** The epoch that may store the packet's session: its `A` is from there, and not spent. */
-  epochOf(packet: Packet): Epoch | null {
+  private epochOf(packet: Packet): Epoch | null {
     const part = packet.second as string;
     for (const epoch of this.epochs) {
       if (
@@ -352,7 +357,7 @@ export class AgentSessions {
   }
 
   /** Marks the session's C as spent, and holds the session. */
-  store(session: HeldSession, epoch: Epoch, now: number): void {
+  private store(session: HeldSession, epoch: Epoch, now: number): void {
     this.buckets.giveBack(FIRSTS);
     epoch.spent += digestOf(session.sid.substring(SID_PART_LENGTH + 1));
     epoch.room--;
@@ -366,7 +371,7 @@ export class AgentSessions {
   }
 
   /** Begins the next epoch; the one before the current one is over. */
-  moveEpoch(): void {
+  private moveEpoch(): void {
     const current = this.epochs[0] as Epoch;
     const room = this.limits.epochSessions;
     this.eraseBefore();
@@ -377,7 +382,7 @@ export class AgentSessions {
   }
 
   /** From here on no `A` of the epoch before the current one is known. */
-  eraseBefore(): void {
+  private eraseBefore(): void {
     if (this.epochs.length > 1) (this.epochs.pop() as Epoch).secret.fill(0);
   }
 
@@ -385,7 +390,7 @@ export class AgentSessions {
    * Step 2: answers with `C.A` of the session held for this C, else of this epoch. Always the same
    * bytes.
    */
-  answer(first: string): AgentVerdict {
+  private answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
     const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
@@ -396,7 +401,7 @@ export class AgentSessions {
   }
 
   /** The session that a C not held may have in this epoch. */
-  offer(first: string): HeldSession {
+  private offer(first: string): HeldSession {
     if (this.answered !== null && this.answered.first === first) return this.answered;
     // First, because a board cannot hold two sessions that are answered and not stored.
     this.answered = null;
@@ -412,24 +417,24 @@ export class AgentSessions {
   }
 
   /** `A` for a C in an epoch. */
-  part(epoch: Epoch, first: string): string {
+  private part(epoch: Epoch, first: string): string {
     return deriveAgentPart(this.suite, epoch.secret, this.version, first);
   }
 
-  unstored(first: string, sid: string): HeldSession {
+  private unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
     const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 
-  refuse(reason: RefusalReason): AgentVerdict {
+  private refuse(reason: RefusalReason): AgentVerdict {
     this.counters[reason]++;
     return { kind: "refused", reason: reason };
   }
 
   /** Drops the session idle for longest if there is no room for another one. */
-  makePlace(): Farewell | null {
+  private makePlace(): Farewell | null {
     const count = this.sessions.length;
     if (count === 0) return null;
     const limits = this.limits;
@@ -447,27 +452,27 @@ export class AgentSessions {
   }
 
   /** Whatever arrives, a session ends when it is idle or old. */
-  endOf(session: HeldSession): number {
+  private endOf(session: HeldSession): number {
     return Math.min(session.acceptedAt + SESSION_IDLE_MS, session.storedAt + SESSION_MAX_AGE_MS);
   }
 
-  forgetOver(now: number): void {
+  private forgetOver(now: number): void {
     for (let i = this.sessions.length - 1; i >= 0; i--) {
       if (this.endOf(this.sessions[i] as HeldSession) <= now) this.forget(i);
     }
   }
 
-  forget(index: number): void {
+  private forget(index: number): void {
     this.lapsed.push((this.sessions[index] as HeldSession).sid);
     this.sessions.splice(index, 1);
   }
 
-  find(sid: string): HeldSession | null {
+  private find(sid: string): HeldSession | null {
     for (const session of this.sessions) if (session.sid === sid) return session;
     return null;
   }
 
-  findFirst(first: string): HeldSession | null {
+  private findFirst(first: string): HeldSession | null {
     for (const session of this.sessions) if (session.first === first) return session;
     return null;
   }

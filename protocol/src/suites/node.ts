@@ -9,6 +9,7 @@ import {
   createDecipheriv,
   createHmac,
   createSecretKey,
+  getCiphers,
   type KeyObject,
 } from "node:crypto";
 import type { AeadKey, HmacKey, Suite, Version } from "../crypto/suite.ts";
@@ -78,3 +79,16 @@ export const nodeSuite = (): Suite => ({
     }
   },
 });
+
+/** Of both packet versions. */
+const CIPHERS = ["chacha20-poly1305", "aes-128-ccm"];
+
+/**
+ * The same, or noble's suite where node:crypto lacks a cipher, as in engines with BoringSSL (Bun,
+ * Electron).
+ */
+export const loadNodeSuite = async (): Promise<Suite> => {
+  const known = getCiphers();
+  if (CIPHERS.every((name) => known.includes(name))) return nodeSuite();
+  return (await import("./noble.ts")).nobleSuite();
+};

@@ -196,6 +196,18 @@ export class Cluster implements Bus {
     return this.#subjects.isUp && this.#membership.hasReadyNode();
   }
 
+  expectsNode(): boolean {
+    return this.#membership.expectsNode();
+  }
+
+  rank(): number {
+    return [...this.#membership.nodes()].filter((node) => node < this.#subjects.node).length;
+  }
+
+  sayReadiness(): void {
+    if (this.#subjects.isUp) this.#membership.sayHello();
+  }
+
   refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void {
     const { sid, requestId } = subject;
     this.#subjects.tell(node, ["refuse", agentId, code], JSON.stringify({ sid, requestId }));

@@ -4,7 +4,7 @@ import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { Hub } from "../core/hub.ts";
-import { HELD_LINK_MS } from "../core/limits.ts";
+import { MIN_HELD_LINK_MS } from "../core/limits.ts";
 import { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import { Cluster, type Shared } from "./cluster.ts";
@@ -878,7 +878,7 @@ test("a board answers what it was sent before its node closes its link, and gets
   a.hub.drain();
   world.run(100);
   const { reconnect_in: inS } = board.heard.at(-1) as { reconnect_in?: number };
-  world.run(1000 * (inS ?? 0) + HELD_LINK_MS - 300);
+  world.run(1000 * (inS ?? 0) + MIN_HELD_LINK_MS - 300);
   say(1);
   world.run(1000);
   say(2);

@@ -4,6 +4,8 @@ import type { Subjects } from "./subjects.ts";
 
 /** A node that was silent for this long counts as gone; each node sends `hello` every second. */
 const LOST_MS = 5000;
+/** How long a node that is gone counts as about to return: longer than a restart. */
+const EXPECTED_MS = 60_000;
 /** Nodes remembered at once. */
 const MAX_NODES = 1024;
 
@@ -33,6 +35,8 @@ export interface MembershipParts {
 export class Membership {
   readonly #parts: MembershipParts;
   readonly #nodes = new Map<string, OtherNode>();
+  /** When another node was last heard from. */
+  #heardMs = -Infinity;
   /** Whether this node accepts new peers. */
   isReady = (): boolean => true;
 
@@ -53,6 +57,11 @@ export class Membership {
   /** Whether another node has reported lately that it accepts new peers. */
   hasReadyNode(): boolean {
     return this.figures().some(({ isReady }) => isReady);
+  }
+
+  /** Whether another node is there, or was there lately. */
+  expectsNode(): boolean {
+    return this.#parts.nowMs() - this.#heardMs < EXPECTED_MS;
   }
 
   /** What the other nodes have reported about themselves. */
@@ -88,6 +97,7 @@ export class Membership {
     const { hub, nowMs, askForAgents } = this.#parts;
     const known = this.#nodes.get(node);
     if (known === undefined && this.#nodes.size >= MAX_NODES) return;
+    this.#heardMs = nowMs();
     this.#nodes.set(node, { heardMs: nowMs(), figures, isGreeted: true });
     if (known?.isGreeted === true && !isBack) return;
     hub().remoteAgents.nodeLeft(node, nowMs());

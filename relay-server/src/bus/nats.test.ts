@@ -49,6 +49,26 @@ test.skipIf(noNatsServer)("logins that are refused for a while do not end the bu
   }
 });
 
+// nats-io/nats.rs#801, nats-io/nats.java#209
+test.skipIf(noNatsServer)("of several servers one that is there is found", async () => {
+  const nats = await ownNatsServer(["--user", "relay", "--pass", "a,b"]);
+  const { host } = new URL(nats.url);
+  try {
+    for (const url of [
+      `nats://relay:a,b@127.0.0.1:1,${host}`,
+      `nats://relay:a,b@127.0.0.1:1, nats://relay:a,b@${host}`,
+      `nats://relay:a,b@${host},127.0.0.1:1`,
+    ]) {
+      const transport = await open({ url });
+      expect(await carries(transport)).toBe(true);
+      await transport.close();
+    }
+    await expect(open({ url: "nats://a:4222,b:x" })).rejects.toThrow("several with commas");
+  } finally {
+    await nats.stop();
+  }
+});
+
 test.skipIf(noNatsServer)(
   "a server that starts later is found, with all subscriptions",
   async () => {

@@ -60,8 +60,24 @@ export const openNats = async (settings: NatsSettings, log: Log): Promise<Transp
   return transport;
 };
 
+/**
+ * The servers of a cluster, as NATS's own tools write them: with commas, and the scheme and the
+ * login at the first, or at each. Throws a Failure for other texts.
+ */
+const addressesOf = (text: string): [URL, ...URL[]] => {
+  const [scheme = ""] = text.split("://");
+  // A password may have commas.
+  const addresses = text.split(/,(?=[^@]*$|\s*(?:nats|tls):\/\/)/).map((part) => {
+    const address = part.includes("://") ? part.trim() : `${scheme}://${part.trim()}`;
+    if (URL.canParse(address) && new URL(address).host !== "") return new URL(address);
+    throw new Failure("usage", "--bus: expected nats://HOST:PORT, or several with commas");
+  });
+  return addresses as [URL, ...URL[]];
+};
+
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
-  const { protocol, host, hostname, username, password } = new URL(url);
+  const [first, ...others] = addressesOf(url);
+  const { protocol, hostname, username, password } = first;
   const login =
     creds !== undefined
       ? { authenticator: credsAuthenticator(readFile("--bus-creds", creds)) }
@@ -77,7 +93,7 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
   };
   const isTls = protocol === "tls:" || Object.keys(files).length > 0;
   return {
-    servers: host,
+    servers: [first, ...others].map(({ host }) => host),
     ...login,
     ...(isTls ? { tls: { ...files, ...identityOf(hostname) } } : {}),
     name,

@@ -23,8 +23,8 @@ import { KNOWN } from "./hash-queue.ts";
 import { type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
 import { rememberAddress } from "./known-addresses.ts";
 import { provesFactors } from "./login-check.ts";
-import { hashPassword } from "./passwords.ts";
-import { drawRecoveryCodes, drawTotpSecret, otpauthUri, totpStep } from "./totp.ts";
+import { hashPassword, normalPassword } from "./passwords.ts";
+import { drawRecoveryCodes, drawTotpSecret, otpauthUri, readCode, totpStep } from "./totp.ts";
 
 const USERNAME = new RegExp(USERNAME_PATTERN);
 
@@ -33,7 +33,8 @@ export const userProblem = (username: string, password: string): string | null =
   if (!USERNAME.test(username)) {
     return "a user name has 1 to 64 letters, digits or any of . _ @ -";
   }
-  if (password.length < MIN_PASSWORD_LENGTH || password.length > MAX_PASSWORD_LENGTH) {
+  const { length } = normalPassword(password);
+  if (length < MIN_PASSWORD_LENGTH || length > MAX_PASSWORD_LENGTH) {
     return `a password has ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`;
   }
   return null;
@@ -62,12 +63,15 @@ export const logIn = async (
   const user = USERNAME.test(username)
     ? await findUserByName(context.store.db, username)
     : undefined;
-  if (!(await provesFactors(context, user, password, code, rank)) || user === undefined)
-    return null;
+  const proven = await provesFactors(context, user, password, code, rank);
+  if (proven === false || user === undefined) return null;
+  const renewed =
+    proven === "renew" ? await context.hashing.run(rank, () => hashPassword(password)) : null;
   const limited = context.totpRequired && user.totp_confirmed === 0;
   // A change of password ends the logins that it finds, so none may be added behind its back.
   const login = await context.store.write(async (tx) => {
     if (!(await holdPassword(tx, user.id, user.password_hash))) return null;
+    if (renewed !== null) await setPassword(tx, user.id, renewed);
     const issued = await issueLogin(tx, user.id, limited, context.nowMs());
     await rememberAddress(context, tx, user, address);
     return issued;
@@ -158,7 +162,7 @@ export const confirmEnrolment = async (
 ): Promise<string[] | null> => {
   const { store, secrets } = context;
   const secret = store.unsealed(() => secrets.unwrap(user.id, pending));
-  const step = totpStep(secret, code, context.nowMs());
+  const step = totpStep(secret, readCode(code), context.nowMs());
   if (step === null) return null;
   const codes = drawRecoveryCodes();
   return store.write(async (tx) => {

@@ -10,7 +10,7 @@ import { findUserByName } from "../store/users.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import { provesFactors } from "./login-check.ts";
 import { DUMMY_HASH, hashPassword, verifyPassword } from "./passwords.ts";
-import { drawTotpSecret, otpauthUri, totpStep } from "./totp.ts";
+import { drawTotpSecret, otpauthUri, readCode, totpStep } from "./totp.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -94,11 +94,55 @@ test("a mistyped code costs nothing, and locks nothing", async () => {
 
 test("a password must match exactly", async () => {
   const hash = await hashPassword("pässword ☃");
-  expect(await verifyPassword("pässword ☃", hash)).toBe(true);
-  expect(await verifyPassword("pässword ☃ ", hash)).toBe(false);
-  expect(await verifyPassword("", hash)).toBe(false);
+  expect(await verifyPassword("pässword ☃", hash)).toBe("right");
+  expect(await verifyPassword("pässword ☃ ", hash)).toBe("wrong");
+  expect(await verifyPassword("", hash)).toBe("wrong");
   expect(await hashPassword("pässword ☃")).not.toBe(hash);
   await expect(verifyPassword("x", "plain text")).rejects.toThrow("unknown form");
+});
+
+// ulsklyc/yuvomi#608
+test("an umlaut of two characters is the same password", async () => {
+  const [typed, onMac] = ["schl\u00fcssel lang", "schlu\u0308ssel lang"];
+  expect(await verifyPassword(onMac, await hashPassword(typed))).toBe("right");
+  expect(await verifyPassword(typed, await hashPassword(onMac))).toBe("right");
+  expect(await verifyPassword("schlussel lang", await hashPassword(onMac))).toBe("wrong");
+});
+
+test("a hash from before that is replaced at the next login, not at a wrong one", async () => {
+  const rest = await startRest();
+  const { store } = rest.context;
+  const [typed, onMac] = ["schl\u00fcssel lang", "schlu\u0308ssel lang"];
+  const before =
+    "$argon2id$v=19$m=8,t=1,p=1$VPU0/2dMVtVG0zRZtTGt6g$aDlSAVHnsCNVUSbpoQj6MMZHwmVxFUY5HbxC/gj8ETg";
+  await store.db.updateTable("users").set({ password_hash: before }).execute();
+  const hash = async () => (await findUserByName(store.db, "admin"))?.password_hash;
+  const login = async (password: string): Promise<number> => {
+    const body = { username: "admin", password };
+    return (await rest.call("POST", "/auth/login", { body })).statusCode;
+  };
+  expect(await login(typed)).toBe(401);
+  expect(await hash()).toBe(before);
+  expect(await login(onMac)).toBe(200);
+  expect(await hash()).not.toBe(before);
+  expect(await login(typed)).toBe(200);
+  expect(await login(onMac)).toBe(200);
+  await rest.close();
+});
+
+// Houdini/two_factor_authentication#155
+test.each([
+  ["287082", "287082"],
+  [" 287 082\r\n", "287082"],
+  ["287\u00a0082", "287082"],
+  ["287-082", "287082"],
+  ["２８７０８２", "287082"],
+  ["ABCDE-fghij", "abcde-fghij"],
+  ["abcde fghij", "abcde-fghij"],
+  ["abcdefghij", "abcde-fghij"],
+  ["abcde\u2013fghij\n", "abcde-fghij"],
+])("the code %j is read as %s", (given, code) => {
+  expect(readCode(given)).toBe(code);
 });
 
 test("TOTP codes are those of RFC 6238", () => {

@@ -7,7 +7,7 @@ import { failTotp, findUser, forgiveTotp, takeRecoveryCode, useTotpStep } from "
 import type { ControlContext } from "./context.ts";
 import { KNOWN } from "./hash-queue.ts";
 import { DUMMY_HASH, verifyPassword } from "./passwords.ts";
-import { totpStep, totpStepAt } from "./totp.ts";
+import { readCode, totpStep, totpStepAt } from "./totp.ts";
 
 /**
  * How long the account is locked after the first, second, ... wrong code in a row. The first two
@@ -20,8 +20,9 @@ const LONGEST_LOCKOUT_MS = Math.max(...LOCKOUTS_MS);
 const NODES_APART_MS = 30_000;
 
 /**
- * Whether password and code are correct. Takes as long for an unknown user. `rank`: of the caller
- * in the queue (hash-queue.ts). Rejects with Overloaded.
+ * Whether password and code are correct; `renew` if the hash is of a password that was not
+ * normalised. Takes as long for an unknown user. `rank`: of the caller in the queue
+ * (hash-queue.ts). Rejects with Overloaded.
  */
 export const provesFactors = async (
   context: ControlContext,
@@ -29,13 +30,17 @@ export const provesFactors = async (
   password: string,
   code: string | undefined,
   rank = KNOWN,
-): Promise<boolean> => {
-  const right = await context.hashing.run(rank, () =>
+): Promise<boolean | "renew"> => {
+  const verdict = await context.hashing.run(rank, () =>
     verifyPassword(password, user?.password_hash ?? DUMMY_HASH),
   );
-  if (user === undefined || !right) return false;
-  if (user.totp_confirmed === 0) return true;
-  return context.mutex.pass(`user/${user.id}`, () => provesCode(context, user.id, code));
+  if (user === undefined || verdict === "wrong") return false;
+  const proven = verdict === "as typed" ? "renew" : true;
+  if (user.totp_confirmed === 0) return proven;
+  const isRight = await context.mutex.pass(`user/${user.id}`, () =>
+    provesCode(context, user.id, code),
+  );
+  return isRight && proven;
 };
 
 /**
@@ -63,14 +68,15 @@ const usesCode = async (
   context: ControlContext,
   user: UserRow,
   wrapped: string,
-  code: string,
+  given: string,
   nowMs: number,
 ): Promise<boolean> => {
+  const code = readCode(given);
   const secret = context.store.unsealed(() => context.secrets.unwrap(user.id, wrapped));
   const step = totpStep(secret, code, nowMs);
   const stepNow = totpStepAt(nowMs + NODES_APART_MS);
   if (step !== null) return context.store.write((tx) => useTotpStep(tx, user.id, step, stepNow));
-  const hash = context.secrets.recoveryHash(user.id, code.toLowerCase());
+  const hash = context.secrets.recoveryHash(user.id, code);
   return context.store.write(async (tx) => {
     const isTaken = await takeRecoveryCode(tx, user.id, hash);
     if (isTaken) await forgiveTotp(tx, user.id);

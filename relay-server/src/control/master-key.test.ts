@@ -26,6 +26,7 @@ afterEach(() => {
   rmSync(data, { recursive: true });
 });
 
+// MoonshotAI/kimi-code#3535
 test.each(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"])(
   "where link() answers %s, a key is made and rotated all the same",
   async (code) => {

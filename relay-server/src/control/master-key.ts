@@ -18,6 +18,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { withDiskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
+import { IS_WINDOWS } from "../windows.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
 export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";
@@ -107,7 +108,9 @@ const writeKey = (path: string, key: Uint8Array): void => {
   flushFolder(dirname(path));
 };
 
+/** On Windows that is left to the file system. */
 const flushFolder = (path: string): void => {
+  if (IS_WINDOWS) return;
   const folder = openSync(path, "r");
   fsyncSync(folder);
   closeSync(folder);
@@ -161,7 +164,9 @@ export const adoptNextKey = (dataDir: string, nowMs: number): string => {
 };
 
 /** 64 hexadecimal digits, or base64 or base64url of 32 bytes. Throws MasterKeyProblem. */
-export const parseKey = (text: string): Uint8Array => {
+export const parseKey = (given: string): Uint8Array => {
+  // A Kubernetes Secret that is made from a file ends with a line end.
+  const text = given.trim();
   const key = /^[0-9a-fA-F]{64}$/.test(text)
     ? Buffer.from(text, "hex")
     : /^[A-Za-z0-9+/_-]{43}=?$/.test(text)

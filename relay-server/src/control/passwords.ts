@@ -24,8 +24,15 @@ const argon2id = promisify(
   },
 );
 
+/**
+ * The same text, whatever keyboard it comes from: an umlaut typed on a Mac may be two characters
+ * (RFC 8265).
+ */
+export const normalPassword = (password: string): string => password.normalize("NFC");
+
 /** The hash to store for a password. Computed off the main thread. */
-export const hashPassword = async (password: string, cost = SERVER_COST): Promise<string> => {
+export const hashPassword = async (given: string, cost = SERVER_COST): Promise<string> => {
+  const password = normalPassword(given);
   const salt = randomBytes(SALT_BYTES);
   const tag = await argon2id({
     message: Buffer.from(password, "utf8"),
@@ -40,8 +47,20 @@ export const hashPassword = async (password: string, cost = SERVER_COST): Promis
 
 const PHC = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
 
-/** Whether a password matches a hash. Throws if the hash is not in our format. */
-export const verifyPassword = async (password: string, hash: string): Promise<boolean> => {
+/**
+ * Whether a password matches a hash: `as typed` if only its own form does, because the hash was
+ * made before passwords were normalised. Throws if the hash is not in our format.
+ */
+export const verifyPassword = async (
+  password: string,
+  hash: string,
+): Promise<"right" | "as typed" | "wrong"> => {
+  const normal = normalPassword(password);
+  if (await matches(normal, hash)) return "right";
+  return password !== normal && (await matches(password, hash)) ? "as typed" : "wrong";
+};
+
+const matches = async (password: string, hash: string): Promise<boolean> => {
   const parts = PHC.exec(hash);
   if (parts === null) throw new Error("the store holds a password hash of an unknown form");
   const [, memory, passes, parallelism, salt, tag] = parts as unknown as string[];

@@ -20,6 +20,18 @@ export const otpauthUri = (username: string, secret: string): string =>
 /** The TOTP step at an instant. */
 export const totpStepAt = (nowMs: number): number => Math.floor(nowMs / 1000 / STEP_S);
 
+/**
+ * A code as it is compared: apps show it with a space in the middle, people type recovery codes
+ * without the hyphen, and Japanese keyboards have digits of their own.
+ */
+export const readCode = (given: string): string => {
+  const code = given
+    .normalize("NFKC")
+    .replace(/[\s\u200b\p{Pd}]/gu, "")
+    .toLowerCase();
+  return code.length === 10 ? `${code.slice(0, 5)}-${code.slice(5)}` : code;
+};
+
 /** The step that a code belongs to, at most one from the current one; null for a wrong code. */
 export const totpStep = (secret: string, code: string, nowMs: number): number | null => {
   if (!/^[0-9]{6}$/.test(code)) return null;

@@ -8,15 +8,20 @@ import type { AgentReport } from "../core/link.ts";
 import type { WriteBehind } from "../core/ports.ts";
 import { writeSighting } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
-import { confirmOffers } from "../store/releases.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
+import { noteVersions } from "./booted.ts";
 
 interface Sighting {
   readonly atMs: number;
   /** Its report at login; null if it only disconnected. */
   readonly report: AgentReport | null;
+  /** Earlier versions that it logged in with since the last write, oldest first. */
+  readonly before: readonly string[];
   readonly online: boolean;
 }
+
+/** A device that restarts more often between two writes is not followed further back. */
+const MAX_VERSIONS = 8;
 
 /** Entries in one transaction: other writes wait for at most this many. */
 const MAX_TOGETHER = 200;
@@ -34,8 +39,17 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
   const addUsed = (hash: string, requests: number) => {
     used.set(hash, (used.get(hash) ?? 0) + requests);
   };
-  const addSeen = (agentId: string, { atMs, report, online }: Sighting) => {
-    seen.set(agentId, { atMs, report: report ?? seen.get(agentId)?.report ?? null, online });
+  /** `older`: what is known already; the newer one counts, and knows the versions of both. */
+  const joined = (older: Sighting | undefined, newer: Sighting): Sighting => {
+    if (older === undefined) return newer;
+    const passed = older.report?.firmwareVersion ?? null;
+    const isNew = newer.report !== null && passed !== null;
+    const versions = [...older.before, ...(isNew ? [passed] : []), ...newer.before];
+    return {
+      ...newer,
+      report: newer.report ?? older.report,
+      before: versions.slice(-MAX_VERSIONS),
+    };
   };
 
   const writeCounts = async (): Promise<void> => {
@@ -55,20 +69,18 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
     const sightings = first(seen);
     try {
       await store.write(async (tx) => {
-        for (const [agentId, { atMs, report, online }] of sightings) {
+        for (const [agentId, { atMs, report, online, before }] of sightings) {
           const place = node === null ? null : { node, online };
-          await writeSighting(tx, agentId, atMs, report, place);
           const booted = report?.firmwareVersion ?? null;
-          if (booted !== null) await confirmOffers(tx, agentId, booted, atMs);
+          const versions = booted === null ? before : [...before, booted];
+          if (versions.length > 0) await noteVersions(tx, agentId, versions, atMs);
+          await writeSighting(tx, agentId, atMs, report, place);
         }
       });
     } catch (error) {
       for (const [agentId, older] of sightings) {
         const newer = seen.get(agentId);
-        seen.set(
-          agentId,
-          newer === undefined ? older : { ...newer, report: newer.report ?? older.report },
-        );
+        seen.set(agentId, newer === undefined ? older : joined(older, newer));
       }
       throw error;
     }
@@ -81,7 +93,9 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
   let writing: Promise<void> = Promise.resolve();
   return {
     saveRequestsUsed: async (sessionHash, _, added) => addUsed(sessionHash, added),
-    agentSeen: async (agentId, atMs, report, online) => addSeen(agentId, { atMs, report, online }),
+    agentSeen: async (agentId, atMs, report, online) => {
+      seen.set(agentId, joined(seen.get(agentId), { atMs, report, online, before: [] }));
+    },
     flush: () => {
       // One at a time, so that what a failed write puts back is not overtaken.
       writing = writing.catch(() => undefined).then(writeAll);

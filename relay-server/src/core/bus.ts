@@ -95,6 +95,12 @@ export const FREE: Claim = { kind: "free" };
 
 /** The bus, as seen by the process around the hub. */
 export interface Bus extends BusPort {
+  /** Whether another node is there or was there lately, and so may be ready soon. */
+  expectsNode(): boolean;
+  /** How many of the other nodes come before this one, in an order that all agree on. */
+  rank(): number;
+  /** Tells the other nodes now, and not within a second, whether this one accepts new peers. */
+  sayReadiness(): void;
   /**
    * Asks the other nodes for an agent that logged in here, by the number of that login; answers
    * once, within bounded time, possibly before it returns.
@@ -116,5 +122,8 @@ export const ALONE: Bus = {
   agentOffline: () => undefined,
   clientsOnline: () => undefined,
   clientsOffline: () => undefined,
+  expectsNode: () => false,
+  rank: () => 0,
+  sayReadiness: () => undefined,
   claim: (_userId, _agentId, _loginNumber, answer) => answer(FREE),
 };

@@ -1,21 +1,21 @@
 /** How a drain staggers the peers of a cluster node, which keep their links meanwhile. */
 import { describe, expect, test } from "vitest";
 import type { Connection } from "./connection.ts";
-import { Drain } from "./drain.ts";
+import { Drain, shortestMoveMs } from "./drain.ts";
 import type { Leaving } from "./leaving.ts";
-import { ANSWERS_MS, HELD_LINK_MS, TICK_MS } from "./limits.ts";
+import { ANSWERS_MS, MAX_HELD_LINK_MS, MIN_HELD_LINK_MS, TICK_MS } from "./limits.ts";
 
 /** The longest time that the process waits: server.ts. */
 const MOVE_TIMEOUT_MS = 27_000;
 
 /** When each peer reconnects, and when the last link is closed at the latest. */
-const drained = (peers: number) => {
+const drained = (peers: number, leftMs = MOVE_TIMEOUT_MS) => {
   const connections = Array.from({ length: peers }, () => ({
     state: "online",
     peer: { role: "agent" },
     leaving: null,
   }));
-  const drain = new Drain(new Set(connections as unknown as Connection[]), true);
+  const drain = new Drain(new Set(connections as unknown as Connection[]), true, leftMs);
   const comeAt: number[] = [];
   let closedAt = 0;
   for (let now = 0; now <= 2 * MOVE_TIMEOUT_MS; now += TICK_MS) {
@@ -39,18 +39,34 @@ const most = (comeAt: readonly number[], withinMs: number): number => {
   return Math.max(...counts.values());
 };
 
-test("a thousand peers reconnect at a hundred a second, and not all at full seconds", () => {
-  const { comeAt } = drained(1000);
-  expect(comeAt).toHaveLength(1000);
-  expect(Math.min(...comeAt)).toBeGreaterThanOrEqual(1000);
-  expect(most(comeAt, 1000)).toBeLessThan(120);
-  expect(most(comeAt, 100)).toBeLessThan(20);
-});
+test.each([100, 1000])(
+  "no more than a tenth of %i peers reconnect in one second, and not all at full seconds",
+  (peers) => {
+    const { comeAt } = drained(peers);
+    expect(comeAt).toHaveLength(peers);
+    expect(Math.min(...comeAt)).toBeGreaterThanOrEqual(1000);
+    expect(most(comeAt, 1000)).toBeLessThanOrEqual(peers / 10);
+    expect(most(comeAt, 100)).toBeLessThanOrEqual(peers / 50);
+  },
+);
+
+test.each([20, 1000, 50_000])(
+  "%i peers of a node that is short of time move as fast as they may, and end within it",
+  (peers) => {
+    const leftMs = shortestMoveMs(peers);
+    const { comeAt, closedAt } = drained(peers, leftMs);
+    expect(comeAt).toHaveLength(peers);
+    expect(closedAt).toBeLessThanOrEqual(leftMs - ANSWERS_MS);
+    const calm = drained(peers);
+    expect(closedAt).toBeLessThan(calm.closedAt);
+    expect(Math.max(...comeAt)).toBeLessThanOrEqual(Math.max(...calm.comeAt));
+  },
+);
 
 test("50,000 peers reconnect before the process ends, and their links are closed by then", () => {
   const { comeAt, closedAt } = drained(50_000);
   expect(comeAt).toHaveLength(50_000);
-  expect(Math.max(...comeAt)).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - HELD_LINK_MS - ANSWERS_MS);
+  expect(Math.max(...comeAt)).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - MAX_HELD_LINK_MS - ANSWERS_MS);
   expect(closedAt).toBeLessThanOrEqual(MOVE_TIMEOUT_MS - ANSWERS_MS);
 });
 
@@ -76,7 +92,7 @@ describe("the link of an agent that stays until it is closed", () => {
       if (agent.leaving !== null) act(agent.leaving, now - overdueAt);
       drain.tick(now, {
         tell: (_, inS) => {
-          overdueAt = now + inS * 1000 + HELD_LINK_MS;
+          overdueAt = now + inS * 1000 + MIN_HELD_LINK_MS;
         },
         restart: () => expect.unreachable("its link is held"),
         close: () => {

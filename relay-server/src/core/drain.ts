@@ -14,11 +14,14 @@ import {
   ANSWERS_MS,
   DRAIN_BATCH,
   DRAIN_TICKS,
-  HELD_LINK_MS,
-  MAX_MOVE_WINDOW_S,
+  HURRIED_LINK_MS,
+  MAX_HELD_LINK_MS,
+  MIN_HELD_LINK_MS,
   MIN_RECONNECT_WINDOW_S,
+  MOVE_WINDOW_S,
   MOVES_PER_SECOND,
   RECONNECTS_PER_SECOND,
+  TICK_MS,
 } from "./limits.ts";
 import { stagger } from "./stagger.ts";
 
@@ -31,26 +34,60 @@ export interface DrainActions {
   close(connection: Connection): void;
 }
 
+/** Nobody reconnects earlier. */
+const FIRST_RECONNECT_MS = 1000;
+
+const between = (min: number, wanted: number, max: number): number =>
+  Math.max(min, Math.min(wanted, max));
+
+/** Over how many seconds so many peers are spread if they are hurried. */
+const shortestWindowS = (peers: number): number =>
+  between(MIN_RECONNECT_WINDOW_S, peers / MOVES_PER_SECOND, MOVE_WINDOW_S);
+
+/** How long it then takes until the last of them has moved to another node. */
+export const shortestMoveMs = (peers: number): number => {
+  const tellMs = TICK_MS * Math.min(DRAIN_TICKS, Math.ceil(peers / DRAIN_BATCH));
+  const windowMs = 1000 * shortestWindowS(peers);
+  return tellMs + FIRST_RECONNECT_MS + windowMs + HURRIED_LINK_MS + ANSWERS_MS;
+};
+
+/** What is left beyond the shortest move goes to the window, then to the links. */
+const planMove = (peers: number, leftMs: number) => {
+  const shortestS = shortestWindowS(peers);
+  const spareMs = Math.max(0, leftMs - shortestMoveMs(peers));
+  const windowS = Math.min(MOVE_WINDOW_S, shortestS + spareMs / 1000);
+  const keptMs = HURRIED_LINK_MS + spareMs - 1000 * (windowS - shortestS);
+  const busyMs = (1000 * peers) / MOVES_PER_SECOND;
+  return {
+    windowS,
+    heldMs: Math.min(between(MIN_HELD_LINK_MS, busyMs, MAX_HELD_LINK_MS), keptMs),
+  };
+};
+
 export class Drain {
   readonly #left: Iterator<Connection>;
   readonly #windowS: number;
   readonly #batch: number;
   readonly #holds: boolean;
+  readonly #heldMs: number;
   /** Links that stay open, with the time at which their peer is overdue. */
   readonly #held = new Map<Connection, number>();
   #count = 0;
   #toldAll = false;
 
-  /** `holds`: there are other nodes that the peers can move to. */
-  constructor(connections: ReadonlySet<Connection>, holds: boolean) {
+  /**
+   * `holds`: there are other nodes that the peers can move to. `leftMs`: until the process ends,
+   * and the remaining links with it.
+   */
+  constructor(connections: ReadonlySet<Connection>, holds: boolean, leftMs = Infinity) {
     this.#left = [...connections].values();
-    const windowS = holds
-      ? Math.min(MAX_MOVE_WINDOW_S, connections.size / MOVES_PER_SECOND)
-      : connections.size / RECONNECTS_PER_SECOND;
-    this.#windowS = Math.max(MIN_RECONNECT_WINDOW_S, windowS);
-    this.#batch = holds
-      ? Math.max(DRAIN_BATCH, Math.ceil(connections.size / DRAIN_TICKS))
-      : DRAIN_BATCH;
+    const { size } = connections;
+    const move = planMove(size, leftMs);
+    this.#heldMs = move.heldMs;
+    this.#windowS = holds
+      ? move.windowS
+      : Math.max(MIN_RECONNECT_WINDOW_S, size / RECONNECTS_PER_SECOND);
+    this.#batch = holds ? Math.max(DRAIN_BATCH, Math.ceil(size / DRAIN_TICKS)) : DRAIN_BATCH;
     this.#holds = holds;
   }
 
@@ -59,7 +96,7 @@ export class Drain {
    * none is, all peers that look for one arrive here again and again, so they are spread.
    */
   newcomerReconnectInS(isOtherReady: boolean): number {
-    return isOtherReady ? 1 : this.#nextReconnectInS();
+    return isOtherReady ? FIRST_RECONNECT_MS / 1000 : this.#nextReconnectInS();
   }
 
   /** Whether every peer was notified, and every held link has ended. */
@@ -67,10 +104,11 @@ export class Drain {
     return this.#toldAll && this.#held.size === 0;
   }
 
-  /** Seconds, at least 1, in tenths. */
+  /** In tenths. */
   #nextReconnectInS(): number {
     this.#count += 1;
-    return (10 + Math.floor(stagger(this.#count) * this.#windowS * 10)) / 10;
+    const tenths = Math.floor(stagger(this.#count) * this.#windowS * 10);
+    return (FIRST_RECONNECT_MS / 100 + tenths) / 10;
   }
 
   /** Notifies the next batch, and closes overdue links. */
@@ -91,7 +129,7 @@ export class Drain {
       if (this.#holds && connection.peer !== null && connection.state === "online") {
         actions.tell(connection, reconnectInS);
         if (connection.peer.role === "agent") connection.leaving = new Leaving();
-        this.#held.set(connection, now + reconnectInS * 1000 + HELD_LINK_MS);
+        this.#held.set(connection, now + reconnectInS * 1000 + this.#heldMs);
       } else {
         actions.restart(connection, reconnectInS);
       }

@@ -324,12 +324,15 @@ export class Hub {
     this.#revoke({ kind: "session", sessionHash }, code, now);
   }
 
-  /** Begins the shutdown: closes all connections over the next ticks, and new ones at once. */
-  drain(): void {
+  /**
+   * Begins the shutdown: closes all connections over the next ticks, and new ones at once.
+   * `leftMs`: until the process ends.
+   */
+  drain(leftMs?: number): void {
     const { connections, bus } = this.#state;
     this.#stopRebalance();
     this.#state.moving = bus !== ALONE;
-    this.#drain ??= new Drain(connections, this.#state.moving);
+    this.#drain ??= new Drain(connections, this.#state.moving, leftMs);
   }
 
   /**

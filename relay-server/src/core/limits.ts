@@ -150,22 +150,31 @@ export const DRAIN_TICKS = 20;
 /** The rate at which drained peers should reconnect. */
 export const RECONNECTS_PER_SECOND = 500;
 /**
- * The same for peers that keep their link until they have another one, and so lose nothing by
- * reconnecting later: concurrent logins slow each other down.
+ * The same for a node whose time is short: its peers keep their link until they have another one,
+ * and so lose nothing by reconnecting later. Concurrent logins slow each other down.
  */
 export const MOVES_PER_SECOND = 100;
-/** With many peers the rate is higher, because the process must end in time. */
-export const MAX_MOVE_WINDOW_S = 12;
+/**
+ * The time over which they are spread: less than a tenth of them in a second. Many peers move at a
+ * higher rate than the above, because the process must end in time.
+ */
+export const MOVE_WINDOW_S = 11;
 /**
  * How long a link stays open after the moment at which its peer should connect elsewhere: enough
- * for a few attempts, even while all nodes are busy with arriving peers. A board, which waits for
- * the end of its link, loses nothing by it.
+ * for a few attempts, and for as many while all nodes are busy with thousands of arriving peers. A
+ * board, which waits for the end of its link, loses nothing by it.
  */
-export const HELD_LINK_MS = 10_000;
+export const MIN_HELD_LINK_MS = 4000;
+export const MAX_HELD_LINK_MS = 10_000;
+/** The same if the process would otherwise end before that: for one attempt. */
+export const HURRIED_LINK_MS = 2000;
 /**
  * How long a board may then take to answer what was forwarded to it; its callers wait as long, plus
  * the time until its next link.
  */
 export const ANSWERS_MS = 2000;
-/** Drained peers reconnect over at least this many seconds, however few they are. */
+/**
+ * Drained peers reconnect over at least this many seconds, however few they are, and however little
+ * time a node has left.
+ */
 export const MIN_RECONNECT_WINDOW_S = 5;

@@ -40,6 +40,19 @@ describe("Lockout", () => {
     expect(lockout.lockouts).toBe(1);
   });
 
+  it("says how many failures are left", () => {
+    const lockout = new Lockout();
+    const left = [0, 1, 2, 3, 4].map((at) => {
+      lockout.fail(A, at);
+      return lockout.failuresLeft(A, at);
+    });
+    expect(left).toEqual([4, 3, 2, 1, 0]);
+    expect(lockout.failuresLeft("198.51.100.2", 4)).toBe(5);
+    expect(lockout.failuresLeft(A, 600_004)).toBe(5);
+    for (const at of [700_000, 900_000]) lockout.fail(A, at);
+    expect(lockout.failuresLeft(A, 1_000_000)).toBe(4);
+  });
+
   it("forgets failures older than the window, one by one", () => {
     const lockout = new Lockout();
     for (const at of [0, 1, 2, 150_000]) lockout.fail(A, at);

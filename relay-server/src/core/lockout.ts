@@ -49,6 +49,14 @@ export class Lockout {
     return until === null || until <= nowMs ? 0 : Math.ceil((until - nowMs) / 1000);
   }
 
+  /** How many more failures within the window lock the address out; 0 while it is. */
+  failuresLeft(address: string, nowMs: number): number {
+    if (this.secondsLeft(address, nowMs) > 0) return 0;
+    const windowStart = nowMs - this.limits.windowS * 1000;
+    const failedAt = this.#entries.get(addressKey(address))?.failedAt ?? [];
+    return this.limits.failures - failedAt.filter((at) => at > windowStart).length;
+  }
+
   /**
    * Counts one failed authentication. Returns `retry_after`: 0 while attempts are left, the whole
    * duration with the failure that locks the address out, and what is left of it afterwards.

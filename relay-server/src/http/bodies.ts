@@ -1,8 +1,10 @@
 /**
  * How request bodies are read: only JSON in UTF-8 that can be given back as it came. An empty body
- * counts as none, whatever type it declares.
+ * counts as none, whatever type it declares: curl, Python and some proxies add one.
  */
 import { isUtf8 } from "node:buffer";
+import type { IncomingHttpHeaders } from "node:http";
+import { ERRORS } from "@blindrelay/protocol";
 import type { App } from "./base/context.ts";
 import { unfaithful } from "./base/faithful.ts";
 import { HttpProblem } from "./base/problem.ts";
@@ -14,6 +16,13 @@ declare module "fastify" {
     storesNoText?: boolean;
   }
 }
+
+/** Whether the head says so; a chunked body may turn out to be empty. */
+const isEmpty = (headers: IncomingHttpHeaders): boolean =>
+  headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0";
+
+const anotherType = (): HttpProblem =>
+  new HttpProblem("UNSUPPORTED_MEDIA_TYPE", ERRORS.UNSUPPORTED_MEDIA_TYPE.meaning);
 
 export const jsonBodies = (app: App): void => {
   // Both are refused with 400: a body that sets a prototype is an attack, not a mistake.
@@ -32,5 +41,21 @@ export const jsonBodies = (app: App): void => {
         done(errors.length === 0 ? error : new InvalidRequest(errors), value);
       });
     }
+  });
+  app.addHook("onRequest", async ({ headers, routeOptions }) => {
+    if (routeOptions.config.streams !== true && isEmpty(headers)) delete headers["content-type"];
+  });
+  app.addContentTypeParser("*", (request, payload, done) => {
+    const end = (error: Error | null) => {
+      payload.removeAllListeners("data").removeAllListeners("end").removeAllListeners("error");
+      done(error, undefined);
+    };
+    if (request.is404) done(null, undefined);
+    else if (Number(request.headers["content-length"] ?? 0) > 0) done(anotherType(), undefined);
+    else
+      payload
+        .on("data", () => end(anotherType()))
+        .on("end", () => end(null))
+        .on("error", end);
   });
 };

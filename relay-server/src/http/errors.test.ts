@@ -89,6 +89,45 @@ test.each([
   expectProblem(answer, 415, "UNSUPPORTED_MEDIA_TYPE");
 });
 
+// fastify/fastify#450
+test.each([
+  ["form", { "content-type": "application/x-www-form-urlencoded", "content-length": "0" }],
+  ["text, in chunks", { "content-type": "text/plain", "transfer-encoding": "chunked" }],
+  ["no type, in chunks", { "transfer-encoding": "chunked" }],
+  ["an invalid type", { "content-type": "nonsense", "content-length": "0" }],
+])("an empty body is none for every operation, whatever its type: %s", async (_what, headers) => {
+  const access = (await rest.login()).access_token;
+  const ended = /logout|token.rotate|artifact/; // the login itself, and what takes a stream
+  const answers: [string, number][] = [];
+  for (const [path, methods] of Object.entries(rest.app.swagger().paths ?? {})) {
+    for (const method of Object.keys(methods).filter((name) =>
+      /post|patch|put|delete/.test(name),
+    )) {
+      if (ended.test(path)) continue;
+      const url = path.replace("/api/v1", "").replace(/\{\w+\}/, "none");
+      const answer = await rest.app.inject({
+        method: method.toUpperCase() as "POST",
+        url: `/api/v1${url}`,
+        headers: { authorization: `Bearer ${access}`, ...headers },
+      });
+      answers.push([`${method} ${path}`, answer.statusCode]);
+    }
+  }
+  expect(answers.length).toBeGreaterThan(10);
+  expect(answers.filter(([, status]) => status === 415 || status === 401)).toEqual([]);
+});
+
+test.each(["/auth/session", "/agents/none/rotate-token"])(
+  "a body that %s cannot read is still refused",
+  async (path) => {
+    const type = { "content-type": "text/plain" };
+    for (const headers of [type, { ...type, "transfer-encoding": "chunked" }]) {
+      const answer = await rest.call("POST", path, { token, body: "x", headers });
+      expectProblem(answer, 415, "UNSUPPORTED_MEDIA_TYPE");
+    }
+  },
+);
+
 test("a body over 64 KiB is 413", async () => {
   const body = JSON.stringify({ name: "x".repeat(65536) });
   const answer = await rest.call("POST", "/agents", { token, body, headers: JSON_TYPE });

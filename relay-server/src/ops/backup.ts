@@ -17,6 +17,7 @@ import { DatabaseSync } from "node:sqlite";
 import { storePath } from "../control/data-dir.ts";
 import { withDiskProblem } from "../disk-problem.ts";
 import { Failure } from "../failure.ts";
+import { IS_WINDOWS } from "../windows.ts";
 
 export interface BackupResult {
   /** Absolute path. */
@@ -47,9 +48,9 @@ export const backupStore = (data: string, store: string | undefined, to: string)
     }
     chmodSync(part, 0o600);
     makeSure(part);
-    flush(part);
+    flush(part, "r+");
     renameSync(part, file);
-    flush(dirname(file));
+    if (!IS_WINDOWS) flush(dirname(file), "r");
   } catch (error) {
     rmSync(part, { force: true });
     if (error instanceof Failure) throw error;
@@ -71,8 +72,8 @@ const makeSure = (path: string): void => {
   }
 };
 
-const flush = (path: string): void => {
-  const handle = openSync(path, "r");
+const flush = (path: string, flags: string): void => {
+  const handle = openSync(path, flags);
   fsyncSync(handle);
   closeSync(handle);
 };

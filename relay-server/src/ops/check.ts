@@ -22,14 +22,16 @@ import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
 import { StoreDamaged, unavailability } from "../store/unavailable.ts";
 import { isHotJournal } from "../store/verify.ts";
+import { IS_WINDOWS } from "../windows.ts";
 
 /** With less than this, or less than the store's size, a backup or a busy day may fill the disk. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;
 /** Certificates are usually renewed 30 days before they expire; half of that is late. */
 const MIN_CERTIFICATE_DAYS = 14;
 const DAY_MS = 86_400_000;
-/** The permission bits of group and others. */
-const OTHERS = 0o077;
+/** Permission bits. */
+const OTHERS = 0o007;
+const GROUP = 0o070;
 
 export interface Finding {
   readonly what: string;
@@ -189,22 +191,30 @@ const permissionFindings = (
   masterKey: string | undefined,
 ): Finding[] => {
   if (privatePaths(data, embedded, masterKey).length === 0) return []; // there is nothing to read
-  const open = exposedPaths(data, embedded, masterKey);
-  if (open.length === 0) return [good("permissions", "store and key are the owner's alone")];
-  return open.map((path) =>
-    bad("permissions", `others may enter or read ${path}`, `chmod go= ${path}`),
-  );
+  const open = openPaths(data, embedded, masterKey);
+  if (open.others.length > 0) {
+    return open.others.map((path) =>
+      bad("permissions", `others may enter or read ${path}`, `chmod go= ${path}`),
+    );
+  }
+  if (open.group.length === 0) return [good("permissions", "store and key are the owner's alone")];
+  return [good("permissions", `besides the owner, a group may enter ${open.group.join(", ")}`)];
 };
 
 /**
- * Parts of store and key that others than the owner can access; a key passed as text has no file.
+ * Parts of store and key that others than the owner can access; a key passed as text has no file. A
+ * group may be meant: a Kubernetes volume is for the group of the pod (fsGroup).
  */
-export const exposedPaths = (
+export const openPaths = (
   data: string,
   embedded: boolean,
   masterKey: string | undefined,
-): string[] =>
-  privatePaths(data, embedded, masterKey).filter((path) => (statSync(path).mode & OTHERS) !== 0);
+): { readonly others: string[]; readonly group: string[] } => {
+  const paths = IS_WINDOWS ? [] : privatePaths(data, embedded, masterKey);
+  const opened = (bits: number) => paths.filter((path) => (statSync(path).mode & bits) !== 0);
+  const others = opened(OTHERS);
+  return { others, group: opened(GROUP).filter((path) => !others.includes(path)) };
+};
 
 const privatePaths = (data: string, embedded: boolean, masterKey: string | undefined): string[] =>
   [

@@ -8,7 +8,8 @@ import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { dataFolderText, defaultDataFolder } from "../default-data-dir.ts";
 import { Failure } from "../failure.ts";
 import type { Finding } from "./check.ts";
-import { readPassword } from "./password.ts";
+import { PASSWORD_STDIN, readPassword } from "./password.ts";
+import type { Unlocked } from "./users.ts";
 
 const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
 
@@ -108,10 +109,10 @@ export const addOperations = (cli: Command): void => {
     .description("make an account; if one-time codes are required, its first login enrols")
     .argument("<name>", "letters, digits or any of . _ @ -")
     .option("--admin", "with the admin role")
-    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .option("--password-stdin", PASSWORD_STDIN)
     .addHelpText(
       "after",
-      "\nExample:\n  printf %s 'a long password' | blindrelay-server user add grace --password-stdin",
+      "\nExamples:\n  blindrelay-server user add grace\n  blindrelay-server user add grace --password-stdin < password.txt",
     )
     .action(
       async (username: string, flags: DataFlags & { admin?: boolean; passwordStdin?: boolean }) => {
@@ -165,10 +166,10 @@ const addResets = (user: Command): void => {
   withData(user.command("reset-password"))
     .description("set a password; logins, session tokens and the account token end")
     .argument("<name>", "the user's name")
-    .option("--password-stdin", "read the password from standard input, one line end removed")
+    .option("--password-stdin", PASSWORD_STDIN)
     .addHelpText(
       "after",
-      "\nExample:\n  printf %s 'a long password' | blindrelay-server user reset-password grace --data ./relay --password-stdin",
+      "\nExample:\n  blindrelay-server user reset-password grace --data ./relay",
     )
     .action(async (username: string, flags: DataFlags & { passwordStdin?: boolean }) => {
       const data = dataOf(flags);
@@ -190,8 +191,8 @@ const addResets = (user: Command): void => {
 
 const addUnlock = (cli: Command): void => {
   withData(cli.command("unlock"))
-    .description("lift the lockout of an address or a user name, even while the relay runs")
-    .argument("<address|name>", "as shown in the refusal")
+    .description("lift the lockout of an address or of a user name, even while the relay runs")
+    .argument("<address|name>", "as the refusal names it; they are locked apart")
     .addHelpText(
       "after",
       "\nExamples:\n  blindrelay-server unlock 192.0.2.7 --data ./relay\n  blindrelay-server unlock grace --data ./relay",
@@ -199,9 +200,18 @@ const addUnlock = (cli: Command): void => {
     .action(async (subject: string, flags: DataFlags) => {
       const { unlock } = await import("./users.ts");
       const unlocked = await unlock(dataOf(flags), subject);
-      say(flags, unlocked, `Unlocked ${subject}; a running relay applies this within a second.`);
+      say(flags, unlocked, unlockText(unlocked));
     });
 };
+
+/** Addresses and names are locked apart: whoever unlocks one may have meant the other. */
+const unlockText = ({ address, username }: Unlocked): string =>
+  [
+    ...(address === null ? [] : [`Unlocked the address ${address}.`]),
+    ...(username === null ? [] : [`Unlocked the user name ${username} and its second factor.`]),
+    ...(address === null ? ["An address that is locked out stays so: unlock ADDRESS."] : []),
+    "A running relay applies this within a second.",
+  ].join(" ");
 
 const wholeDays = (text: string): number => {
   if (/^\d{1,3}$/.test(text)) return Number(text);

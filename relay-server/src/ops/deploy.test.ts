@@ -3,8 +3,9 @@
  * probe, metric and label in them exists.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { CONFIG_KEYS, flagOf, variableOf } from "../config.ts";
@@ -309,4 +310,58 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
       expect(await all(paths)).toEqual([200, 200]);
     }
   });
+});
+
+describe("the systemd units of relay and bridge", () => {
+  const UNITS = {
+    relay: join(DEPLOY, "blindrelay.service"),
+    bridge: join(DEPLOY, "../../tools/systemd/blindrelay-bridge.service"),
+  };
+  const setting = (path: string, name: string): string =>
+    new RegExp(`^${name}=(.*)$`, "m").exec(readFileSync(path, "utf8"))?.[1] ?? "";
+
+  test("have users and folders of their own: the bridge cannot read the relay's key", () => {
+    const [relay, bridge] = [UNITS.relay, UNITS.bridge];
+    for (const name of ["User", "StateDirectory"]) {
+      expect([name, setting(bridge, name)]).toEqual([name, "blindrelay-bridge"]);
+      expect([name, setting(relay, name)]).toEqual([name, "blindrelay"]);
+    }
+    expect(setting(relay, "StateDirectoryMode")).toBe("0700");
+    expect([setting(bridge, "Group"), setting(bridge, "SupplementaryGroups")]).toEqual([
+      "",
+      "dialout",
+    ]);
+    expect(setting(bridge, "InaccessiblePaths")).toContain("/var/lib/blindrelay");
+    expect(readFileSync(bridge, "utf8")).not.toContain("/etc/blindrelay/");
+  });
+
+  test("name the users that their installation makes", () => {
+    const made = [
+      ...readFileSync(UNITS.bridge, "utf8").matchAll(/useradd .* (\S+)$/gm),
+      ...readDocs("operations.md").matchAll(/useradd .* (\S+)$/gm),
+    ];
+    expect(made.map(([, name]) => name)).toEqual(["blindrelay-bridge", "blindrelay"]);
+  });
+
+  test.skipIf(spawnSync("systemd-analyze", ["--version"]).error !== undefined)(
+    "are accepted by systemd (needs systemd-analyze)",
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), "blindrelay-units-"));
+      try {
+        for (const path of Object.values(UNITS)) {
+          // The program that they start is not installed here.
+          const unit = readFileSync(path, "utf8").replaceAll(/(?<==)\/usr\/bin\/\S+/g, "/bin/true");
+          const copy = join(folder, basename(path));
+          writeFileSync(copy, unit);
+          const { status, stderr } = spawnSync("systemd-analyze", ["verify", copy], {
+            encoding: "utf8",
+          });
+          const ours = stderr.split("\n").filter((line) => line.includes(basename(path)));
+          expect([status, ours]).toEqual([0, []]);
+        }
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+    },
+  );
 });

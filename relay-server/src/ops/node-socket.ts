@@ -1,7 +1,8 @@
 /**
- * How `rebalance` reaches the node that runs on a data folder: a Unix socket in the folder. Whoever
- * may connect to it could read the master key beside it. One line of JSON asks; each line of the
- * answer is progress, the result or a refusal.
+ * How `rebalance` reaches the node that runs on a data folder: a Unix socket in the folder, on
+ * Windows a named pipe, which only its maker may write to. Whoever may connect to it could read the
+ * master key beside it. One line of JSON asks; each line of the answer is progress, the result or a
+ * refusal.
  */
 import { chmodSync, closeSync, existsSync, openSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
@@ -10,6 +11,7 @@ import { createInterface } from "node:readline";
 import type { Logger } from "pino";
 import { contained, detached } from "../contain.ts";
 import { Failure, messageOf } from "../failure.ts";
+import { IS_WINDOWS, pipeOf } from "../windows.ts";
 
 const NAME = "node.sock";
 /** sun_path is 104 bytes on macOS and 108 on Linux, including a final zero. */
@@ -56,13 +58,12 @@ export const listenForCommands = async (
   const path = join(data, NAME);
   const serve = (socket: Socket) => answer(socket, rebalance);
   try {
-    const server = await withShortPath(data, async (short) => {
-      const inUse = await isAlive(join(short, NAME));
-      if (inUse) throw new Error("another node runs on this folder");
+    const server = await withAddress(data, async (address) => {
+      if (await isAlive(address)) throw new Error("another node runs on this folder");
       rmSync(path, { force: true }); // left behind by a crash
-      return listen(join(short, NAME), serve);
+      return listen(address, serve);
     });
-    chmodSync(path, 0o600);
+    if (!IS_WINDOWS) chmodSync(path, 0o600);
     const close = () => {
       rmSync(path, { force: true });
       server.close();
@@ -75,12 +76,14 @@ export const listenForCommands = async (
 };
 
 /**
- * Calls `use` with a path of the folder that is short enough for a socket: a relative one, or on
- * Linux one through an open handle.
+ * Calls `use` with the socket's path, which must be short: a relative one, or on Linux one through
+ * an open handle of the folder.
  */
-const withShortPath = async <T>(data: string, use: (short: string) => Promise<T>): Promise<T> => {
-  for (const path of [data, relative(process.cwd(), data) || "."]) {
-    if (Buffer.byteLength(join(path, NAME)) <= MAX_SOCKET_PATH) return use(path);
+const withAddress = async <T>(data: string, use: (address: string) => Promise<T>): Promise<T> => {
+  if (IS_WINDOWS) return use(pipeOf(data));
+  for (const folder of [data, relative(process.cwd(), data) || "."]) {
+    const path = join(folder, NAME);
+    if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return use(path);
   }
   let handle: number;
   try {
@@ -89,11 +92,11 @@ const withShortPath = async <T>(data: string, use: (short: string) => Promise<T>
     throw new Failure("unreachable", noNode(data), error);
   }
   try {
-    const path = `/proc/self/fd/${handle}`;
-    if (!existsSync(path)) {
+    const folder = `/proc/self/fd/${handle}`;
+    if (!existsSync(folder)) {
       throw new Failure("unreachable", `the path of the folder is too long: ${data}`);
     }
-    return await use(path);
+    return await use(join(folder, NAME));
   } finally {
     closeSync(handle);
   }
@@ -177,9 +180,9 @@ export const askNode = (
   percent: number,
   show: (progress: Progress) => void,
 ): Promise<Rebalanced> => {
-  const ask = (short: string) =>
+  const ask = (address: string) =>
     new Promise<Rebalanced>((resolve, reject) => {
-      const socket = createConnection(join(short, NAME));
+      const socket = createConnection(address);
       const fail = (message: string) => {
         socket.destroy();
         reject(new Failure("unreachable", message));
@@ -204,7 +207,7 @@ export const askNode = (
       lines.on("error", contained("request", "a node's answer was not read", broken));
       socket.write(`${JSON.stringify({ percent })}\n`);
     });
-  return withShortPath(data, ask);
+  return withAddress(data, ask);
 };
 
 const parseAnswer = (line: string): Answer | null => {

@@ -19,6 +19,7 @@ import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { initStore, openData, storePath } from "../control/data-dir.ts";
+import { masterKeyPath } from "../control/master-key.ts";
 import { startServer } from "../server.ts";
 import { backupStore } from "./backup.ts";
 import { checkRelay } from "./check.ts";
@@ -154,6 +155,12 @@ describe("check", () => {
     expect(open.out).toContain(`chmod go= ${storePath(data)}`);
   });
 
+  test("a group that may enter is told, and is no problem", async () => {
+    for (const path of [storePath(data), masterKeyPath(data)]) chmodSync(path, 0o660);
+    const { code, out } = await run(["check"]);
+    expect([code, out]).toEqual([0, expect.stringContaining("a group may enter")]);
+  });
+
   test("a damaged store", async () => {
     damage();
     const [finding] = await failing();
@@ -242,6 +249,13 @@ test("passwords and second factors are reset, and names unlocked, by command", a
   ]);
   expect(totp.out).toContain("Removed the second factor of ada");
   expect(JSON.parse(unlocked.out)).toEqual({ address: null, username: "ada" });
+  const [name, address] = await Promise.all([run(["unlock", "ada"]), run(["unlock", "192.0.2.7"])]);
+  expect(name.out).toBe(
+    "Unlocked the user name ada and its second factor. An address that is locked out stays so: unlock ADDRESS. A running relay applies this within a second.\n",
+  );
+  expect(address.out).toBe(
+    "Unlocked the address 192.0.2.7. A running relay applies this within a second.\n",
+  );
 });
 
 test("--print-config shows the combination of file, environment and flags, without passwords", async () => {

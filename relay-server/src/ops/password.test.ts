@@ -1,15 +1,19 @@
-/** A password typed at a terminal is prompted for; a pipe gets no prompt. */
+/** A password is piped in, or typed twice at a terminal that does not show it. */
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readPassword } from "./password.ts";
+
+const streams = (isTTY: boolean) => ({
+  stdin: Object.assign(new PassThrough(), isTTY ? { isTTY } : {}),
+  stderr: new PassThrough(),
+});
 
 test.each([
   [true, "Type the password (it is shown), then Enter and Ctrl-D.\n"],
-  [undefined, ""],
-])("terminal: %j", async (isTTY, told) => {
-  const stdin = Object.assign(new PassThrough(), isTTY === undefined ? {} : { isTTY });
-  const stderr = new PassThrough();
+  [false, ""],
+])("with the flag it is read to the end; at a terminal: %j", async (isTTY, told) => {
+  const { stdin, stderr } = streams(isTTY);
   const reading = readPassword(true, { stdin, stderr });
   stderr.end();
   expect(await text(stderr)).toBe(told);
@@ -17,6 +21,35 @@ test.each([
   expect(await reading).toBe("correct horse");
 });
 
-test("without the flag nothing is read", async () => {
-  await expect(readPassword(undefined)).rejects.toMatchObject({ exitCode: 2 });
+test("without flag and terminal nothing is read", async () => {
+  await expect(readPassword(undefined, streams(false))).rejects.toMatchObject({ exitCode: 2 });
+});
+
+describe("without the flag a terminal", () => {
+  /** What came of the keys, and what was shown. */
+  const type = async (keys: readonly string[]) => {
+    const { stdin, stderr } = streams(true);
+    const reading = readPassword(undefined, { stdin, stderr }).catch((error) => error);
+    for (const each of keys) {
+      await new Promise((resolve) => stderr.once("data", resolve));
+      stdin.write(each);
+    }
+    const outcome = await reading;
+    stderr.end();
+    return { outcome, shown: await text(stderr) };
+  };
+
+  test("asks twice, and shows nothing", async () => {
+    const { outcome, shown } = await type(["correct horsf\x7fe\r", "correct horse\r"]);
+    expect([outcome, shown]).toEqual(["correct horse", expect.not.stringContaining("horse")]);
+  });
+
+  test.each([
+    ["differs", ["correct horse\r", "another horse\r"], 2, /differ; nothing was done/],
+    ["is interrupted", ["corr\x03"], 130, /interrupted; nothing was done/],
+    ["is ended", ["\x04"], 2, /not answered; nothing was done/],
+  ])("that %s does nothing", async (_name, keys, exitCode, message) => {
+    const { outcome } = await type(keys);
+    expect(outcome).toMatchObject({ exitCode, message: expect.stringMatching(message) });
+  });
 });

@@ -148,6 +148,14 @@ export const writeSighting = async (
   if (place !== null) await (place.online ? noteCame : noteWent)(db, { agentId, node: place.node });
 };
 
+/** The version that an agent reported at its last login; null if none. */
+export const lastVersion = (db: Db, agentId: string): MaybePromise<string | null> =>
+  whenKnown(versionByAgent(db, { agentId }), ([row]) => row?.firmware_version ?? null);
+
+const versionByAgent = prepared((db, { agentId }: { agentId: string }) =>
+  db.selectFrom("agents").select("firmware_version").where("agent_id", "=", agentId),
+);
+
 interface Gone {
   readonly agentId: string;
   readonly atMs: number;

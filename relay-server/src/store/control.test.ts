@@ -1,6 +1,7 @@
 /** Releases, uploads, users, audit and stored answers, on both engines. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { noteVersions } from "../control/booted.ts";
 import { addAgent, changeAgent, heldBy, listAgents, removeAgent, writeSighting } from "./agents.ts";
 import { forgetActs, listActs, noteAct } from "./audit.ts";
 import { claimIdempotent, findIdempotent, trimIdempotent } from "./idempotency.ts";
@@ -11,6 +12,7 @@ import {
   changeRelease,
   confirmOffers,
   findRelease,
+  leftBy,
   listReleases,
   noteOffer,
   publishedReleases,
@@ -88,10 +90,36 @@ for (const engine of [sqlite(), postgres()]) {
       const [one, two] = [await agent(await user()), await agent(await user())];
       for (const each of [one, one, two]) await noteOffer(db, id, each, NOW);
       await confirmOffers(db, one, "1.4.1", NOW);
-      expect((await rolloutCounts(db, [id])).get(id)).toEqual({ offered: 2, confirmed: 0 });
+      expect((await rolloutCounts(db, [id])).get(id)).toMatchObject({ offered: 2, confirmed: 0 });
       await confirmOffers(db, one, "1.4.0", NOW);
       await confirmOffers(db, one, "1.4.0", NOW + 1);
-      expect((await rolloutCounts(db, [id])).get(id)).toEqual({ offered: 2, confirmed: 1 });
+      expect((await rolloutCounts(db, [id])).get(id)).toMatchObject({ offered: 2, confirmed: 1 });
+    });
+
+    test("an older version after it counts as left, until the device boots it again", async () => {
+      const id = await release("1.4.0", randomUUID());
+      const one = await agent(await user());
+      await noteOffer(db, id, one, NOW);
+      const counts = async () => (await rolloutCounts(db, [id])).get(id);
+      const logsIn = async (...versions: string[]): Promise<void> => {
+        await noteVersions(db, one, versions, NOW);
+        const firmwareVersion = versions.at(-1) as string;
+        await writeSighting(db, one, NOW, { runtime: "node", firmwareVersion });
+      };
+      await logsIn("1.3.0");
+      expect(await counts()).toEqual({ offered: 1, confirmed: 0, running: 0, left: 0 });
+      await logsIn("1.4.0");
+      expect(await counts()).toEqual({ offered: 1, confirmed: 1, running: 1, left: 0 });
+      await logsIn("1.3.0");
+      expect(await counts()).toEqual({ offered: 1, confirmed: 1, running: 0, left: 1 });
+      expect(await leftBy(db, one, [id, randomUUID()])).toEqual(new Set([id]));
+      await logsIn("1.4.0");
+      expect(await counts()).toEqual({ offered: 1, confirmed: 1, running: 1, left: 0 });
+      await logsIn("1.5.0");
+      expect(await counts()).toEqual({ offered: 1, confirmed: 1, running: 0, left: 0 });
+      // Both logins lie between two writes.
+      await logsIn("1.4.0", "1.3.0");
+      expect(await counts()).toEqual({ offered: 1, confirmed: 1, running: 0, left: 1 });
     });
 
     test("the parts of an upload are read back unchanged, and deleted with it; leftovers are removed", async () => {

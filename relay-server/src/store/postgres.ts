@@ -239,8 +239,20 @@ const WAY_BACK =
 export const postgresDamage = (cause: unknown): StoreDamaged =>
   new StoreDamaged(cause, "the PostgreSQL database", WAY_BACK);
 
+/** A connection pooler, or another database, does not speak as PostgreSQL does. */
+const PROTOCOL_VIOLATION = "08P01";
+/** What PgBouncer says about parameters of a connection that it was not told to accept. */
+const UNSUPPORTED = /unsupported startup parameter/;
+const PGBOUNCER =
+  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/operations.md)";
+
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
+  // Waiting does not help, so it must not look like an outage.
+  if (error instanceof pg.DatabaseError && error.code === PROTOCOL_VIOLATION) {
+    if (!UNSUPPORTED.test(error.message)) return error;
+    return new Error(`${error.message}; ${PGBOUNCER}`, { cause: error });
+  }
   if (error instanceof pg.DatabaseError && DAMAGED.includes(error.code)) {
     const cause = new Error(`${error.code}: ${error.message}`, { cause: error });
     return postgresDamage(cause);

@@ -115,6 +115,23 @@ export const wasOffered = async (db: Db, releaseId: string, agentId: string): Pr
   return row !== undefined;
 };
 
+/** The releases that an agent has booted and left again for an older version, of these. */
+export const leftBy = async (
+  db: Db,
+  agentId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> => {
+  if (ids.length === 0) return new Set();
+  const rows = await db
+    .selectFrom("release_offers")
+    .select("release_id")
+    .where("agent_id", "=", agentId)
+    .where("left_at", "is not", null)
+    .where("release_id", "in", ids)
+    .execute();
+  return new Set(rows.map((row) => row.release_id));
+};
+
 /** An agent logged in with `version`: confirms the offers of that version. */
 export const confirmOffers = async (
   db: Db,
@@ -129,39 +146,81 @@ const confirm = prepared(
   (db, { agentId, version, nowMs }: { agentId: string; version: string; nowMs: number }) =>
     db
       .updateTable("release_offers")
-      .set({ confirmed_at: nowMs })
+      .set((of) => ({ confirmed_at: of.fn.coalesce("confirmed_at", of.val(nowMs)), left_at: null }))
       .where("agent_id", "=", agentId)
-      .where("confirmed_at", "is", null)
+      .where((of) => of.or([of("confirmed_at", "is", null), of("left_at", "is not", null)]))
       .where("release_id", "in", (of) =>
         of.selectFrom("releases").select("id").where("version", "=", version),
       ),
 );
 
+/**
+ * An agent that ran `version` logged in with an older one: whoever flashed it, or whatever made it
+ * fall back. Returns the releases of that version that it had booted and has left now.
+ */
+export const leaveOffers = async (
+  db: Db,
+  agentId: string,
+  version: string,
+  nowMs: number,
+): Promise<readonly string[]> => {
+  const left = await db
+    .updateTable("release_offers")
+    .set({ left_at: nowMs })
+    .where("agent_id", "=", agentId)
+    .where("confirmed_at", "is not", null)
+    .where("left_at", "is", null)
+    .where("release_id", "in", (of) =>
+      of.selectFrom("releases").select("id").where("version", "=", version),
+    )
+    .returning("release_id")
+    .execute();
+  return left.map((row) => row.release_id);
+};
+
 export interface RolloutCounts {
   readonly offered: number;
   readonly confirmed: number;
+  readonly running: number;
+  readonly left: number;
 }
 
-/** How many agents each of these releases was offered to, and how many confirmed it. */
+/**
+ * How many agents each of these releases was offered to, and how many of them have confirmed it,
+ * run it by their last login, and have left it for an older version.
+ */
 export const rolloutCounts = async (
   db: Db,
   ids: readonly string[],
 ): Promise<Map<string, RolloutCounts>> => {
   if (ids.length === 0) return new Map();
   const rows = await db
-    .selectFrom("release_offers")
+    .selectFrom("release_offers as offers")
+    .innerJoin("releases", "releases.id", "offers.release_id")
+    .innerJoin("agents", "agents.agent_id", "offers.agent_id")
     .select((of) => [
       "release_id",
       of.fn.countAll<number>().as("offered"),
       of.fn.count<number>("confirmed_at").as("confirmed"),
+      of.fn
+        .count<number>(
+          of.case().when("firmware_version", "=", of.ref("releases.version")).then(1).end(),
+        )
+        .as("running"),
+      of.fn.count<number>("left_at").as("left"),
     ])
     .where("release_id", "in", ids)
     .groupBy("release_id")
     .execute();
   return new Map(
-    rows.map(({ release_id, offered, confirmed }) => [
+    rows.map(({ release_id, offered, confirmed, running, left }) => [
       release_id,
-      { offered: Number(offered), confirmed: Number(confirmed) },
+      {
+        offered: Number(offered),
+        confirmed: Number(confirmed),
+        running: Number(running),
+        left: Number(left),
+      },
     ]),
   );
 };

@@ -156,6 +156,8 @@ interface ReleaseOffersTable {
   agent_id: string;
   offered_at: number;
   confirmed_at: number | null;
+  /** When it logged in with an older version, having run the release. */
+  left_at: Generated<number | null>;
 }
 
 /** The audit log; see store/audit.ts. */

@@ -1,8 +1,9 @@
 /**
  * Stores that answer at once, late and never: waiting peers are told, and nothing is kept for ever.
  */
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ALONE } from "../core/bus.ts";
+import { shortestMoveMs } from "../core/drain.ts";
 import { TURN_COST } from "../core/limits.ts";
 import type { HubLink } from "../core/link.ts";
 import { Lockout } from "../core/lockout.ts";
@@ -221,4 +222,95 @@ it("a hub that fails on a message that waited for a reservation ends only that c
   await vi.advanceTimersByTimeAsync(10);
   expect([first.codes, second.codes]).toEqual([[1011], []]);
   expect(second.said.at(-1)).toMatchObject({ type: "error", sid: "C" });
+});
+
+describe("a node that is stopped while no other node is ready", () => {
+  const TIMEOUT_MS = 27_000;
+  const DELAY_MS = 2000;
+  let isReady: boolean;
+  let closedAt: number | null;
+
+  /** A node with one client, and whether its drain has ended. */
+  const stopped = (bus: Partial<typeof ALONE> = {}, atOnce = false) => {
+    running.stop();
+    isReady = false;
+    closedAt = null;
+    const timer: HubParts["timer"] = {
+      now: Date.now,
+      every: (ms, fn) => {
+        const interval = setInterval(fn, ms);
+        return () => clearInterval(interval);
+      },
+      after: (ms, fn) => {
+        const timeout = setTimeout(fn, ms);
+        return () => clearTimeout(timeout);
+      },
+      soon: (fn) => void turn(fn),
+    };
+    const node = { ...ALONE, expectsNode: () => true, hasReadyNode: () => isReady, ...bus };
+    running = start({ bus: node, timer });
+    authenticate = async () => CLIENT;
+    const peer = connect();
+    peer.say(authOf("ann"));
+    const from = Date.now();
+    const close = () => {
+      closedAt = Date.now() - from;
+    };
+    const over = running.drain(TIMEOUT_MS, { close, delayMs: DELAY_MS, atOnce });
+    const leave = () => running.hub.closed(peer.connection, Date.now());
+    const told = () => peer.said.filter(({ code }) => code === "RESTARTING").length;
+    return { over, leave, told };
+  };
+
+  it("serves its peers until another one is ready, and then moves them", async () => {
+    const { over, leave, told } = stopped();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([closedAt, told()]).toEqual([null, 0]);
+    isReady = true;
+    await vi.advanceTimersByTimeAsync(200);
+    expect(closedAt).toBeGreaterThanOrEqual(10_000);
+    expect(told()).toBe(0);
+    await vi.advanceTimersByTimeAsync(DELAY_MS);
+    expect(told()).toBe(1);
+    leave();
+    await vi.advanceTimersByTimeAsync(200);
+    expect(await over).toBe(true);
+  });
+
+  it("moves them in time before its end if no other one becomes ready", async () => {
+    const { over, leave, told } = stopped();
+    await vi.advanceTimersByTimeAsync(DELAY_MS + TIMEOUT_MS - shortestMoveMs(1) + 200);
+    expect(told()).toBe(1);
+    await vi.advanceTimersByTimeAsync(shortestMoveMs(1));
+    expect(await over).toBe(false);
+    leave();
+  });
+
+  it("does not wait if it has no peers, if there is no other node, or if it has failed", async () => {
+    const first = stopped();
+    first.leave();
+    await vi.advanceTimersByTimeAsync(DELAY_MS + 200);
+    expect(await first.over).toBe(true);
+    for (const [bus, hasFailed] of [[{ expectsNode: () => false }], [{}, true]] as const) {
+      const { over, told, leave } = stopped(bus, hasFailed);
+      await vi.advanceTimersByTimeAsync(DELAY_MS + 200);
+      expect(told()).toBe(1);
+      leave();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(await over).toBe(true);
+    }
+  });
+
+  it("lets those before it go first, and says at once that it accepts no more peers", async () => {
+    const sayReadiness = vi.fn();
+    const { leave, over } = stopped({ rank: () => 2, sayReadiness });
+    isReady = true;
+    await vi.advanceTimersByTimeAsync(400);
+    expect([closedAt, sayReadiness.mock.calls.length]).toEqual([null, 0]);
+    await vi.advanceTimersByTimeAsync(200);
+    expect([closedAt, sayReadiness.mock.calls.length]).toEqual([500, 1]);
+    leave();
+    await vi.advanceTimersByTimeAsync(DELAY_MS);
+    expect(await over).toBe(true);
+  });
 });

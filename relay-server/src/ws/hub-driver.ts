@@ -7,6 +7,7 @@ import type { Clocks } from "../clock.ts";
 import { contained, countFault } from "../contain.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
+import { shortestMoveMs } from "../core/drain.ts";
 import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
@@ -48,6 +49,17 @@ export interface DriverTimer {
   soon(fn: () => void): void;
 }
 
+/** How a load balancer learns that a node accepts no new peers. */
+export interface Door {
+  close(): void;
+  /** From then on until it has noticed. */
+  readonly delayMs: number;
+  /** Closes without waiting for another node: this one cannot serve anybody. */
+  readonly atOnce?: boolean;
+}
+
+const NO_DOOR: Door = { close: () => undefined, delayMs: 0 };
+
 export interface RunningHub {
   readonly timings: Timings;
   readonly hub: Hub;
@@ -55,10 +67,11 @@ export interface RunningHub {
   readonly nowMs: () => number;
   readonly log: ErrorLog;
   /**
-   * Closes all links and resolves when the last socket is gone, or after `timeoutMs`; true if none
-   * is left.
+   * Closes all links and resolves when the last socket is gone, or after `timeoutMs` and the delay;
+   * true if none is left. While no other node is ready for its peers, but one may be soon, a node
+   * first goes on serving them, and accepts new ones, for as long as the time allows.
    */
-  drain(timeoutMs: number): Promise<boolean>;
+  drain(timeoutMs: number, door?: Door): Promise<boolean>;
   /** Stops the ticks. The hub does nothing by itself afterwards. */
   stop(): void;
 }
@@ -78,6 +91,13 @@ const AWAY: AuthResult = {
 
 /** Five seconds. */
 const HOPELESS_TICKS = 50;
+
+/**
+ * Nodes that are stopped at the same moment drain in turn: each learns from the one before it that
+ * it is needed.
+ */
+const TURN_MS = 250;
+const MAX_TURN_MS = 1000;
 
 /** An internal error ends the connection that caused it, with its own close code. */
 export const CLOSE_INTERNAL = 1011;
@@ -199,9 +219,22 @@ export const runHub = (parts: HubParts): RunningHub => {
     nowMs,
     log,
     timings,
-    drain: (timeoutMs) => {
-      hub.drain();
-      return emptied(timer, hub, timeoutMs);
+    drain: async (timeoutMs, { close, delayMs, atOnce = false } = NO_DOOR) => {
+      const endsAt = timer.now() + delayMs + timeoutMs;
+      const turnAt = timer.now() + Math.min(bus.rank() * TURN_MS, MAX_TURN_MS);
+      const isMyTurn = () => timer.now() >= turnAt;
+      const leftMs = () => endsAt - timer.now();
+      const isEmpty = () => hub.connectionCount === 0;
+      const mustMove = () => leftMs() <= delayMs + shortestMoveMs(hub.connectionCount);
+      const mayLeave = () => bus.hasReadyNode() || !bus.expectsNode() || isEmpty();
+      await until(timer, () => atOnce || mustMove() || (isMyTurn() && mayLeave()));
+      close();
+      bus.sayReadiness();
+      const noticedAt = timer.now() + delayMs;
+      await until(timer, () => timer.now() >= noticedAt);
+      hub.drain(leftMs());
+      await until(timer, () => isEmpty() || leftMs() <= 0);
+      return isEmpty();
     },
     stop: stopTicking,
   };
@@ -265,17 +298,12 @@ const handOn = <T>(
   answer.then(hear(take), hear(lost));
 };
 
-const emptied = (timer: DriverTimer, hub: Hub, timeoutMs: number): Promise<boolean> =>
+/** Looks at every tick. */
+const until = (timer: DriverTimer, isSo: () => boolean): Promise<void> =>
   new Promise((resolve) => {
-    const finish = (): void => {
-      stopLooking();
-      cancel();
-      resolve(hub.connectionCount === 0);
-    };
     const look = (): void => {
-      if (hub.connectionCount === 0) finish();
+      if (isSo()) resolve();
+      else timer.after(TICK_MS, look);
     };
-    const stopLooking = timer.every(TICK_MS, look);
-    const cancel = timer.after(timeoutMs, finish);
     look();
   });

@@ -446,7 +446,7 @@ export const OPERATIONS: readonly Operation[] = [
       signature:
         "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
       key_id: "1f3870be274f6c49",
-      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
+      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1, running: 1, left: 1 },
       created_at: "2026-11-21T09:41:07.250Z",
       published_at: "2026-11-21T09:41:07.250Z",
     },
@@ -489,7 +489,7 @@ export const OPERATIONS: readonly Operation[] = [
           signature:
             "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
           key_id: "1f3870be274f6c49",
-          rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
+          rollout: { percent: 10, paused: true, offered: 1, confirmed: 1, running: 1, left: 1 },
           created_at: "2026-11-21T09:41:07.250Z",
           published_at: "2026-11-21T09:41:07.250Z",
         },
@@ -517,7 +517,7 @@ export const OPERATIONS: readonly Operation[] = [
       signature:
         "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
       key_id: "1f3870be274f6c49",
-      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
+      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1, running: 1, left: 1 },
       created_at: "2026-11-21T09:41:07.250Z",
       published_at: "2026-11-21T09:41:07.250Z",
     },
@@ -563,7 +563,7 @@ export const OPERATIONS: readonly Operation[] = [
       signature:
         "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
       key_id: "1f3870be274f6c49",
-      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1 },
+      rollout: { percent: 10, paused: true, offered: 1, confirmed: 1, running: 1, left: 1 },
       created_at: "2026-11-21T09:41:07.250Z",
       published_at: "2026-11-21T09:41:07.250Z",
     },

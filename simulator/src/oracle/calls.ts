@@ -1,8 +1,10 @@
 /**
  * What a client may rely on: a call ends once; its result is the answer to this call, from this
- * agent; it is executed at most once unless idempotent, and exactly once if it was answered; and
- * after an error that is marked retryable, a retry cannot lead to a second execution.
+ * agent; it is executed at most once unless idempotent, and exactly once if it was answered; not
+ * later than its deadline and what devices' clocks are allowed; and after an error that is marked
+ * retryable, a retry cannot lead to a second execution.
  */
+import { EXPIRES_CLOCK_MS } from "@blindrelay/protocol";
 
 export interface CallRecord {
   /** Unique. */
@@ -10,6 +12,8 @@ export interface CallRecord {
   readonly client: string;
   readonly agentId: string;
   readonly idempotent: boolean;
+  /** Its deadline; Infinity: unknown. */
+  readonly untilMs: number;
   executions: number;
   outcome: CallOutcome | null;
 }
@@ -19,6 +23,8 @@ export type CallOutcome =
   | { readonly ok: false; readonly error: { readonly code: string; readonly retryable: boolean } };
 
 export interface CallRules {
+  /** The world's time. */
+  readonly nowMs?: () => number;
   /** The problem with an answer, or null. */
   judge?(call: CallRecord, result: unknown): string | null;
   /** Errors for which this world gives no cause. */
@@ -36,9 +42,15 @@ export class CallOracle {
     this.rules = rules;
   }
 
-  made(client: string, agentId: string, idempotent: boolean): CallRecord {
+  made(
+    client: string,
+    agentId: string,
+    idempotent: boolean,
+    timeoutMs = Number.POSITIVE_INFINITY,
+  ): CallRecord {
     const marker = this.count++;
-    const call = { marker, client, agentId, idempotent, executions: 0, outcome: null };
+    const untilMs = this.nowMs() + timeoutMs;
+    const call = { marker, client, agentId, idempotent, untilMs, executions: 0, outcome: null };
     this.calls.set(marker, call);
     return call;
   }
@@ -51,6 +63,10 @@ export class CallOracle {
       return;
     }
     call.executions += 1;
+    const lateMs = this.nowMs() - call.untilMs;
+    if (lateMs > EXPIRES_CLOCK_MS) {
+      this.violate(`${nameOf(call)} was executed ${lateMs} ms after its deadline`);
+    }
     if (call.executions > 1 && !call.idempotent) this.violate(`${nameOf(call)} executed again`);
     this.checkRetryable(call);
   }
@@ -78,6 +94,10 @@ export class CallOracle {
   /** Calls that have no outcome yet. */
   get pending(): readonly CallRecord[] {
     return [...this.calls.values()].filter((call) => call.outcome === null);
+  }
+
+  private nowMs(): number {
+    return this.rules.nowMs?.() ?? 0;
   }
 
   /** Checked both before and after an execution. */

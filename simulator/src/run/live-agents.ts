@@ -1,5 +1,6 @@
 /** The agents of a live run: created at the relay before it, and removed from an external one. */
 import { randomBytes } from "node:crypto";
+import { RestError } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
 import { abortedAfter } from "../aborted.ts";
 import { EXIT, Failure } from "../failure.ts";
@@ -8,7 +9,7 @@ import type { OrderedAgent } from "../live/fleet-messages.ts";
 import type { Plan, PlannedDevice } from "../plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import type { Progress } from "../start/progress.ts";
-import { eachAtOnce, makeAgent, RestError, removeAgent } from "../start/rest.ts";
+import { eachAtOnce, makeAgent, removeAgent } from "../start/rest.ts";
 import { isTarget, shapeOfDevice } from "./live-networks.ts";
 import type { LiveRelay } from "./live-relay.ts";
 
@@ -99,8 +100,8 @@ export class LiveAgents {
     if (error instanceof RestError && [401, 403].includes(error.status)) {
       return new Failure(EXIT.refused, `${url} refused the request: ${error.message}`);
     }
-    if (error instanceof RestError) return error;
-    return new Failure(EXIT.unreachable, `${url} cannot be reached: ${error.message}`);
+    const isAway = ["UNREACHABLE", "TIMED_OUT", "NOT_A_RELAY"].includes((error as RestError).code);
+    return isAway ? new Failure(EXIT.unreachable, error.message) : error;
   }
 }
 

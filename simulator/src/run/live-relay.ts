@@ -5,6 +5,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { tokenProblem } from "@blindrelay/protocol";
 import { EXIT, Failure } from "../failure.ts";
 import type { Called } from "../live/clients.ts";
 import { stopChild } from "../live/processes.ts";
@@ -62,6 +63,8 @@ export class LiveRelay {
       if (this.accountToken === "") {
         throw new Failure(EXIT.usage, `--live needs the account token in ${TOKEN_VARIABLE}`);
       }
+      const problem = tokenProblem(this.accountToken, "account");
+      if (problem !== null) throw new Failure(EXIT.refused, `${TOKEN_VARIABLE}: ${problem}`);
       return this.accountToken;
     }
     const { signal } = stopping;

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findEspruino, findXs } from "@blindrelay/agent-sdk/engines";
+import { makeToken } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { DeviceGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
 import { Progress } from "../start/progress.ts";
@@ -195,8 +196,20 @@ describe("a live scenario", () => {
       expect(await interrupted).toMatchObject({ ok: false, stopped: "Ctrl-C" });
       expect(await agents()).toEqual([]);
 
-      vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", `${accountToken}x`);
+      // Of another relay: it is presented once, and the address is not locked out.
+      vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", makeToken("account", new Uint8Array(32)));
       await expect(run(scenario("3s"), { url: relay.url })).rejects.toMatchObject({ exitCode: 5 });
+      const next = await fetch(`${relay.url}/api/v1/agents`, {
+        headers: { authorization: `Bearer ${makeToken("account", new Uint8Array(32).fill(1))}` },
+      });
+      expect(((await next.json()) as { detail: string }).detail).toContain("3 more failures");
+      expect(await agents()).toEqual([]);
+      // Mistyped: it is not presented at all.
+      vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", `${accountToken}x`);
+      await expect(run(scenario("3s"), { url: relay.url })).rejects.toMatchObject({
+        exitCode: 5,
+        message: expect.stringContaining("BLINDRELAY_ACCOUNT_TOKEN"),
+      });
       vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", "");
       await expect(run(scenario("3s"), { url: relay.url })).rejects.toMatchObject({ exitCode: 2 });
     } finally {
@@ -209,7 +222,7 @@ describe("a live scenario", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as { port: number };
     await new Promise((resolve) => server.close(resolve));
-    vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", "acct_any");
+    vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", makeToken("account", new Uint8Array(32)));
     await expect(run(scenario("3s"), { url: `http://127.0.0.1:${port}` })).rejects.toMatchObject({
       exitCode: 4,
       message: expect.stringMatching(/cannot be reached/),

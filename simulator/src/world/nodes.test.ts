@@ -119,6 +119,52 @@ describe("several nodes", () => {
   });
 });
 
+describe("nodes that are stopped together", () => {
+  const restartOf = (node: number, atS: number): Fault => ({
+    at: `${atS}s`,
+    kind: "relay.restart",
+    node,
+  });
+  let seed = 0;
+  const fleet = async (faults: Fault[]) => {
+    seed += 1; // the same secrets in two worlds would seal with the same nonces
+    const scenario: Scenario = {
+      name: "two nodes",
+      duration: "90s",
+      relay: { nodes: 2 },
+      devices: [{ group: "lamps", count: 100, program, start: { over: "5s" } }],
+      clients: [{ devices: "lamps", call: "lamp.state", every: "10s" }],
+      faults,
+    };
+    const options = { seed, programs: PROGRAMS, keptEntries: 100_000 };
+    const { report, violation, world } = await runVirtual(scenario, options);
+    expect([violation, report.agents.connected]).toEqual([null, 100]);
+    const seconds = world.traceLog
+      .tail()
+      .filter(({ what }) => what === "connect")
+      .map(({ atUs }) => Math.floor(atUs / 1e6));
+    const later = seconds.filter((second) => second > 20);
+    const counts = Map.groupBy(later, (second) => second);
+    const most = Math.max(0, ...[...counts.values()].map(({ length }) => length));
+    return { failed: report.calls.failed, connects: seconds.length, most };
+  };
+
+  test("one after the other lose no call, and their peers neither crowd nor come again and again", async () => {
+    const calm = await fleet([]);
+    const both = await fleet([restartOf(1, 26), restartOf(2, 34)]);
+    expect([calm.failed, both.failed]).toEqual([0, 0]);
+    expect((both.connects - calm.connects) / 100).toBeLessThanOrEqual(1.6);
+    expect(both.most / 100).toBeLessThanOrEqual(0.1);
+  });
+
+  test("at the same moment take turns: most calls survive, and the peers do not come again and again", async () => {
+    const calm = await fleet([]);
+    const both = await fleet([restartOf(1, 26), restartOf(2, 26)]);
+    expect(both.failed).toBeLessThan(20);
+    expect((both.connects - calm.connects) / 100).toBeLessThanOrEqual(1.6);
+  });
+});
+
 test("an agent whose claim and news were lost has one link within 35 s, though nobody asks for it", async () => {
   const faults: Fault[] = [
     { at: "40s", kind: "bus.loss", messages: "100%", for: "4s" },

@@ -57,6 +57,8 @@ export class VirtualRelay {
   isUp = false;
   /** What the load balancer sees. */
   isReady = false;
+  /** It was asked to drain; at first it may still be ready. */
+  private isStopping = false;
   /** How far its wall clock is ahead. */
   skewMs = 0;
   /** Connections of the running hub, by their wires. */
@@ -283,26 +285,24 @@ export class VirtualRelay {
   /** Drains, stays down for `awayMs`, then starts again. */
   restart(awayMs: number): void {
     const { running, life, node } = this;
-    if (running === null || !this.isReady || this.isFrozen) return;
-    this.watcher.trace("relay", this.name, "drains");
-    const drain = (timeoutMs: number): void => {
-      running.drain(timeoutMs).then(() => {
-        if (this.life !== life) return;
-        this.watcher.drained();
-        node?.cluster.leaveAll();
-        void node?.store.flush();
-        void node?.link.close();
-        this.end();
-        this.clock.after(awayMs, () => this.start());
-      });
-      this.watcher.stir();
+    if (running === null || this.isStopping || this.isFrozen) return;
+    this.isStopping = true;
+    const close = (): void => {
+      this.isReady = false;
+      this.watcher.trace("relay", this.name, "drains");
     };
-    if (node === null) {
-      drain(DRAIN_TIMEOUT_MS);
-      return;
-    }
-    this.isReady = false;
-    this.timer().after(DRAIN_DELAY_MS, () => drain(MOVE_TIMEOUT_MS));
+    const [timeoutMs, delayMs] =
+      node === null ? [DRAIN_TIMEOUT_MS, 0] : [MOVE_TIMEOUT_MS, DRAIN_DELAY_MS];
+    running.drain(timeoutMs, { close, delayMs }).then(() => {
+      if (this.life !== life) return;
+      this.watcher.drained();
+      node?.cluster.leaveAll();
+      void node?.store.flush();
+      void node?.link.close();
+      this.end();
+      this.clock.after(awayMs, () => this.start());
+    });
+    this.watcher.stir();
   }
 
   /** Crashes, and loses what was not flushed. */
@@ -325,6 +325,7 @@ export class VirtualRelay {
     this.lockout = new Lockout();
     this.isUp = false;
     this.isReady = false;
+    this.isStopping = false;
     for (const wire of this.wires) wire.relayDied();
     this.wires.clear();
   }

@@ -38,7 +38,7 @@ export const ORACLES = {
   nonce: "no key and nonce seals two plaintexts",
   once: "no packet is accepted twice",
   delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
-  "exactly-once": "a call that was answered was executed exactly once",
+  "exactly-once": "a call that was answered was executed exactly once, and none after its deadline",
   blind: "the relay holds, logs and stores nothing readable",
   revoked: "nobody acts after their revocation was acknowledged",
   presence: "presence agrees with the truth",
@@ -148,7 +148,7 @@ export class World implements Observer {
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
     this.nonces = new NonceOracle(violate("nonce"));
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
-    this.calls = new CallOracle(violate("exactly-once"));
+    this.calls = new CallOracle(violate("exactly-once"), { nowMs: () => this.clock.nowMs() });
     this.liveness = new LivenessOracle(violate("liveness"));
     const { relay = {} } = scenario;
     this.isAlone = (relay.nodes ?? 1) === 1;
@@ -308,7 +308,7 @@ export class World implements Observer {
     const { timeoutMs, spec } = load;
     const idempotent = spec.idempotent ?? false;
     const fromUs = this.clock.nowUs;
-    const record = this.calls.made(client.id, device.id, idempotent);
+    const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
     tally.sent += 1;
     kind.calls += 1;

@@ -331,7 +331,7 @@ export const CHECKS = {
     const storage = new MemoryStorage();
     const program = "a program";
     const port = {
-      ...{ storage, maxPlaintext: 384, onTrial: true, room: () => 100 },
+      ...{ storage, maxPlaintext: 384, onTrial: true, hasWatchdog: true, room: () => 100 },
       ...{ erase: () => {}, write: () => {}, restart: () => {}, confirmed: () => {} },
       sha256: () => sha256(program),
     };

@@ -98,7 +98,7 @@ export class Person {
     idempotent: boolean,
     timeoutMs: number,
   ): CallRecord {
-    const record = this.stage.calls.made(this.name, board.name, idempotent);
+    const record = this.stage.calls.made(this.name, board.name, idempotent, timeoutMs);
     const request = { method, params: { marker: record.marker }, timeoutMs, idempotent };
     this.core.call(this.peers.get(board) as Peer, request, (outcome) =>
       this.stage.calls.ended(record, outcome as CallOutcome),

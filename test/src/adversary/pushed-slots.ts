@@ -90,6 +90,7 @@ export class PushedSlots {
           sha256: (slot) => sha256(this.slots[slot] ?? ""),
           restart: () => timer.set(RESTART_MS, () => this.options.restart()),
           onTrial,
+          hasWatchdog: true,
           confirmed: () => {
             onTrial = false;
             this.good = running;

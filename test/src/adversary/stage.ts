@@ -35,7 +35,10 @@ export abstract class Stage implements Surroundings {
   abstract readonly people: readonly Person[];
   readonly timer = new ManualTimer();
   readonly relay = new MaliciousRelay((act) => this.reach(act));
-  readonly calls = new CallOracle((what) => this.violate(what), RULES);
+  readonly calls = new CallOracle((what) => this.violate(what), {
+    ...RULES,
+    nowMs: () => this.timer.now(),
+  });
   private readonly found: string[] = [];
   private pingedAt = 0;
   /** The latest instant in which a timer fired, and how many did. */

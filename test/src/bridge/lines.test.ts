@@ -68,7 +68,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
   let socket: Socket;
 
   const say = (text: string): void => {
-    socket.write(Buffer.from(toBridge.pass(`${text}*${nmeaChecksum(text)}\r\n`), "latin1"));
+    socket.write(Buffer.from(toBridge.pass(`${text}*${nmeaChecksum(text, "utf8")}\r\n`), "latin1"));
   };
 
   beforeAll(async () => {

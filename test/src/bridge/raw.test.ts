@@ -2,12 +2,20 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Agent, CallError, Client } from "@blindrelay/client-sdk/node";
+import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { type Cable, HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Added, Running } from "../cli/processes.ts";
 import { BridgeHouse, newsOf, residentKb, until } from "./world.ts";
 
 const MEGABYTE = 1_000_000;
+
+/** The client's end of its link, where each request that the relay counts passes. */
+interface LinkInside {
+  tokenRequests: number;
+  sendRequest(text: string): void;
+  takeToken(message: unknown): void;
+}
 
 /** Bytes whose position can be told from any part of them, with all 256 values. */
 const content = (seed: number): Uint8Array => {
@@ -186,6 +194,36 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode raw", () => {
     }
     expect(presence.filter((there) => !there).length).toBeGreaterThanOrEqual(3);
   });
+
+  it.each([3_000, 10_000, 65_536])(
+    "takes at most 1.5 requests for 16 KiB in writes of %d bytes, and passes through a renewal of the session token",
+    async (size) => {
+      const total = 3 * MEGABYTE;
+      const { cable, agent } = await start(`bulk-${size}`);
+      let got = 0;
+      cable.received = (bytes) => {
+        got += bytes.length;
+      };
+      await agent.call("serial.status");
+      const { link } = (client as unknown as { core: { link: LinkInside } }).core;
+      const requests = vi.spyOn(link, "sendRequest");
+      const renewals = vi.spyOn(link, "takeToken");
+      // With 1,000 left of a token, the client fetches the next one.
+      link.tokenRequests = SESSION_MAX_REQUESTS - 1_100;
+      const interruptions: unknown[] = [];
+      const stopListening = client.on("link", (report) => interruptions.push(report));
+      const writer = await agent.writeStream("serial.write");
+      const piece = Buffer.alloc(size, 0x55);
+      for (let at = 0; at < total; at += size) {
+        await writer.write(piece.subarray(0, Math.min(size, total - at)));
+      }
+      await writer.end();
+      stopListening();
+      await until(() => got === total);
+      expect(requests.mock.calls.length).toBeLessThanOrEqual((1.5 * total) / 16_384);
+      expect([renewals.mock.calls.length, interruptions]).toEqual([1, []]);
+    },
+  );
 
   it("calls in flight when the port disappears fail at once, as retryable", async () => {
     const { cable, agent, running } = await start("gone");

@@ -158,8 +158,9 @@ describe("events", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(code).toBe(0);
-    expect(lines).toContainEqual({ kind: "presence", agent_id: "pump-7", status: "online" });
-    const tick = { kind: "event", agent_id: "pump-7", event: "tick", data: { level: 4 } };
+    const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    expect(lines).toContainEqual({ kind: "presence", agent_id: "pump-7", status: "online", at });
+    const tick = { kind: "event", agent_id: "pump-7", event: "tick", data: { level: 4 }, at };
     expect(lines.filter(({ kind }) => kind === "event")).toEqual([tick, tick]);
   });
 
@@ -169,7 +170,9 @@ describe("events", () => {
     await house.cli(["call", "pump-7", "forge"]);
     let line = "";
     while (!line.includes("x")) line = await events.line();
-    expect(line).toBe('pump-7 x\ufffdpump-8 is offline {"a":"\\u009b2J"}');
+    const [at = "", ...said] = line.split(" ");
+    expect(Math.abs(Date.parse(at) - Date.now())).toBeLessThan(60_000);
+    expect(said.join(" ")).toBe('pump-7 x\ufffdpump-8 is offline {"a":"\\u009b2J"}');
     expect((await events.stop("SIGINT")).code).toBe(0);
   });
 

@@ -2,7 +2,8 @@
 import { createHmac } from "node:crypto";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Environment, House, PASSWORD } from "./processes.ts";
+import { type Environment, House, PASSWORD, RELAY } from "./processes.ts";
+import type { Terminal } from "./terminal.ts";
 
 const STEP_MS = 30_000;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
@@ -35,14 +36,50 @@ describe.skipIf(!HAS_SOCAT)("a first login if two factors are required", () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining("do it on a terminal")]);
   });
 
-  it("enrols an authenticator, shows recovery codes once, and ends logged in", async () => {
-    const terminal = house.terminal(login, where());
+  /** Up to the first code; returns the new secret. */
+  const begin = async (terminal: Terminal): Promise<string> => {
     await terminal.sees(/Password: /);
     terminal.type(`${PASSWORD}\r`);
     await terminal.sees(/One-time code.*: /);
     terminal.type("\r");
     await terminal.sees(/The code it shows: /);
     const [, secret = ""] = /^ {2}([A-Z2-7]{32})\r?$/m.exec(terminal.said.text) ?? [];
+    return secret;
+  };
+
+  it("that is interrupted says how far it came, and can be repeated", async () => {
+    await house.addUser("hopper");
+    const again = ["login", "--username", "hopper"];
+    const first = house.terminal(again, { ...where(), TERM: "xterm" });
+    await begin(first);
+    first.type("\x03");
+    await first.sees(/interrupted; you are not enrolled: remove the entry/);
+    expect(await first.ended()).toBe(130);
+    expect(first.said.text).toContain("\x1b[97;40m█"); // the QR code
+    const second = house.terminal(again, where());
+    const secret = await begin(second);
+    const now = Date.now();
+    second.type(`${codeOf(secret, now)}\r`);
+    await second.sees(/The next code it shows.*: /);
+    second.type("000000\r");
+    await second.sees(/The next code it shows.*: /);
+    second.type("\x03");
+    await second.sees(/interrupted; you are enrolled, and not logged in/);
+    expect(await second.ended()).toBe(130);
+    expect(second.said.text).not.toContain("█");
+    const third = house.terminal(again, where());
+    await third.sees(/Password: /);
+    third.type(`${PASSWORD}\r`);
+    await third.sees(/One-time code.*: /);
+    third.type(`${codeOf(secret, now + STEP_MS)}\r`);
+    await third.sees(/logged in to .* as hopper/);
+    expect(await third.ended()).toBe(0);
+    await house.cli(["auth", "logout"]);
+  });
+
+  it("enrols an authenticator, shows recovery codes once, and ends logged in", async () => {
+    const terminal = house.terminal(login, where());
+    const secret = await begin(terminal);
     terminal.type("000000\r");
     await terminal.sees(/not a code of the new secret/);
     await terminal.sees(/The code it shows: /);
@@ -55,5 +92,34 @@ describe.skipIf(!HAS_SOCAT)("a first login if two factors are required", () => {
     await terminal.sees(/logged in to .* as grace/);
     expect(await terminal.ended()).toBe(0);
     expect((await house.cli(["agent", "list", "--json"])).stdout).toBe('{"items":[]}\n');
+  });
+});
+
+describe.skipIf(!HAS_SOCAT)("blindrelay-server on a terminal", () => {
+  const house = new House();
+  afterAll(() => house.close());
+
+  it("asks for the passwords of the first admin and of others, and shows a QR code", async () => {
+    const folder = ["--data", house.path("relay")];
+    const init = house.terminal(["init", "--username", "ada", ...folder], { TERM: "xterm" }, RELAY);
+    const user = async (terminal: Terminal): Promise<void> => {
+      await terminal.sees(/Password: /);
+      terminal.type(`${PASSWORD}\r`);
+      await terminal.sees(/Once more: /);
+      terminal.type(`${PASSWORD}\r`);
+      expect(await terminal.ended()).toBe(0);
+      expect(terminal.said.text).not.toContain(PASSWORD);
+      expect(terminal.said.text).toContain("the terminal is as before");
+    };
+    await user(init);
+    expect(init.said.text).toContain("and the admin ada");
+    expect(init.said.text).toContain("\x1b[97;40m█");
+    await user(house.terminal(["user", "add", "grace", ...folder], {}, RELAY));
+    await user(house.terminal(["user", "reset-password", "grace", ...folder], {}, RELAY));
+    const refused = house.terminal(["user", "add", "hopper", ...folder], {}, RELAY);
+    await refused.sees(/Password: /);
+    refused.type("\x03");
+    expect(await refused.ended()).toBe(130);
+    expect(refused.said.text).toContain("the terminal is as before");
   });
 });

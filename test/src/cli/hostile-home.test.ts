@@ -109,6 +109,7 @@ describe.skipIf(!CAN_MOUNT)("a keyring that cannot be written (needs root and un
   });
 });
 
+// stacklok/toolhive#3979
 describe("a keyring that fails between the relay's change and its own", () => {
   const house = new House();
   let gate: Server;
@@ -204,6 +205,7 @@ describe.skipIf(!CAN_MOUNT)("a user without a home or an entry (needs root)", ()
     expect(started.stderr).toContain("set HOME, or specify --data DIR");
   });
 
+  // felddy/foundryvtt-docker#39
   it("uses commands whose settings are in the environment, and hears what else is missing", () => {
     const env = {
       BLINDRELAY_URL: "http://127.0.0.1:9",

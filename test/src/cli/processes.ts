@@ -14,7 +14,7 @@ import { type Config, initStore, type RunningServer, startServer } from "@blindr
 import { Terminal } from "./terminal.ts";
 
 export const CLI = fileURLToPath(new URL("../../../tools/src/main.ts", import.meta.url));
-const RELAY = fileURLToPath(new URL("../../../relay-server/src/main.ts", import.meta.url));
+export const RELAY = fileURLToPath(new URL("../../../relay-server/src/main.ts", import.meta.url));
 
 export type Environment = Record<string, string>;
 
@@ -117,10 +117,14 @@ export class House {
   /** A relay that requires one-time codes, with a user that has none yet. */
   async openForTwoFactors(username: string): Promise<void> {
     await this.makeStore(true);
+    await this.addUser(username);
+    await this.startRelay({});
+  }
+
+  async addUser(username: string): Promise<void> {
     const args = ["user", "add", username, "--password-stdin", "--data", this.path("relay")];
     const { code, stderr } = await new Running(RELAY, args, {}, PASSWORD).ended;
     if (code !== 0) throw new Error(stderr);
-    await this.startRelay({});
   }
 
   /** Ends the relay and starts it again on another port. */
@@ -156,8 +160,8 @@ export class House {
   }
 
   /** The command on a terminal of its own; stopped by `close` at the latest. Needs socat. */
-  terminal(args: readonly string[], env: Environment = {}): Terminal {
-    const command = [process.execPath, CLI, ...args];
+  terminal(args: readonly string[], env: Environment = {}, file = CLI): Terminal {
+    const command = [process.execPath, file, ...args];
     const terminal = new Terminal(command, environment(this.surrounding({ TERM: "dumb", ...env })));
     this.terminals.push(terminal);
     return terminal;

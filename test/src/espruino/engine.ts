@@ -6,10 +6,18 @@ import { LOAD } from "@blindrelay/agent-sdk/testing/build/boot";
 export const binary = findEspruino("ESPRUINO_BIN");
 /** Built with 2,630 variables, as on a Puck.js. */
 export const smallBinary = findEspruino("ESPRUINO_BIN_2630");
+/** The same in the layout of a board: 32 bits, without Unicode strings. */
+export const boardBinary = findEspruino("ESPRUINO_BIN_32");
 
 /** For a test's title. */
 export const whySkipped = (path: string | null, variable: string): string =>
   path === null ? ` (skipped: ${variable} names no Espruino)` : "";
+
+/** Engines with as much memory as a Puck.js. */
+export const SMALL_ENGINES = [
+  { name: "2,630 variables", path: smallBinary, variable: "ESPRUINO_BIN_2630" },
+  { name: "2,630 variables of 32 bits", path: boardBinary, variable: "ESPRUINO_BIN_32" },
+];
 
 const START = `
   ${LOAD}

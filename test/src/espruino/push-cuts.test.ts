@@ -1,6 +1,6 @@
 /**
- * Power cuts during a push, and invalid pushes, on a real Espruino with 48 KB of Storage, which
- * holds the SDK, a program twice and the records, and is compacted in between.
+ * Power cuts during a push, and invalid pushes, on a real Espruino whose Storage holds the SDK, a
+ * program twice and the records, and is compacted in between.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
@@ -14,8 +14,8 @@ import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
 /** To run more: PUSH_CUTS=200 npx vitest run test/src/espruino/push-cuts.test.ts */
 const CUTS = Number(process.env.PUSH_CUTS ?? 4);
 const BOARDS = Math.min(4, CUTS);
-/** The size of Storage on a Pico, which is compacted during about every second push. */
-const STORAGE_BYTES = 49_152;
+/** What Storage has beside the SDK: it is compacted during about every second push. */
+const STORAGE_BYTES = 11_264;
 const FILLER = `// ${"0123456789abcdef".repeat(200)}\n`;
 const PART = 192;
 const CALL_MS = 20_000;
@@ -64,7 +64,7 @@ class PushedBoard {
     await board.install("program", textOf(0));
     await board.install(".bootcde", bootCode("1.0.0", true));
     await board.engine.ask(
-      `var s=require("Storage"),f=s.getFree(),used=s.getStats().totalBytes-f;
+      `var s=require("Storage"),f=s.getFree(),used=s.getStats().totalBytes-f-${sdk.length};
        s.write("filler","x",0,f-(${STORAGE_BYTES}-used));tell(1);`,
     );
     await board.provision();

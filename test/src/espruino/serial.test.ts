@@ -18,7 +18,14 @@ import { describe, expect, it } from "vitest";
 import { House, type Running } from "../cli/processes.ts";
 import { openRelayFixture } from "../xs/relay-fixture.ts";
 import { type ConversationBoard, conversationTests } from "./conversation.ts";
-import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
+import {
+  binary,
+  boardBinary,
+  EngineBoard,
+  SMALL_ENGINES,
+  smallBinary,
+  whySkipped,
+} from "./engine.ts";
 import { Terminals } from "./terminals.ts";
 
 const sdk = { "1": buildEspruinoSerial("1").stored, "2": buildEspruinoSerial("2").stored };
@@ -180,6 +187,7 @@ describe("subset check of the file for a UART", () => {
 for (const [path, variable, small] of [
   [binary, "ESPRUINO_BIN", false],
   [smallBinary, "ESPRUINO_BIN_2630", true],
+  [boardBinary, "ESPRUINO_BIN_32", true],
 ] as const) {
   const why = HAS_SOCAT ? whySkipped(path, variable) : " (skipped: there is no socat)";
   describe.skipIf(path === null || !HAS_SOCAT)(
@@ -203,39 +211,42 @@ const SAMPLES = `
   global.atob = (x) => { sample(); return decode(x); };
 `;
 
-describe.skipIf(smallBinary === null || !HAS_SOCAT)(
-  `with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
-  () => {
-    it("uses no more of them than the limit of the file with WebSockets", async () => {
-      const fixture = await openRelayFixture();
-      const engine = new EngineBoard(smallBinary as string);
-      const board = engineBoard(engine, SAMPLES);
-      try {
-        const { agentId, agentToken, relayToken, url } = await fixture.addAgent("board");
-        const config = { agent_id: agentId, agent_token: agentToken, relay_token: relayToken };
-        const relay = `${url.replace("http", "ws")}/wss`;
-        await board.install("blindrelay", sdk["2"]);
-        await board.install("blindrelay.json", JSON.stringify({ ...config, url: relay, v: "2" }));
-        await board.install("program", "exports.program=(a)=>a.handle('echo',(params)=>params);");
-        await board.provision();
-        await board.powerOn();
-        const second = await fixture.connect();
-        for (const client of [fixture.client, second, fixture.client, second]) {
-          const agent = client.agent(agentId, agentToken, { version: "2" });
-          await agent.call("echo", { x: "x".repeat(196) });
+describe.each(SMALL_ENGINES)("with $name", ({ path, variable }) => {
+  describe.skipIf(path === null || !HAS_SOCAT)(
+    `behind a bridge${whySkipped(path, variable)}`,
+    () => {
+      it("uses no more of them than the limit of the file with WebSockets", async () => {
+        const fixture = await openRelayFixture();
+        const engine = new EngineBoard(path as string);
+        const board = engineBoard(engine, SAMPLES);
+        try {
+          const { agentId, agentToken, relayToken, url } = await fixture.addAgent("board");
+          const config = { agent_id: agentId, agent_token: agentToken, relay_token: relayToken };
+          const relay = `${url.replace("http", "ws")}/wss`;
+          await board.install("blindrelay", sdk["2"]);
+          await board.install("blindrelay.json", JSON.stringify({ ...config, url: relay, v: "2" }));
+          await board.install("program", "exports.program=(a)=>a.handle('echo',(params)=>params);");
+          await board.provision();
+          await board.powerOn();
+          const second = await fixture.connect();
+          for (const client of [fixture.client, second, fixture.client, second]) {
+            const agent = client.agent(agentId, agentToken, { version: "2" });
+            await agent.call("echo", { x: "x".repeat(196) });
+          }
+          engine.life?.type("tell([usage(), peak])");
+          const [twoSessions, peak] = (await engine.life?.told<[number, number]>()) ?? [];
+          console.log(`Espruino behind a bridge, 2,630 variables: ${twoSessions}, peak ${peak}`);
+          const { variables, variables32 } = budgets.espruino;
+          const limits = path === boardBinary ? variables32 : variables;
+          expect(twoSessions).toBeLessThanOrEqual(limits.twoSessions);
+          expect(peak).toBeLessThanOrEqual(limits.peak);
+          expect(peak).toBeGreaterThan(limits.peak / 2);
+          second.close();
+        } finally {
+          await board.end();
+          await fixture.end();
         }
-        engine.life?.type("tell([usage(), peak])");
-        const [twoSessions, peak] = (await engine.life?.told<[number, number]>()) ?? [];
-        console.log(`Espruino behind a bridge, 2,630 variables: ${twoSessions}, peak ${peak}`);
-        const { variables } = budgets.espruino;
-        expect(twoSessions).toBeLessThanOrEqual(variables.twoSessions);
-        expect(peak).toBeLessThanOrEqual(variables.peak);
-        expect(peak).toBeGreaterThan(variables.peak / 2);
-        second.close();
-      } finally {
-        await board.end();
-        await fixture.end();
-      }
-    });
-  },
-);
+      });
+    },
+  );
+});

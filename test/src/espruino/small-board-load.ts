@@ -1,12 +1,12 @@
 /**
  * `node test/src/espruino/small-board-load.ts`, run by hand: 50 clients one after another make
- * 1,000 calls to the thermostat on an Espruino of 2,630 variables (ESPRUINO_BIN_2630) beside a
- * listener; then five at once; then calls of all sizes. Exit code 1 if one of the 1,000 is not
- * answered, the board does not answer at the end, or the listener received nothing for 5 s without
- * a notification.
+ * 1,000 calls to the thermostat on an Espruino of 2,630 variables (ESPRUINO_BIN_32, else
+ * ESPRUINO_BIN_2630) beside a listener; then five at once; then calls of all sizes. Exit code 1 if
+ * one of the 1,000 is not answered, the board does not answer at the end, or the listener received
+ * nothing for 5 s without a notification.
  */
 import { openRelayFixture } from "../xs/relay-fixture.ts";
-import { smallBinary } from "./engine.ts";
+import { boardBinary, smallBinary } from "./engine.ts";
 import { CALLS, startThermostat } from "./thermostat-board.ts";
 
 const CLIENTS = 50;
@@ -15,9 +15,10 @@ const SIZES = [0, 16, 64, 128, 200, 256, 300, 320, 330, 384, 500, 700, 1000];
 const TIMEOUT_MS = 60_000;
 const SILENCE_MS = 5000;
 
-if (smallBinary === null) throw new Error("ESPRUINO_BIN_2630 names no Espruino");
+const path = boardBinary ?? smallBinary;
+if (path === null) throw new Error("ESPRUINO_BIN_32 and ESPRUINO_BIN_2630 name no Espruino");
 const fixture = await openRelayFixture();
-const { board, agentOf, callAtOnce } = await startThermostat(fixture, smallBinary);
+const { board, agentOf, callAtOnce } = await startThermostat(fixture, path);
 
 const started = Date.now();
 const say = (text: string): void => {

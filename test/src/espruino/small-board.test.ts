@@ -2,24 +2,21 @@
 import type { EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
-import { smallBinary, whySkipped } from "./engine.ts";
+import { SMALL_ENGINES, whySkipped } from "./engine.ts";
 import { CALLS, startThermostat, type Thermostat } from "./thermostat-board.ts";
 
 const CALLERS = 22;
 const NESTED_ANSWERS = 60;
-/** Bytes of a variable, on Linux. */
-const BLOCK_BYTES = 17;
 /** What must be free beside another session (agent.ts), that session, and two more. */
 const FREE_BESIDE_A_LISTENER = 340 + 3 * 62;
 
-describe.skipIf(smallBinary === null)(
-  `2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
-  () => {
+describe.each(SMALL_ENGINES)("$name", ({ path, variable }) => {
+  describe.skipIf(path === null)(`an ordinary program${whySkipped(path, variable)}`, () => {
     let fixture: RelayFixture;
     let thermostat: Thermostat;
     beforeAll(async () => {
       fixture = await openRelayFixture();
-      thermostat = await startThermostat(fixture, smallBinary as string);
+      thermostat = await startThermostat(fixture, path as string);
     });
     afterAll(async () => {
       await thermostat.board.end();
@@ -34,8 +31,9 @@ describe.skipIf(smallBinary === null)(
       const unlisten = listener.on("event", () => undefined);
       await listener.call("state");
       const life = board.life as EngineProcess;
-      life.type("tell(process.memory().free)");
-      expect(await life.told()).toBeGreaterThan(FREE_BESIDE_A_LISTENER);
+      life.type("tell([process.memory().free,process.memory().blocksize])");
+      const [atRest, blockBytes] = await life.told<[number, number]>();
+      expect(atRest).toBeGreaterThan(FREE_BESIDE_A_LISTENER);
       for (let caller = 0; caller < CALLERS; caller++) {
         const client = await fixture.connect();
         const [method, params] = CALLS[caller % CALLS.length] as (typeof CALLS)[number];
@@ -63,12 +61,12 @@ describe.skipIf(smallBinary === null)(
           const info = (await last.call("system.info", {}, patient)) as { free_memory: number };
           most = Math.max(most, info.free_memory);
         }
-        return most / BLOCK_BYTES;
+        return most / blockBytes;
       };
       await last.call("info", {}, patient);
       const before = await free();
       for (let i = 0; i < NESTED_ANSWERS; i++) await last.call("info", {}, patient);
       expect(await free()).toBeGreaterThan(before - NESTED_ANSWERS / 2);
     });
-  },
-);
+  });
+});

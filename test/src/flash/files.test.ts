@@ -62,7 +62,7 @@ describe("files instead of a board", () => {
   it("are for one board, once", async () => {
     const out = house.path("board-files");
     const made = await house.cli(["provision", "--out", out, "--id", "filed", "--json"]);
-    expect([made.code, JSON.parse(made.stdout).packet_version]).toEqual([0, "1"]);
+    expect([made.code, JSON.parse(made.stdout).packet_version]).toEqual([0, "2"]);
     const config = JSON.parse(readFileSync(`${out}/blindrelay.json`, "utf8"));
     expect([config.relay_token, config.agent_token]).toEqual(await secretsOf("filed"));
     expect(made.stderr).toContain("if its storage is ever erased, it needs a new folder");
@@ -74,7 +74,7 @@ describe("files instead of a board", () => {
 
   it("make a project for Moddable with instructions to build it", async () => {
     const out = house.path("xs-files");
-    await house.cli(["provision", "--out", out, "--id", "xs-1", "--packet-version", "2"]);
+    await house.cli(["provision", "--out", out, "--id", "xs-1"]);
     const project = house.path("xs-project");
     const args = [
       "flash",

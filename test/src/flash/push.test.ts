@@ -7,7 +7,15 @@ const { house, plugIn, provision, flash } = openWorkshop();
 const program = (name: string, body: string): string =>
   house.write(name, `export default (agent) => { ${body} };\n`);
 const SECOND = program("second.js", 'agent.handle("which", () => ({ n: 2 }));');
-const THROWS = program("throws.js", 'throw new Error("no sensor");');
+const THROWS = program(
+  "throws.js",
+  'agent.handle("which", () => ({ n: 3 })); throw new Error("no sensor");',
+);
+const THROWS_LATER = program(
+  "later.js",
+  `agent.handle("which", () => ({ n: 4 }));
+   setTimeout(() => { throw new Error("no answer"); }, 1000);`,
+);
 const LONG = program("long.js", `agent.handle("text", () => ["${"x".repeat(40_000)}"]);`);
 const WRONG = program("wrong.js", "const { a } = agent;");
 
@@ -31,9 +39,24 @@ describe("a program pushed over the relay", () => {
     const again = await push("pushed", SECOND, ["--json"]);
     expect(JSON.parse(again.stdout)).toMatchObject({ version: "2.0.0", unchanged: true });
 
-    const failed = await push("pushed", THROWS);
-    expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining("no sensor")]);
-    expect(await called()).toBe('{"n":2}\n');
+    for (const [file, reason] of [
+      [THROWS, "no sensor"],
+      [THROWS_LATER, "no answer"],
+    ] as const) {
+      const failed = await push("pushed", file);
+      expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining(reason)]);
+      // At once: the failed program is gone when it is said to be.
+      expect(await called()).toBe('{"n":2}\n');
+    }
+  });
+
+  it("may hang forever on a board without a watchdog, which is said before", async () => {
+    const { port } = await plugIn({ watchdog: false });
+    await provision(port, "unguarded");
+    const flashed = await flash(port);
+    expect([flashed.code, flashed.stderr]).toEqual([0, expect.stringContaining("no watchdog")]);
+    const { code, stderr } = await push("unguarded", SECOND);
+    expect([code, stderr]).toEqual([0, expect.stringContaining("unguarded has no watchdog")]);
   });
 
   it("is refused before anything is sent, each reason with its exit code", async () => {

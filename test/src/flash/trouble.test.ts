@@ -57,6 +57,22 @@ describe("what goes wrong", () => {
     expect(double.storage.written.filter((name) => name === "program")).toHaveLength(2);
   });
 
+  it("reset in the middle of a file, which stays in part: written again", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "reset");
+    const { write } = double.storage;
+    let resets = 0;
+    double.storage.write = (name, data, offset = 0, total) => {
+      if (name !== "blindrelay" || offset === 0 || resets++ > 0)
+        return write.call(double.storage, name, data, offset, total);
+      write.call(double.storage, name, "\0\0", offset, total);
+      double.restart();
+      throw new Error("reset");
+    };
+    expect((await flash(port)).code).toBe(0);
+    expect(double.storage.written.filter((name) => name === "blindrelay")).toHaveLength(2);
+  });
+
   it("no space: 7, with the numbers, and nothing is changed", async () => {
     const { double, port } = await plugIn({ storageBytes: 16_384 });
     await provision(port, "small");
@@ -116,6 +132,20 @@ describe("what goes wrong", () => {
     );
     const { code, stderr } = await flash(port, [], thrower);
     expect([code, stderr]).toEqual([7, expect.stringContaining("no lamp")]);
+  });
+
+  it("a program that leaves too little memory: 7, with the variables", async () => {
+    const { port } = await plugIn();
+    await provision(port, "starved");
+    const starved = house.write(
+      "starved.js",
+      "export default () => { process.memory = () => ({ free: 123, total: 2630, blocksize: 13 }); };",
+    );
+    const { code, stderr } = await flash(port, ["--timeout", "3"], starved);
+    expect([code, stderr]).toEqual([
+      7,
+      expect.stringContaining("the program leaves 123 variables, about 400 are needed"),
+    ]);
   });
 
   it("a failed assertion of Espruino: 7, and which build to use", async () => {

@@ -1,6 +1,6 @@
 /**
- * The packages as users get them: packed from a copy of the workspace by the publishing tools
- * (`prepack`, pnpm), unpacked into a folder from which the workspace cannot be reached.
+ * The packages as users get them: packed from a copy of the workspace by `npm run pack`, unpacked
+ * into a folder from which the workspace cannot be reached.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -35,9 +35,13 @@ export type Name = (typeof PACKAGES)[number];
 const SDKS: readonly Name[] = ["protocol", "agent-sdk", "client-sdk"];
 
 export const WORKSPACE = resolve(import.meta.dirname, "../../..");
-const WORKSPACE_FILES = ["package.json", "pnpm-workspace.yaml", "tsconfig.base.json", "LICENSE"];
+const WORKSPACE_FILES = [
+  ...["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "LICENSE"],
+  ...["tsconfig.json", "tsconfig.base.json", "tsconfig.build.json", "scripts/pack.ts"],
+];
 const SCOPE = "@blindrelay";
-const LEFT_OUT = ["node_modules", "dist"];
+/** `dist` of a package that was packed before is taken along, with the note of what it is from. */
+const PACKED = "node_modules/.packed";
 
 export interface Manifest {
   readonly engines: { readonly node: string };
@@ -91,24 +95,35 @@ const linkModules = (from: string, to: string, instead: (name: string) => string
   }
 };
 
-/** A copy, because packing removes `dist` first, and other tests use the workspace's. */
+/** A copy, because packing may remove `dist` first, and other tests use the workspace's. */
 const copyWorkspace = (copy: string): void => {
+  mkdirSync(join(copy, "scripts"));
   for (const file of WORKSPACE_FILES) copyFileSync(join(WORKSPACE, file), join(copy, file));
   symlinkSync(join(WORKSPACE, "node_modules"), join(copy, "node_modules"));
   // The relay includes a bundle of the console.
   for (const name of [...PACKAGES, "console"]) {
+    const isPacked = existsSync(join(WORKSPACE, name, PACKED));
+    const leftOut = ["node_modules", ...(isPacked ? [] : ["dist"])];
     cpSync(join(WORKSPACE, name), join(copy, name), {
       recursive: true,
-      filter: (path) => !LEFT_OUT.includes(basename(path)),
+      preserveTimestamps: true,
+      filter: (path) => !leftOut.includes(basename(path)),
     });
     linkModules(join(WORKSPACE, name, "node_modules"), join(copy, name, "node_modules"), (found) =>
       dirname(found) === SCOPE ? join(copy, basename(found)) : null,
     );
+    if (isPacked) copyFileSync(join(WORKSPACE, name, PACKED), join(copy, name, PACKED));
   }
 };
 
 export class Packages {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-publish-"));
+  /** The copy that was packed. */
+  readonly workspace = join(this.folder, "workspace");
+  /** The folder of the tarballs. */
+  readonly packs = join(this.folder, "packs");
+  /** What packing said. */
+  installLine = "";
   /** The folder with all of them installed together. */
   readonly consumer = join(this.folder, "consumer");
   /** The folder with only the libraries. */
@@ -116,12 +131,10 @@ export class Packages {
 
   /** Packs, and installs as `npm install ./*.tgz` would, but without the registry. */
   async make(): Promise<void> {
-    const copy = join(this.folder, "workspace");
-    mkdirSync(copy);
-    copyWorkspace(copy);
-    const { packageManager } = JSON.parse(readFileSync(join(WORKSPACE, "package.json"), "utf8"));
-    const pack = ["-r", "pack", "--pack-destination", join(this.folder, "packs")];
-    await run("npx", ["-y", "--prefer-offline", packageManager, ...pack], copy);
+    mkdirSync(this.workspace);
+    copyWorkspace(this.workspace);
+    const packed = await run(process.execPath, ["scripts/pack.ts", this.packs], this.workspace);
+    this.installLine = packed.trim();
     for (const name of PACKAGES) await this.install(name, this.consumer);
     for (const name of SDKS) await this.install(name, this.sdks);
     for (const name of PACKAGES) this.linkPeers(name);
@@ -152,10 +165,9 @@ export class Packages {
   }
 
   tarball(name: Name): string {
-    const packs = join(this.folder, "packs");
-    const found = readdirSync(packs).find((file) => file.startsWith(`blindrelay-${name}-`));
+    const found = readdirSync(this.packs).find((file) => file.startsWith(`blindrelay-${name}-`));
     if (found === undefined) throw new Error(`${name} was not packed`);
-    return join(packs, found);
+    return join(this.packs, found);
   }
 
   private async install(name: Name, consumer: string): Promise<void> {

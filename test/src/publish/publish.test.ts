@@ -15,6 +15,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { checkPackage, createPackageFromTarballData, type Problem } from "@arethetypeswrong/core";
@@ -201,6 +203,61 @@ it.skipIf(oldest === process.execPath)("uses the oldest Node that the commands n
   for (const name of ["tools", "relay-server", "simulator"] as const) {
     expect(packages.manifest(name).engines.node).toBe(`>=${versionOf(oldest).replace(/\.0$/, "")}`);
   }
+});
+
+describe("the release (.github/workflows/release.yml)", () => {
+  const workflow = readFileSync(join(WORKSPACE, ".github/workflows/release.yml"), "utf8");
+  const stepOf = (name: string): string => {
+    const step = new RegExp(`- name: ${name}.*\n +run: \\|\n((?: {10}.*\n)+)`).exec(workflow);
+    expect([name, step]).not.toEqual([name, null]);
+    return (step?.[1] ?? "").replaceAll(/^ {10}/gm, "");
+  };
+
+  it("names the line that installs what was packed, and packs nothing else", () => {
+    const tarballs = PACKAGES.map((name) => packages.tarball(name));
+    expect(packages.installLine.split(" ").sort()).toEqual(["npm", "install", ...tarballs].sort());
+    expect(readdirSync(packages.packs)).toHaveLength(PACKAGES.length);
+  });
+
+  it("packs as `npm run pack` does", () => {
+    expect(stepOf("Pack")).toContain('node scripts/pack.ts "$RUNNER_TEMP/packs"');
+  });
+
+  it("would publish every package: the steps run as written, up to the upload itself", async () => {
+    // No package is there yet. npm looks, also in a rehearsal.
+    const registry = createServer((_, response) => response.writeHead(404).end("{}"));
+    await once(registry.listen(0, "127.0.0.1"), "listening");
+    const { port } = registry.address() as AddressInfo;
+    const bin = join(packages.folder, "rehearsal");
+    mkdirSync(bin);
+    // What only the upload needs is left out: npm's newest version, and who signs.
+    const script = `#!/bin/sh
+shift 2
+for word; do shift; [ "$word" = --provenance ] || set -- "$@" "$word"; done
+exec npm "$@" --dry-run --json --registry http://127.0.0.1:${port}\n`;
+    writeFileSync(join(bin, "npx"), script, { mode: 0o755 });
+    const manifest = readFileSync(packages.path("protocol", "package.json"), "utf8");
+    const { version } = JSON.parse(manifest) as { version: string };
+    const env = {
+      ...process.env,
+      PATH: `${bin}:${process.env.PATH}`,
+      HOME: packages.folder,
+      RUNNER_TEMP: packages.folder,
+      GITHUB_REF_NAME: `v${version}`,
+    };
+    try {
+      await run("bash", ["-ec", stepOf("The tag is")], packages.workspace, env);
+      const said = await run("bash", ["-ec", stepOf("Publish")], packages.workspace, env);
+      const published = [...said.matchAll(/"id": "@blindrelay\/([\w-]+)@(.*)"/g)];
+      expect(published.map(([, name]) => name).sort()).toEqual([...PACKAGES].sort());
+      expect(new Set(published.map(([, , each]) => each))).toEqual(new Set([version]));
+      const wrong = { ...env, GITHUB_REF_NAME: "v0.0.0" };
+      const tag = run("bash", ["-ec", stepOf("The tag is")], packages.workspace, wrong);
+      await expect(tag).rejects.toThrow("the tag is v0.0.0");
+    } finally {
+      registry.close();
+    }
+  });
 });
 
 it.each([

@@ -3,7 +3,7 @@
  * downloaded and verified by an agent, and confirmed only after the new version has booted.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
@@ -89,7 +89,7 @@ afterAll(() => house.close());
 it("is published, offered, fetched, booted, and only then confirmed", async () => {
   const before = await start("1.0.0");
   const firstBoot = new Promise<BootConfirmed>((resolve) => before.onBootConfirmed(resolve));
-  expect(await firstBoot).toEqual({ version: "1.0.0", previous: null });
+  expect(await firstBoot).toEqual({ version: "1.0.0", previous: null, fellBack: false });
   const pinned = { channel: "life", publicKeys: [publicKey] };
   expect(await before.checkRelease(pinned)).toBeNull();
 
@@ -105,7 +105,7 @@ it("is published, offered, fetched, booted, and only then confirmed", async () =
 
   const after = await start("1.1.0");
   const nextBoot = new Promise<BootConfirmed>((resolve) => after.onBootConfirmed(resolve));
-  expect(await nextBoot).toEqual({ version: "1.1.0", previous: "1.0.0" });
+  expect(await nextBoot).toEqual({ version: "1.1.0", previous: "1.0.0", fellBack: false });
   expect(await after.checkRelease(pinned)).toBeNull();
   await after.stop();
   // The relay writes what it received within a second.
@@ -246,17 +246,19 @@ describe("a relay that lies", () => {
     );
   };
 
-  it("cannot deliver different, more or fewer bytes, and leaves nothing behind", async () => {
+  it("cannot deliver different, more or fewer bytes, and leaves only what the next call goes on with", async () => {
     const other = Buffer.from(IMAGE);
     other[5] = (other[5] as number) ^ 1;
     serve = () => ({ bytes: other });
     expect(await fetched()).toBe("corrupt");
     serve = () => ({ bytes: Buffer.concat([IMAGE, Buffer.from([0])]) });
     expect(await fetched()).toBe("corrupt");
+    expect(existsSync(house.path("fetched.part"))).toBe(false);
     serve = (_asked, from) => ({ bytes: IMAGE.subarray(from, IMAGE.length - 1) });
     expect(await fetched()).toBe("unreachable");
     expect(existsSync(house.path("fetched"))).toBe(false);
-    expect(existsSync(house.path("fetched.part"))).toBe(false);
+    expect(statSync(house.path("fetched.part")).size).toBe(IMAGE.length - 1);
+    rmSync(house.path("fetched.part"));
   });
 
   it("may lose the connection, and the download resumes", async () => {

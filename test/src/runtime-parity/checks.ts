@@ -86,7 +86,15 @@ export const CHECKS: readonly Check[] = [
   ask("0", { result: 0 }, "zero"),
   ask("an empty text", { result: "" }, "empty"),
   ask("a function as result", failed("the result is not a JSON value"), "function"),
-  ask("what JSON omits", { result: { c: [null, null], d: null } }, "unsayable"),
+  ask("what JSON omits", { result: { c: null, d: [null] } }, "omitted"),
+  ...["NaN", "infinity", "nothing", "a function"].map((name, which) =>
+    ask(
+      `${name}, which JSON would write as null`,
+      failed("the result is not a JSON value at /readings/1/0"),
+      "unsayable",
+      { which },
+    ),
+  ),
   ask("a cycle as result", failed("the result is not a JSON value"), "circle"),
   ask("a date", { result: { at: "1970-01-02T00:00:00.000Z", half: 0.5 } }, "date"),
   ask(

@@ -14,12 +14,11 @@ export default (agent: Agent): void => {
   agent.handle("zero", () => 0);
   agent.handle("empty", () => "");
   agent.handle("function", () => () => 1);
-  agent.handle("unsayable", () => ({
-    a: undefined,
-    b: () => 1,
-    c: [undefined, () => 1],
-    d: 0 / 0,
-  }));
+  agent.handle("omitted", () => ({ a: undefined, b: () => 1, c: null, d: [null] }));
+  agent.handle("unsayable", (params) => {
+    const values: unknown[] = [0 / 0, 1 / 0, undefined, () => 1];
+    return { a: null, readings: [{ celsius: 0.5 }, [values[params.which]]] };
+  });
   agent.handle("circle", () => {
     const circle: unknown[] = [];
     circle.push(circle);

@@ -311,7 +311,7 @@ test("record.release", async () => {
     sha256: null,
     signature: null,
     key_id: null,
-    rollout: { percent: 100, paused: false, offered: 0, confirmed: 0 },
+    rollout: { percent: 100, paused: false, offered: 0, confirmed: 0, running: 0, left: 0 },
     created_at: expect.stringMatching(ISO_UTC),
     published_at: null,
   });

@@ -75,9 +75,10 @@ export class Bridge {
     this.options = options;
     const { plan } = options;
     this.supervisor = new PortSupervisor({
-      open: openerFor(plan.address),
+      open: openerFor(plan.address, plan.lines),
       settings: plan.settings,
       writeTimeoutMs: plan.writeTimeoutMs,
+      byteDelayMs: plan.byteDelayMs,
       timer: this.timer,
       use: (port) => this.use(port),
       report: (state, reason, waitMs) => {
@@ -109,6 +110,7 @@ export class Bridge {
         ? rawProgram(port, plan.settings)
         : linesProgram(port, mode.mapping, this.timer);
     const agent = await this.startAgent(mode.identity, mode.stateDir, made);
+    made.begin?.();
     return {
       data: made.user.data,
       end: async (reason) => {

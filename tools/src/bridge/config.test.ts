@@ -3,7 +3,8 @@ import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { otherReadersOf } from "../config/file-readers.ts";
 import { readBridgeConfig } from "./config.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);
@@ -41,6 +42,30 @@ const problemOf = (ports: unknown[]): string => {
     return (error as Error).message;
   }
 };
+
+it.each([
+  ["/dev/ttyUSB0", { dtr: false, rts: false, hupcl: false }, ""],
+  ["rfc2217://server:1", { dtr: false, rts: true }, ""],
+  ["rfc2217://server:1", { hupcl: false }, "set it at the port server"],
+  ["tcp://server:1", { dtr: false }, "plain TCP has no DTR and RTS"],
+  ["tcp://server:1", { hupcl: true }, "hupcl is for a port of this machine"],
+  ["/dev/ttyUSB0", { dtr: "off" }, "/ports/0/dtr must be boolean"],
+])("lines at %s: %j: %s", (port, lines, problem) => {
+  write("a.json", credentials("a"));
+  const said = problemOf([{ ...RAW, port, ...lines }]);
+  if (problem === "") expect(said).toBe("");
+  else expect(said).toContain(problem);
+});
+
+// opensteno/plover#876, pyserial/pyserial#345
+it.each([
+  [{ flow_control: "xon" }, "ports[0]: mode sealed uses every byte"],
+  [{ data_bits: 7 }, "ports[0]: mode sealed needs 8 data bits"],
+  [{ flow_control: "rts" }, ""],
+])("a sealed port with %j: %s", (settings, problem) => {
+  const said = problemOf([{ port: "/dev/ttyUSB0", mode: "sealed", ...settings }]);
+  expect(said.slice(0, problem.length || undefined)).toBe(problem);
+});
 
 it("reads the bundled examples", () => {
   for (const name of ["bridge.json", "printer-lines.json"]) {
@@ -99,11 +124,26 @@ it("refuses secrets that others can read, and of the wrong kind, without showing
   expect(problemOf([RAW])).not.toContain("e2e_");
 });
 
+it("takes secrets that a group can read, as in a Kubernetes volume, and says so", () => {
+  const said = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  for (const mode of [0o440, 0o640]) {
+    write("a.json", credentials("a"), mode);
+    expect(readBridgeConfig(write("bridge.json", { ports: [RAW] })).ports).toHaveLength(1);
+  }
+  expect(said.mock.calls.flat().join("")).toMatch(/^(warning: a group can read the .*\n){2}$/);
+});
+
+it("does not believe the mode bits that Windows reports", () => {
+  write("a.json", credentials("a"), 0o666);
+  expect(otherReadersOf(join(folder, "a.json"), "win32")).toBeNull();
+  expect(otherReadersOf(join(folder, "a.json"), "linux")).toBe("everybody");
+});
+
 it("the unit starts the tested command, and does not restart what needs a person", () => {
   const unit = readFileSync(
     new URL("../../systemd/blindrelay-bridge.service", import.meta.url),
     "utf8",
   );
-  expect(unit).toContain("blindrelay bridge --config /etc/blindrelay/bridge.json");
+  expect(unit).toContain("blindrelay bridge --config /etc/blindrelay-bridge/bridge.json");
   expect(unit).toMatch(/^RestartPreventExitStatus=2 5 7$/m);
 });

@@ -2,16 +2,23 @@
  * The bridge's configuration file: many ports, each its own agent. Its paths are relative to it.
  * Secrets are in separate files, the output of `blindrelay agent export AGENT --json`.
  */
-import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
+import { otherReadersOf } from "../config/file-readers.ts";
 import { Failure } from "../failure.ts";
 import type { Identity } from "../identity.ts";
+import { printStatus } from "../output.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
-import { DEFAULT_SETTINGS, type LineSettings, messageOf } from "../serial/port.ts";
+import { linesProblem } from "../serial/open.ts";
+import {
+  DEFAULT_SETTINGS,
+  type LineSettings,
+  messageOf,
+  type OpeningLines,
+} from "../serial/port.ts";
 import { readJsonFile } from "../text-file.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
 import { readSettings } from "./settings.ts";
@@ -26,7 +33,7 @@ const Port = Type.Object(
     credentials: Type.Optional(
       Type.String({
         description:
-          "File of mode 0600: {agent_id, api_token, agent_token, packet_version}. Not for sealed.",
+          "File that others cannot read: {agent_id, api_token, agent_token, packet_version}. Not for sealed.",
       }),
     ),
     state_dir: Type.Optional(
@@ -38,6 +45,21 @@ const Port = Type.Object(
     parity: Type.Optional(Type.String()),
     stop_bits: Type.Optional(Type.Number()),
     flow_control: Type.Optional(Type.String()),
+    dtr: Type.Optional(Type.Boolean({ description: "Set as soon as the port is open." })),
+    rts: Type.Optional(Type.Boolean({ description: "Set as soon as the port is open." })),
+    hupcl: Type.Optional(
+      Type.Boolean({
+        description:
+          "Whether closing the port lowers DTR and RTS (true), which restarts many boards at the next opening.",
+      }),
+    ),
+    byte_delay_ms: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1_000,
+        description: "Pause after each byte, for a device that loses bytes at the line's rate.",
+      }),
+    ),
     write_timeout_ms: Type.Optional(Type.Integer({ minimum: 100, maximum: 600_000 })),
   },
   strict,
@@ -73,7 +95,9 @@ export interface PortPlan {
   readonly port: string;
   readonly address: PortAddress;
   readonly settings: LineSettings;
+  readonly lines: OpeningLines;
   readonly writeTimeoutMs: number;
+  readonly byteDelayMs: number;
   readonly mode: PortMode;
 }
 
@@ -122,8 +146,14 @@ const checkIdentity = (
 
 const readCredentials = (path: string): Identity => {
   const value = readJsonFile(path, "the credentials");
-  if ((statSync(path).mode & 0o077) !== 0) {
+  const readers = otherReadersOf(path);
+  if (readers === "everybody") {
     throw new Failure("usage", `others can read the credentials ${path}: chmod 600 ${path}`);
+  }
+  if (readers === "group") {
+    printStatus(
+      `warning: a group can read the credentials ${path}; if not meant: chmod 600 ${path}`,
+    );
   }
   return checkIdentity((value ?? {}) as object, path);
 };
@@ -132,6 +162,23 @@ export const readAddress = (text: string): PortAddress => {
   const address = parseAddress(text);
   if (address === null) throw new Failure("usage", `not a port: ${text} (${ADDRESS_FORMS})`);
   return address;
+};
+
+/** Throws a Failure for lines that this address does not have. */
+export const checkLines = (address: PortAddress, lines: OpeningLines): OpeningLines => {
+  const problem = linesProblem(address, lines);
+  if (problem !== null) throw new Failure("usage", problem);
+  return lines;
+};
+
+/** Why a mode cannot use these settings, or null. */
+export const modeProblem = (
+  mode: PortMode["kind"],
+  { dataBits, flowControl }: LineSettings,
+): string | null => {
+  if (mode !== "sealed") return null;
+  if (flowControl === "xon") return "mode sealed uses every byte, and xon takes two of them away";
+  return dataBits === 8 ? null : "mode sealed needs 8 data bits";
 };
 
 const planMode = (port: PortFile, folder: string, where: string): PortMode => {
@@ -159,13 +206,19 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   } catch (error) {
     throw new Failure("usage", `${where}: ${messageOf(error)}`, error);
   }
+  const problem = modeProblem(port.mode, settings);
+  if (problem !== null) throw new Failure("usage", `${where}: ${problem}`);
   const mode = planMode(port, folder, where);
+  const address = readAddress(port.port);
+  const { dtr, rts, hupcl } = port;
   return {
     name: port.name ?? (mode.kind === "sealed" ? port.port : mode.identity.agentId),
     port: port.port,
-    address: readAddress(port.port),
+    address,
     settings,
+    lines: checkLines(address, { dtr, rts, hupcl }),
     writeTimeoutMs: port.write_timeout_ms ?? DEFAULT_WRITE_TIMEOUT_MS,
+    byteDelayMs: port.byte_delay_ms ?? 0,
     mode,
   };
 };

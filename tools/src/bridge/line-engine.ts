@@ -13,7 +13,7 @@
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { DeviceAway } from "./away.ts";
-import { LineReader, nmeaChecksum } from "./line-reader.ts";
+import { type LineCounts, LineReader, nmeaChecksum } from "./line-reader.ts";
 import { encodeLine, type LineCommand, type LineMapping } from "./mapping.ts";
 
 const MAX_WAITING = 64;
@@ -21,6 +21,8 @@ const MAX_COLLECTED_LINES = 1_000;
 /** A device that never falls silent delays us by at most this many times `quiet_ms`. */
 const QUIET_LIMIT = 10;
 const LAST_TAG = 999;
+/** A command is not sent later than this after its call: by then most callers have given up. */
+const MAX_WAIT_MS = 30_000;
 
 export interface LineHost {
   readonly timer: TimerPort;
@@ -45,9 +47,14 @@ interface LineCall {
   readonly params: unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
+  readonly since: number;
   tries: number;
   tag: string;
+  /** What was sent, until it was echoed. */
+  line: string;
   lines: Record<string, unknown>[];
+  /** What had come before it was sent. */
+  before: LineCounts;
 }
 
 export class LineEngine {
@@ -62,6 +69,10 @@ export class LineEngine {
   private quietUntil = 0;
   private tags = 0;
   private gone: string | null = null;
+  /** Whether the command that timed out is sent again after the silence. */
+  private repeats = false;
+  /** Until then, bytes of a line that was under way when the port opened may come. */
+  private fragmentUntil: number | null = null;
 
   constructor(mapping: LineMapping, host: LineHost) {
     this.mapping = mapping;
@@ -74,7 +85,16 @@ export class LineEngine {
     return this.reader.dropped;
   }
 
+  /** Bytes come from now on: what comes at once is the rest of a line. */
+  begin(): void {
+    this.fragmentUntil = this.host.timer.now() + this.mapping.quietMs;
+  }
+
   receive(bytes: Uint8Array): void {
+    const { fragmentUntil } = this;
+    this.fragmentUntil = null;
+    const early = fragmentUntil !== null && this.host.timer.now() < fragmentUntil;
+    if (early && this.counters.sent === 0) this.reader.dropFragment();
     this.reader.receive(bytes);
   }
 
@@ -90,7 +110,10 @@ export class LineEngine {
       if (this.waiting.length >= MAX_WAITING) {
         throw new DeviceAway(`${MAX_WAITING} commands wait already`, false);
       }
-      this.waiting.push({ command, params, resolve, reject, tries: 0, tag: "", lines: [] });
+      const since = this.host.timer.now();
+      const before = this.reader.counts;
+      const fresh = { since, tries: 0, tag: "", line: "", lines: [], before };
+      this.waiting.push({ command, params, resolve, reject, ...fresh });
       this.next();
     });
   }
@@ -110,6 +133,12 @@ export class LineEngine {
     if (this.state !== "idle" || this.gone !== null) return;
     const call = this.waiting.shift();
     if (call === undefined) return;
+    if (!this.inTime(call)) {
+      const waited = `it waited ${MAX_WAIT_MS / 1000} s for other commands and was not sent`;
+      call.reject(new DeviceAway(waited, false));
+      this.next();
+      return;
+    }
     this.current = call;
     this.send(call);
   }
@@ -118,13 +147,16 @@ export class LineEngine {
     this.tags = (this.tags % LAST_TAG) + 1;
     call.tag = String(this.tags);
     call.lines = [];
+    call.before = this.reader.counts;
     call.tries++;
     this.counters.sent++;
     if (call.tries > 1) this.counters.retried++;
     this.state = "waiting";
     const line = call.command.line(call.params, call.tag);
-    const sealed = this.mapping.checksum === "nmea" ? `${line}*${nmeaChecksum(line)}` : line;
-    const bytes = encodeLine(sealed + this.mapping.end, this.mapping.encoding);
+    call.line = line;
+    const { checksum, encoding, end } = this.mapping;
+    const sealed = checksum === "nmea" ? `${line}*${nmeaChecksum(line, encoding)}` : line;
+    const bytes = encodeLine(sealed + end, encoding);
     this.host.write(bytes).then(
       () => {
         // The device's time begins when it has received the line; a fast one may have answered
@@ -162,6 +194,11 @@ export class LineEngine {
   /** Whether the line belongs to the current command. */
   private taken(call: LineCall, line: string): boolean {
     const { command, tag } = call;
+    if (this.mapping.echo && call.line !== "" && line.endsWith(call.line)) {
+      call.line = "";
+      call.before = { ...call.before, lines: call.before.lines + 1 };
+      return true;
+    }
     const failure = command.error?.(line, tag) ?? null;
     if (failure !== null) {
       this.settle();
@@ -198,15 +235,20 @@ export class LineEngine {
     this.counters.timeouts++;
     this.state = "quiet";
     this.quietUntil = this.host.timer.now() + this.mapping.quietMs * QUIET_LIMIT;
-    if (call.tries > call.command.retries) {
+    this.repeats = call.tries <= call.command.retries && this.inTime(call);
+    if (!this.repeats) {
       const times = call.tries === 1 ? "" : `, sent ${call.tries} times`;
       call.reject(
         new Error(
-          `no answer of the device in ${call.command.timeoutMs} ms${times}; it may have run`,
+          `no answer of the device in ${call.command.timeoutMs} ms${times}; it may have run; ${this.reader.since(call.before)}`,
         ),
       );
     }
     this.armQuiet();
+  }
+
+  private inTime(call: LineCall): boolean {
+    return this.host.timer.now() - call.since <= MAX_WAIT_MS;
   }
 
   private armQuiet(): void {
@@ -217,7 +259,7 @@ export class LineEngine {
 
   private quietOver(): void {
     const call = this.current;
-    if (call !== null && call.tries <= call.command.retries) {
+    if (call !== null && this.repeats) {
       this.send(call);
       return;
     }

@@ -167,6 +167,22 @@ describe("a command", () => {
     expect(engine.counters).toMatchObject({ timeouts: 3, retried: 2 });
   });
 
+  // neundorf/CuteCom#33
+  it.each([
+    ["", "nothing came"],
+    ["\r\n", "only line ends came"],
+    ["T=21.5", "6 bytes came without a line end"],
+    ["T=21.5\r", '1 other line came, the last: "T=21.5"'],
+    ["a\nBTN up\nlast\n>", '3 other lines came, the last: "last"; 1 byte came without a line end'],
+    ["T=21.5 \xb0C\n", '1 line came not in UTF-8 (is "encoding" "latin1"?)'],
+    [`${"x".repeat(2_000)}\n`, "1 line came longer than max_line (1024)"],
+  ])("that times out says what came instead: %j", async (said, what) => {
+    const { call, run, engine } = world(() => engine.receive(Buffer.from(said, "latin1")));
+    const answer = call("temperature.get");
+    await run(300);
+    expect(String(await answer)).toMatch(new RegExp(`may have run; ${RegExp.escape(what)}$`));
+  });
+
   it("is not answered by a late answer to the previous one", async () => {
     let times = 0;
     const { call, run } = world((_, say) => say(`ok T:${++times}\n`, times === 1 ? 210 : 15));
@@ -201,6 +217,40 @@ describe("a command", () => {
     expect(await call("temperature.get")).toMatchObject({ unavailable: true, sent: false });
   });
 
+  // stevenwritescode/exopet#28, space-concordia-robotics/robotics-prototype#144
+  it("is not sent when others have kept it waiting for longer than its caller waits", async () => {
+    const { call, run, sent } = world(() => undefined, {
+      ...PRINTER,
+      commands: {
+        slow: { send: "SLOW", timeout_ms: 20_000, retries: 20 },
+        open: { send: "OPEN DOOR" },
+      },
+    });
+    const [slow, other, door] = [call("slow"), call("slow"), call("open")];
+    await run(70_000);
+    expect(sent).toEqual(["SLOW", "SLOW"]);
+    expect(String(await slow)).toContain("sent 2 times; it may have run");
+    for (const late of [other, door]) {
+      expect(await late).toMatchObject({ unavailable: true, sent: false });
+    }
+    const next = call("open");
+    await run(10);
+    expect(sent.at(-1)).toBe("OPEN DOOR");
+    void next;
+  });
+
+  // serialport/node-serialport#2518, sinara-hw/Booster#346
+  it("is not answered by its echo, if the mapping says that there is one", async () => {
+    const commands = { read: { send: "T?", answer: "(?<value>.+)" } };
+    const device: Answerer = (line, say) => say(`> ${line}\r\n${line}\r\n`);
+    const echoing = world(device, { echo: true, commands });
+    const plain = world(device, { commands });
+    const answers = [echoing.call("read"), plain.call("read")];
+    await echoing.run(10);
+    await plain.run(10);
+    expect(await Promise.all(answers)).toEqual([{ value: "T?" }, { value: "> T?" }]);
+  });
+
   it("waits in a bounded queue", async () => {
     const { call, run } = world(() => undefined);
     const answers = Array.from({ length: 70 }, () => call("temperature.get"));
@@ -225,6 +275,66 @@ describe("unsolicited lines", () => {
       ["alarm", { type: "alarm", zone: 2 }],
       ["line", { line: "hello" }],
     ]);
+  });
+
+  // vortex314/serial2mqtt#16, crayzeewulf/libserial#172
+  it("that were under way when the port opened are ignored up to their end", async () => {
+    const events = [{ line: "T=(?<celsius>[0-9.]+)", event: "reading" }];
+    const mapping = { quiet_ms: 100, commands: PRINTER.commands, events };
+    const reading = (celsius: string) => ["reading", { celsius }];
+    const cut = world(() => undefined, mapping);
+    cut.engine.begin();
+    await cut.run(5);
+    cut.engine.receive(Buffer.from("T=1"));
+    cut.engine.receive(Buffer.from("7\r\nT=22\r\n"));
+    expect(cut.events).toEqual([reading("22")]);
+    // After silence it is a whole one.
+    const greeting = world(() => undefined, mapping);
+    greeting.engine.begin();
+    await greeting.run(101);
+    greeting.engine.receive(Buffer.from("T=21\r\n"));
+    expect(greeting.events).toEqual([reading("21")]);
+    // So is an answer.
+    const asked = world((_, say) => say("ok T:5\r\n"), mapping);
+    asked.engine.begin();
+    const answer = asked.call("temperature.get");
+    await asked.run(300);
+    expect(await answer).toEqual({ celsius: 5 });
+  });
+
+  // bristlemouth/bm_protocol#337, eModbus/eModbus#308
+  it("are read without the zeros of a half-duplex transceiver", async () => {
+    const { call, run } = world((_, say) => say("\0\0ok T:1\0\r\n\0"));
+    const answer = call("temperature.get");
+    await run(300);
+    expect(await answer).toEqual({ celsius: 1 });
+  });
+
+  // neundorf/CuteCom#33
+  it.each(["\r", "\n", "\r\n", "\n\r"])("end with %j, whatever the pieces", (end) => {
+    const bytes = Buffer.from(["one", "", "two", "three"].map((line) => line + end).join(""));
+    for (const size of [1, 2, 3, 100]) {
+      const lines: string[] = [];
+      const reader = new LineReader({ maxLine: 16, encoding: "utf8", checksum: "none" }, (line) =>
+        lines.push(line),
+      );
+      for (let at = 0; at < bytes.length; at += size) reader.receive(bytes.subarray(at, at + size));
+      expect([lines, reader.dropped]).toEqual([["one", "two", "three"], 0]);
+    }
+  });
+
+  it("in latin1 have a character for each byte, in both directions and in the checksum", () => {
+    const lines: string[] = [];
+    const reader = new LineReader({ maxLine: 999, encoding: "latin1", checksum: "nmea" }, (line) =>
+      lines.push(line),
+    );
+    const text = String.fromCharCode(...Array.from({ length: 255 }, (_, i) => i + 1))
+      .replace("\r", "")
+      .replace("\n", "");
+    const sum = Buffer.from(text, "latin1").reduce((xor, byte) => xor ^ byte, 0);
+    const sealed = `${text}*${sum.toString(16).padStart(2, "0")}\r`;
+    reader.receive(Buffer.from(sealed, "latin1"));
+    expect(lines).toEqual([text]);
   });
 
   it("are dropped if they are too long or not text, and the next one is read", () => {
@@ -268,7 +378,7 @@ it("200 calls over a line with 5 % garbage give 200 correct answers or clear err
       },
     },
   };
-  const seal = (text: string) => `${text}*${nmeaChecksum(text)}\n`;
+  const seal = (text: string) => `${text}*${nmeaChecksum(text, "utf8")}\n`;
   const { call, run, engine } = world((line, say) => {
     let heard = "";
     new LineReader({ maxLine: 100, encoding: "latin1", checksum: "nmea" }, (text) => {

@@ -38,6 +38,7 @@ export const linesProgram = (
         }));
       }
     },
+    begin: () => engine.begin(),
     user: {
       data: (bytes) => engine.receive(bytes),
       end: async (reason) => engine.end(reason),

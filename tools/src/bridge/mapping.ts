@@ -2,9 +2,12 @@
  * The mapping file of mode `lines`: how a device's line protocol becomes calls and events. Its JSON
  * Schema (`blindrelay bridge --schema`) is made from the definitions here.
  */
+import { isChanged } from "@blindrelay/protocol/numbers";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { messageOf } from "../serial/port.ts";
+import type { LineEncoding } from "./line-reader.ts";
 
 const strict = { additionalProperties: false } as const;
 
@@ -50,6 +53,13 @@ const Param = Type.Object(
     enum: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Number()]))),
     minimum: Type.Optional(Type.Number()),
     maximum: Type.Optional(Type.Number()),
+    decimals: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 20,
+        description: "Digits after the point of a number; as many as it needs by default.",
+      }),
+    ),
     default: Type.Optional(Type.Union([Type.String(), Type.Number(), Type.Boolean()])),
   },
   strict,
@@ -89,7 +99,8 @@ export const Mapping = Type.Object(
         minLength: 1,
         maxLength: 4,
         default: "\n",
-        description: "What ends a line that we send. A received one ends with \\n or \\r\\n.",
+        description:
+          "What ends a line that we send. A received one ends with CR, LF, CR LF or LF CR.",
       }),
     ),
     max_line: Type.Optional(Type.Integer({ minimum: 16, maximum: 65_536, default: 1_024 })),
@@ -100,13 +111,19 @@ export const Mapping = Type.Object(
           "nmea: every line both ways ends with * and two hexadecimal digits, the XOR of all preceding characters (except a leading $). Other lines are dropped.",
       }),
     ),
+    echo: Type.Optional(
+      Type.Boolean({
+        default: false,
+        description: "The device repeats each command, also behind a prompt, before it answers.",
+      }),
+    ),
     quiet_ms: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 10_000,
         default: 100,
         description:
-          "Silence awaited after a timeout, so that a late answer is not taken for the next one.",
+          "Silence awaited after a timeout, so that a late answer is not taken for the next one. What comes sooner than this after the port opened, and before the first command, is taken for the rest of a line and ignored up to its end.",
       }),
     ),
     commands: Type.Record(Type.String({ minLength: 1 }), Command),
@@ -140,10 +157,11 @@ export interface LineCommand {
 }
 
 export interface LineMapping {
-  readonly encoding: "utf8" | "latin1";
+  readonly encoding: LineEncoding;
   readonly end: string;
   readonly maxLine: number;
   readonly checksum: "none" | "nmea";
+  readonly echo: boolean;
   readonly quietMs: number;
   readonly commands: readonly LineCommand[];
   readonly events: readonly { readonly match: Matcher; readonly event: string }[];
@@ -173,8 +191,9 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     return (line) => {
       let value: unknown;
       try {
-        value = JSON.parse(line);
+        value = parseJson(line);
       } catch {
+        // Also a number that would be another one.
         return null;
       }
       if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
@@ -202,8 +221,9 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     for (const [name, text] of Object.entries(found.groups ?? {})) {
       if (text === undefined) continue;
       const number = Number(text);
-      // An invalid number was damaged in transit.
-      if (numbers.has(name) && (text.trim() === "" || !Number.isFinite(number))) return null;
+      // An invalid number was damaged in transit, and one that would be another must be a text.
+      const isNumber = text.trim() !== "" && Number.isFinite(number) && !isChanged(text);
+      if (numbers.has(name) && !isNumber) return null;
       said[name] = numbers.has(name) ? number : text;
     }
     return said;
@@ -219,6 +239,17 @@ const within = (where: string, work: () => unknown): void => {
   }
 };
 
+/** Without an exponent, which a device may take for something else: G-code's E axis, for one. */
+const decimalText = (value: number, decimals: number | undefined): string => {
+  const text = decimals === undefined ? String(value) : value.toFixed(decimals);
+  const [digits = "", exponent] = text.split("e");
+  if (exponent === undefined) return text;
+  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)\.?(\d*)$/.exec(digits) ?? [];
+  const point = whole.length + Number(exponent);
+  if (point > 0) return `${sign}${(whole + fraction).padEnd(point, "0")}`;
+  return `${sign}0.${"0".repeat(-point)}${whole}${fraction}`;
+};
+
 const paramText = (
   name: string,
   value: unknown,
@@ -229,7 +260,7 @@ const paramText = (
   const fits =
     type === "integer"
       ? Number.isSafeInteger(value)
-      : typeof value === type && !Number.isNaN(value);
+      : typeof value === type && (typeof value !== "number" || Number.isFinite(value));
   if (!fits) throw new Error(`parameter "${name}" must be a ${type}`);
   if (param.enum !== undefined && !param.enum.includes(value as string | number)) {
     throw new Error(`parameter "${name}" must be one of ${param.enum.join(", ")}`);
@@ -240,7 +271,7 @@ const paramText = (
       throw new Error(`parameter "${name}" must be ${minimum} to ${maximum}`);
     }
   }
-  const text = String(value);
+  const text = typeof value === "number" ? decimalText(value, param.decimals) : String(value);
   if (param.pattern !== undefined && !new RegExp(`^(?:${param.pattern})$`, "u").test(text)) {
     throw new Error(`parameter "${name}" must match ${param.pattern}`);
   }
@@ -293,6 +324,7 @@ export const readMapping = (value: unknown): LineMapping => {
     end,
     maxLine: file.max_line ?? 1_024,
     checksum: file.checksum ?? "none",
+    echo: file.echo ?? false,
     quietMs: file.quiet_ms ?? 100,
     unmatched: file.unmatched ?? null,
     commands: Object.entries(file.commands).map(([method, command]) => {

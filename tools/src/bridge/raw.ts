@@ -34,6 +34,8 @@ const READ_HIGH_BYTES = 65_536;
 /** What raw.ts and lines.ts provide for an open port. */
 export interface PortProgram {
   readonly program: (agent: Agent) => void;
+  /** Bytes come to the user from now on. */
+  begin?(): void;
   readonly user: PortUser;
 }
 

@@ -16,14 +16,15 @@ import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/nod
 import type { Command } from "commander";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printStatus } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
+import { version } from "./version-flags.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;
 
@@ -160,7 +161,7 @@ const start = async (
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
       log: (level, message, fields, thrown) => {
         // runUntilStopped reports the state of the link.
-        if (level === "debug" || level === "info") return;
+        if (level === "debug" || level === "info" || Object.hasOwn(fields ?? {}, "waitMs")) return;
         const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
         printStatus(`${level}: ${message}${more}${sdk.programFrames(thrown)}`);
       },
@@ -213,9 +214,11 @@ const runUntilStopped = (
 ): Promise<void> =>
   new Promise((resolvePromise, reject) => {
     let wasOnline = false;
+    let told: string | null = null;
     const follow = (status: AgentStatus): void => {
       if (status.state === "online") {
         wasOnline = true;
+        told = null;
         if (json) printJson({ event: "online", agent_id: agentId });
         else printStatus(`${agentId} is online`);
         return;
@@ -224,10 +227,12 @@ const runUntilStopped = (
       if (status.state === "refused" || (status.state === "waiting" && refused && !wasOnline)) {
         reject(new Failure("refused", status.advice ?? "the relay refuses this agent"));
       } else if (status.state === "waiting") {
+        const { code, advice } = status;
         const waitMs = Math.round(status.waitMs ?? 0);
-        if (json) printJson({ event: "offline", agent_id: agentId, code: status.code, waitMs });
-        else
-          printStatus(`${status.advice ?? "offline"}; next try in ${Math.ceil(waitMs / 1000)} s`);
+        if (json) printJson({ event: "offline", agent_id: agentId, code, reason: advice, waitMs });
+        // Each reason once, until it changes or the agent was online.
+        else if (advice !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
+        told = advice;
       }
     };
     running.onState(follow);
@@ -247,7 +252,11 @@ export const addAgentRun = (agent: Command, context: Context): void => {
       "this agent's own folder; BLINDRELAY_STATE_DIR, or next to the profile",
     )
     .option("--name <name>", "a name for people (default: the agent's id)")
-    .option("--firmware-version <version>", "the program's version (SemVer), shown by the relay")
+    .option(
+      "--firmware-version <version>",
+      "the program's version (SemVer), shown by the relay",
+      version,
+    )
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(
@@ -279,11 +288,12 @@ unavailable, the command waits for it.`,
       if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);
       const orphaned = isPushable ? reportAlive() : null;
       const stopForgiving = forgiveProgram();
-      const running = await start(settings, path, flags, isPushable);
       try {
-        await runUntilStopped(running, running.core.agent.id, flags.json === true, orphaned);
+        const running = await start(settings, path, flags, isPushable);
+        const { id } = running.core.agent;
+        const stopped = runUntilStopped(running, id, flags.json === true, orphaned);
+        await stopped.finally(() => running.stop());
       } finally {
-        await running.stop();
         stopForgiving();
       }
     });

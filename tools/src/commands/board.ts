@@ -1,21 +1,27 @@
 /** What the commands for boards share: the port's options, and a board's prompt for one command. */
 import type { Command } from "commander";
-import { DEFAULT_BAUD_RATE, openPort } from "../repl/port.ts";
+import { DEFAULT_BAUD_RATE, openPort, type PortFlags } from "../repl/port.ts";
 import { EspruinoRepl } from "../repl/repl.ts";
-import { wholeNumber } from "./number-flags.ts";
+import { onOff, wholeNumber } from "./number-flags.ts";
 
 export const baudRate = wholeNumber(300, 4_000_000);
 
+export const withLines = (command: Command): Command =>
+  command
+    .option("--dtr <on|off>", "set this line as soon as the port is open", onOff)
+    .option("--rts <on|off>", "set this line as soon as the port is open", onOff)
+    .option("--hupcl <on|off>", "off: leave both lines as they are when it is closed", onOff);
+
 export const withBaud = (command: Command): Command =>
-  command.option("--baud <rate>", "of a serial port", baudRate, DEFAULT_BAUD_RATE);
+  withLines(command.option("--baud <rate>", "of a serial port", baudRate, DEFAULT_BAUD_RATE));
 
 /** Opens the port, passes its console on, and closes it in any case. */
 export const withConsole = async <Result>(
   port: string,
-  baud: number,
+  line: PortFlags,
   use: (board: EspruinoRepl) => Promise<Result>,
 ): Promise<Result> => {
-  const board = new EspruinoRepl(await openPort(port, baud));
+  const board = new EspruinoRepl(await openPort(port, line));
   try {
     return await use(board);
   } finally {

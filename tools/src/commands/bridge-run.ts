@@ -2,7 +2,9 @@
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
+  checkLines,
   DEFAULT_WRITE_TIMEOUT_MS,
+  modeProblem,
   type PortMode,
   type PortPlan,
   readAddress,
@@ -11,9 +13,9 @@ import {
 } from "../bridge/config.ts";
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printResult, printStatus } from "../output.ts";
 import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 
@@ -22,6 +24,9 @@ export interface BridgeFlags {
   readonly mapping?: string;
   readonly baud?: number;
   readonly flowControl?: FlowControl;
+  readonly dtr?: boolean;
+  readonly rts?: boolean;
+  readonly hupcl?: boolean;
   readonly agent?: string;
   readonly stateDir?: string;
   readonly config?: string;
@@ -55,17 +60,23 @@ const modeOf = async (settings: Settings, flags: BridgeFlags): Promise<PortMode>
 
 const planOf = async (settings: Settings, port: string, flags: BridgeFlags): Promise<PortPlan> => {
   const address = readAddress(port);
+  const lines = checkLines(address, flags);
+  const lineSettings = {
+    ...DEFAULT_SETTINGS,
+    ...(flags.baud === undefined ? {} : { baudRate: flags.baud }),
+    ...(flags.flowControl === undefined ? {} : { flowControl: flags.flowControl }),
+  };
+  const problem = modeProblem(flags.mode ?? "sealed", lineSettings);
+  if (problem !== null) throw new Failure("usage", problem);
   const mode = await modeOf(settings, flags);
   return {
     name: mode.kind === "sealed" ? port : mode.identity.agentId,
     port,
     address,
-    settings: {
-      ...DEFAULT_SETTINGS,
-      ...(flags.baud === undefined ? {} : { baudRate: flags.baud }),
-      ...(flags.flowControl === undefined ? {} : { flowControl: flags.flowControl }),
-    },
+    lines: { dtr: lines.dtr, rts: lines.rts, hupcl: lines.hupcl },
+    settings: lineSettings,
     writeTimeoutMs: DEFAULT_WRITE_TIMEOUT_MS,
+    byteDelayMs: 0,
     mode,
   };
 };
@@ -120,6 +131,9 @@ const FLAGS_OF_ONE_PORT = [
   "mapping",
   "baud",
   "flowControl",
+  "dtr",
+  "rts",
+  "hupcl",
   "agent",
   "stateDir",
 ] as const satisfies readonly (keyof BridgeFlags)[];

@@ -1,11 +1,12 @@
 /** `blindrelay bridge`: serial devices as agents, until Ctrl-C or SIGTERM. */
 import { type Command, Option } from "commander";
+import { withLines } from "./board.ts";
 import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
 import { wholeNumber } from "./number-flags.ts";
 
 export const addBridge = (cli: Command, context: Context): void => {
-  cli
+  const command = cli
     .command("bridge")
     .description("connect serial devices as agents, until Ctrl-C or SIGTERM")
     .argument("[port]", "/dev/tty…, COM3, usb:SERIAL, tcp://host:port or rfc2217://host:port")
@@ -14,7 +15,8 @@ export const addBridge = (cli: Command, context: Context): void => {
     .option("--baud <rate>", "115200 by default", wholeNumber(50, 4_000_000))
     .addOption(
       new Option("--flow-control <kind>", "none by default").choices(["none", "rts", "xon"]),
-    )
+    );
+  withLines(command)
     .option("--agent <agent-id>", "an agent of your account (lines, raw); BLINDRELAY_AGENT_ID")
     .option(
       "--state-dir <dir>",

@@ -3,14 +3,13 @@ import type { Command } from "commander";
 import { Failure } from "../failure.ts";
 import { printJson, printStatus, printText, table } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
-import { openPort } from "../repl/port.ts";
+import { openPort, type PortFlags } from "../repl/port.ts";
 import { EspruinoRepl, REPL_LIMITS, runtimeOf } from "../repl/repl.ts";
 import { listSerialPorts } from "../serial/local.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
-interface DevicesFlags {
-  readonly baud: number;
+interface DevicesFlags extends PortFlags {
   readonly all?: boolean;
   readonly probe: boolean;
   readonly json?: boolean;
@@ -37,11 +36,11 @@ const NOTHING = { answers: null, board: null, version: null, agent_id: null, pro
 /** Without disturbing a program that runs on the board. */
 export const probe = async (
   name: string,
-  baudRate: number,
+  line: PortFlags,
 ): Promise<Omit<Device, "port" | "manufacturer" | "serial_number" | "usb">> => {
   let board: EspruinoRepl;
   try {
-    board = new EspruinoRepl(await openPort(name, baudRate), PROBE_LIMITS);
+    board = new EspruinoRepl(await openPort(name, line), PROBE_LIMITS);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     return { ...NOTHING, answers: "closed", problem: error.message };
@@ -119,7 +118,7 @@ export const addDevices = (cli: Command, _context: Context): void => {
       const items: Device[] = await Promise.all(
         found.map(async (port) => ({
           ...port,
-          ...(flags.probe ? await probe(port.port, flags.baud) : NOTHING),
+          ...(flags.probe ? await probe(port.port, flags) : NOTHING),
         })),
       );
       if (flags.json === true) {

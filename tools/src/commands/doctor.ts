@@ -2,13 +2,16 @@
  * `blindrelay doctor`: checks everything from the profile to the agent, with a fix for each
  * problem.
  */
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CallError, type Client } from "@blindrelay/client-sdk";
 import { tokenProblem } from "@blindrelay/protocol";
+import { reasonOfError } from "@blindrelay/protocol/net";
+import { proxyFor } from "@blindrelay/protocol/net/node";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { accountRest, agentPath } from "../account.ts";
+import { otherReadersOf } from "../config/file-readers.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
@@ -55,10 +58,10 @@ const checkProfile = (settings: Settings): Check => {
   }
   try {
     const keys = Object.keys(settings.profile?.keyring ?? {}).length;
-    const mode = statSync(path).mode & 0o777;
-    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
-      return bad("profile", `${path} can be read by others`, `chmod 600 ${path}`);
-    }
+    const readers = otherReadersOf(path);
+    const fix = `chmod 600 ${path}`;
+    if (readers === "everybody") return bad("profile", `${path} can be read by others`, fix);
+    if (readers === "group") return note("profile", `${path} can be read by a group`, fix);
     return good("profile", `${path}, ${keys} secrets in its keyring`);
   } catch (error) {
     return bad(
@@ -69,50 +72,39 @@ const checkProfile = (settings: Settings): Check => {
   }
 };
 
-const TLS_FIXES: readonly (readonly [RegExp, string])[] = [
-  [
-    /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/,
-    "renew the relay's certificate, or set this machine's clock",
-  ],
-  [/SELF_SIGNED|UNABLE_TO_(VERIFY|GET)/, "trust its authority: NODE_EXTRA_CA_CERTS=ca.pem"],
-  [/ALTNAME_INVALID/, "use the name that is in the certificate"],
-  [/WRONG_VERSION_NUMBER|EPROTO/, "that port does not use TLS: try http://"],
-];
-
 const isLoopback = (url: string): boolean =>
   /^https?:\/\/(127\.|localhost[:/]|localhost$|\[::1\])/.test(url);
 
+/** The reasons that lie in TLS, by what they say. */
+const isOfTls = (why: string): boolean => /certificate|TLS/i.test(why);
+
+const checkProxy = (url: string): Check[] => {
+  try {
+    const proxy = proxyFor(new URL(url), undefined);
+    return proxy === null ? [] : [note("proxy", `${proxy.name}, as the environment says`)];
+  } catch (error) {
+    const [detail = "", fix = null] = reasonOfError(error).text.split("; fix: ");
+    return [bad("proxy", detail, fix ?? "")];
+  }
+};
+
 const checkRelay = async (url: string): Promise<Check[]> => {
   const started = performance.now();
-  let response: Response;
+  const rest = new Rest(url, null, { answerMs: LIMIT_MS });
+  let config: AuthConfig;
   try {
-    response = await fetch(`${url}/api/v1/auth/config`, { signal: AbortSignal.timeout(LIMIT_MS) });
+    config = await rest.ask("AuthConfig", "GET", "/auth/config");
   } catch (error) {
-    const cause = (error as Error).cause as (Error & { code?: string }) | undefined;
-    const why = `${cause?.code ?? ""} ${cause?.message ?? (error as Error).message}`.trim();
-    const tls = TLS_FIXES.find(([pattern]) => pattern.test(why));
-    if (tls !== undefined) return [bad("TLS", why, tls[1])];
-    const fix = "check that the relay is running, the address is right and no firewall blocks it";
-    return [bad("relay", `${url} cannot be reached: ${why}`, fix)];
+    const [detail = "", fix = null] = (error as Error).message.split("; fix: ");
+    return [bad(isOfTls(detail) ? "TLS" : "relay", detail, fix ?? "check the address")];
   }
   const took = Math.round(performance.now() - started);
-  const config = (await response.json().catch(() => null)) as Partial<AuthConfig> | null;
-  if (config?.packet_versions === undefined) {
-    return [
-      bad(
-        "relay",
-        `${url} answers ${response.status}, but is not a blindrelay relay`,
-        "check the address",
-      ),
-    ];
-  }
   const checks = [good("relay", `${url}, version ${config.version}, ${took} ms`)];
   if (url.startsWith("https:")) checks.push(good("TLS", "the certificate is valid"));
   else if (isLoopback(url)) checks.push(note("TLS", "none, on this machine only"));
   else checks.push(bad("TLS", "none: tokens go in the clear", "use https:// (docs/operations.md)"));
-  const date = Date.parse(response.headers.get("date") ?? "");
-  if (!Number.isNaN(date)) {
-    const off = Math.abs(Date.now() - date);
+  if (rest.relayTime !== null) {
+    const off = Math.abs(Date.now() - rest.relayTime);
     checks.push(
       off > MAX_CLOCK_MS
         ? bad(
@@ -162,8 +154,10 @@ const checkLink = async (
     const client = await connectClient(settings, LIMIT_MS);
     return { check: good("link", "WebSocket is open"), client };
   } catch (error) {
+    // REST came through, so the address is right.
+    const [detail = ""] = (error as Error).message.split("; fix: ");
     const fix = "a proxy between must pass WebSocket upgrades (docs/operations.md)";
-    return { check: bad("link", (error as Error).message, fix), client: null };
+    return { check: bad("link", detail, fix), client: null };
   }
 };
 
@@ -269,6 +263,7 @@ export const diagnose = async (
     );
   }
   if (url !== null) {
+    checks.push(...checkProxy(url));
     const relay = await checkRelay(url);
     checks.push(...relay);
     if (relay[0]?.name === "relay" && relay[0].ok === true) {

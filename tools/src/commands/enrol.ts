@@ -2,19 +2,26 @@
  * The first login on a relay that requires two factors: an authenticator gets its secret, and a
  * code confirms it.
  */
+import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import { Failure } from "../failure.ts";
 import { printStatus } from "../output.ts";
-import { questions } from "../prompt.ts";
+import { type Questions, questions, Unanswered } from "../prompt.ts";
+import { showQrCode } from "../qr-code.ts";
 import { Rest, RestFailure } from "../rest.ts";
 import { showSecret } from "../show-secret.ts";
 
 const TRIES = 3;
 
-const confirm = async (rest: Rest, ask: () => Promise<string>): Promise<readonly string[]> => {
+/** Asks for a code until `use` accepts one. */
+const untilRight = async <Result>(
+  person: Questions,
+  question: string,
+  use: (code: string) => Promise<Result>,
+): Promise<Result> => {
   for (let left = TRIES - 1; ; left--) {
-    const body = { totp_code: (await ask()).trim() };
+    const code = (await person.ask(question)).trim();
     try {
-      const answer = await rest.ask("TotpConfirmAnswer", "POST", "/auth/totp/confirm", body);
-      return answer.recovery_codes;
+      return await use(code);
     } catch (error) {
       const isWrong = error instanceof RestFailure && error.code === "INVALID_CREDENTIALS";
       if (!isWrong || left === 0) throw error;
@@ -23,22 +30,42 @@ const confirm = async (rest: Rest, ask: () => Promise<string>): Promise<readonly
   }
 };
 
+/** The failure of a question that was not answered, with what has been done by then. */
+const withState = (error: unknown, state: string): unknown =>
+  error instanceof Unanswered ? new Failure(error.kind, `${error.why}; ${state}`, error) : error;
+
 /**
- * Enrols on the terminal; resolves to a code that is valid for the login itself. `accessToken`:
- * returned by the login without a second factor. Rejects with a Failure.
+ * Enrols on the terminal, then logs in with `logIn` and a code. `accessToken`: returned by the
+ * login without a second factor. Rejects with a Failure.
  */
-export const enrol = async (url: string, accessToken: string): Promise<string> => {
+export const enrol = async (
+  url: string,
+  accessToken: string,
+  logIn: (code: string) => Promise<LoginAnswer>,
+): Promise<LoginAnswer> => {
   const person = questions("the first login enrols an authenticator, so do it on a terminal");
+  let state = "nothing was done";
   try {
     const rest = new Rest(url, accessToken);
     const { secret, otpauth_uri } = await rest.ask("TotpEnrollAnswer", "POST", "/auth/totp/enroll");
+    state = "you are not enrolled: remove the entry from your app, and log in again for another";
     showSecret(`This relay requires a second factor. Enter this in your authenticator app:
   ${secret}
   ${otpauth_uri}`);
-    const codes = await confirm(rest, () => person.ask("The code it shows: "));
+    showQrCode(otpauth_uri);
+    const codes = await untilRight(person, "The code it shows: ", async (totp_code) => {
+      const answer = await rest.ask("TotpConfirmAnswer", "POST", "/auth/totp/confirm", {
+        totp_code,
+      });
+      return answer.recovery_codes;
+    });
+    state =
+      "you are enrolled, and not logged in: run blindrelay login with a code that your app shows";
     showSecret(`Recovery codes: each works once in place of a code. Keep them apart from the app:
   ${codes.join("\n  ")}`);
-    return (await person.ask("The next code it shows (each code works only once): ")).trim();
+    return await untilRight(person, "The next code it shows (each code works only once): ", logIn);
+  } catch (error) {
+    throw withState(error, state);
   } finally {
     person.close();
   }

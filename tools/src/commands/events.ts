@@ -4,7 +4,8 @@ import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
-import { connectClient, interrupted } from "../connect.ts";
+import { connectClient } from "../connect.ts";
+import { interrupted } from "../interrupted.ts";
 import { jsonText, oneLine, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { wholeNumber } from "./number-flags.ts";
@@ -16,7 +17,7 @@ interface EventsFlags {
   readonly count?: number;
 }
 
-type Line =
+type Report =
   | {
       readonly kind: "event";
       readonly agent_id: string;
@@ -32,7 +33,10 @@ type Line =
       readonly reason: string;
     };
 
-const asText = (line: Line): string => {
+/** `at`: when it arrived here, ISO 8601. */
+type Line = Report & { readonly at: string };
+
+const asText = (line: Report): string => {
   if (line.kind === "presence") return `${line.agent_id} is ${line.status}`;
   if ("reason" in line) {
     const what = line.kind === "interrupted" ? "no events come for now" : "events may be missing";
@@ -69,11 +73,13 @@ export const addEvents = (cli: Command, context: Context): void => {
 Example:
   blindrelay events pump-7 --json
 
-Lines: {"kind":"event","agent_id","event","data"}, {"kind":"presence","agent_id","status"} (the
-relay's claim), {"kind":"gap","agent_id","packets"} (this many packets of the agent were lost),
-with "events" in place of "packets" if the agent counted the events that it could not send,
-{"kind":"interrupted","agent_id","reason"} (the agent dropped the session, restarted or was cut off) and
-{"kind":"reopened","agent_id","reason"} (a new session was opened: events in between are missing).`,
+Lines begin with the time of arrival, which is "at" in JSON: {"kind":"event","agent_id","event",
+"data","at"}, {"kind":"presence","agent_id","status","at"} (the relay's claim),
+{"kind":"gap","agent_id","packets","at"} (this many packets of the agent were lost), with "events"
+in place of "packets" if the agent counted the events that it could not send,
+{"kind":"interrupted","agent_id","reason","at"} (the agent dropped the session, restarted or was cut
+off) and {"kind":"reopened","agent_id","reason","at"} (a new session was opened: events in between
+are missing).`,
     )
     .action(async (agent: string | undefined, flags: EventsFlags) => {
       const settings = context.settings();
@@ -85,10 +91,11 @@ with "events" in place of "packets" if the agent counted the events that it coul
       try {
         await new Promise<void>((resolve, reject) => {
           let left = flags.count ?? Number.POSITIVE_INFINITY;
-          const print = (line: Line): void => {
+          const print = (report: Report): void => {
             if (left <= 0) return;
-            printResult(flags, line, asText(line));
-            if (line.kind === "event") left--;
+            const line: Line = { ...report, at: new Date().toISOString() };
+            printResult(flags, line, `${line.at} ${asText(line)}`);
+            if (report.kind === "event") left--;
             if (left <= 0) resolve();
           };
           for (const { id, agentToken, version } of secrets) {

@@ -2,30 +2,33 @@
  * `blindrelay flash PORT --program FILE`: writes the SDK and a device program to a board, and
  * checks that it is online.
  */
+
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
-import { interrupted } from "../connect.ts";
-import { Failure } from "../failure.ts";
+import { EXIT, Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
-import { type AgentInfo, waitUntilOnline } from "../flash/online.ts";
+import { type Online, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
 import { type BoardProgram, readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
+import { interrupted } from "../interrupted.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { type Board, readBoard } from "../repl/board.ts";
+import type { PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
+import { NO_WATCHDOG } from "../watchdog.ts";
 import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
+import { version } from "./version-flags.ts";
 
-interface FlashFlags {
+interface FlashFlags extends PortFlags {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
@@ -35,7 +38,6 @@ interface FlashFlags {
   readonly check: boolean;
   readonly slowCrypto?: boolean;
   readonly timeout: number;
-  readonly baud: number;
   readonly json?: boolean;
   readonly out?: string;
   readonly config?: string;
@@ -44,13 +46,12 @@ interface FlashFlags {
 
 /** Editors write a file in several steps. */
 const SETTLE_MS = 200;
+/** What must be free for an agent to open a session and answer, on a board of 32 bits. */
+const NEEDED_VARIABLES = 400;
+/** For a board that may be out of memory to answer. */
+const MEMORY_MS = 10_000;
 /** Lines of a failing start that are shown. */
 const MAX_LINES = 20;
-
-const report = (value: string): string => {
-  if (value.length <= MAX_REPORT_LENGTH && /^[ -~]+$/.test(value)) return value;
-  throw new InvalidArgumentError(`1 to ${MAX_REPORT_LENGTH} printable ASCII characters`);
-};
 
 /** Whether the console that flashed it is on the UART that its agent takes over. */
 const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
@@ -64,6 +65,20 @@ const startAdvice = (line: string): string | null => {
     : null;
 };
 
+/** A Failure that says so if the reason is the program's use of memory; else the one given. */
+const withMemory = async (board: EspruinoRepl, failure: Failure): Promise<Failure> => {
+  const free = await board
+    .attach(true)
+    .then(() => board.evaluate("process.memory().free", MEMORY_MS))
+    .catch(() => null); // no console is left, or no memory for an answer
+  if (typeof free !== "number" || free >= NEEDED_VARIABLES) return failure;
+  return new Failure(
+    "device",
+    `the agent did not come online: the program leaves ${free} variables, about ${NEEDED_VARIABLES} are needed. Give it fewer functions and shorter names, or use a board with more (\`blindrelay check --board NAME\` estimates it)`,
+    failure,
+  );
+};
+
 /** Waits for the agent; an error reported by the board ends the wait. */
 const checkOnline = async (
   board: EspruinoRepl,
@@ -71,7 +86,7 @@ const checkOnline = async (
   { agentId, uart }: Board,
   limitMs: number,
   carry: typeof carryOwnLine | null,
-): Promise<AgentInfo> => {
+): Promise<Online> => {
   const abort = new AbortController();
   const onOwnLine = carry !== null;
   const letGo = carry?.(board.port, settings.socketUrl()) ?? null;
@@ -95,6 +110,10 @@ const checkOnline = async (
   try {
     const online = waitUntilOnline(settings, agentId as string, limitMs, abort.signal, hint);
     return await Promise.race([online, broken]);
+  } catch (error) {
+    if (!(error instanceof Failure) || error.exitCode !== EXIT.unreachable || onOwnLine)
+      throw error;
+    throw await withMemory(board, error);
   } finally {
     abort.abort();
     await letGo?.();
@@ -153,7 +172,7 @@ const flashOnce = async (
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
   const isMute = isOnOwnLine(before) && before.uart?.baud !== flags.baud;
-  let info: AgentInfo | null = null;
+  let online: Online | null = null;
   if (!dryRun) {
     await startEspruino(board, options, before.push);
     if (isMute)
@@ -161,8 +180,9 @@ const flashOnce = async (
         `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,
       );
     else if (flags.check)
-      info = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
+      online = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
   }
+  const info = online?.info ?? null;
   if (flags.json === true) {
     const { files } = report;
     const { board: name, version } = report.board;
@@ -179,6 +199,7 @@ const flashOnce = async (
   } else if (dryRun) printText(`${agentId}: nothing was written`);
   else if (info === null) printText(`${agentId} was flashed and started`);
   else printText(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  if (online?.isGuarded === false) printStatus(`${agentId} ${NO_WATCHDOG}`);
   if (!dryRun && isOnOwnLine(before)) {
     printStatus(
       `its console has left this line: next, blindrelay bridge ${board.port.name} --mode sealed`,
@@ -217,7 +238,7 @@ const flashWatching = async (
         try {
           const program = await readProgram(file);
           const flash = (board: EspruinoRepl) => flashOnce(board, settings, program, flags);
-          await Promise.race([withConsole(port, flags.baud, flash), end]);
+          await Promise.race([withConsole(port, flags, flash), end]);
         } catch (error) {
           tellFailure(error);
         }
@@ -250,7 +271,7 @@ export const addFlash = (
     .option(
       "--firmware-version <version>",
       "the program's version (SemVer), shown by the relay",
-      report,
+      version,
     )
     .addOption(
       new Option("--target <runtime>", "what runs on the board")
@@ -297,6 +318,6 @@ unplugged).`,
         return;
       }
       const read = await readProgram(flags.program);
-      await withConsole(port, flags.baud, (board) => flashOnce(board, settings, read, flags));
+      await withConsole(port, flags, (board) => flashOnce(board, settings, read, flags));
     });
 };

@@ -65,7 +65,7 @@ The profile is plain text that only you can read; blindrelay profile passphrase 
         });
       let { user, access_token } = await logIn(given);
       if (user.api_token === null) {
-        ({ user } = await logIn({ ...given, code: await enrol(url, access_token) }));
+        ({ user } = await enrol(url, access_token, (code) => logIn({ ...given, code })));
       }
       if (user.api_token === null)
         throw new Failure("refused", "the relay returned no account token");

@@ -1,6 +1,6 @@
-/** What Enter sends, and what an echo shows. */
+/** What Enter sends, what an echo shows, and what of a device's output is shown. */
 import { expect, it } from "vitest";
-import { asEcho, withEol } from "./monitor.ts";
+import { asEcho, Output, withEol } from "./monitor.ts";
 
 it.each([
   ["cr", "LAMP 1\r"],
@@ -16,5 +16,33 @@ it("other bytes are sent as they are typed", () => {
 });
 
 it("an echo begins a new line at Enter, and removes what is deleted", () => {
-  expect(asEcho(Buffer.from("ab\x7f\r"))).toBe("ab\b \b\r\n");
+  expect(asEcho(Buffer.from("ab\x7f\rü"))).toBe("ab\b \b\r\nü");
+});
+
+const shown = (bytes: Buffer, size: number, json: boolean, isTerminal: boolean): string => {
+  let text = "";
+  const output = new Output(json, isTerminal, (more) => {
+    text += more;
+  });
+  for (let at = 0; at < bytes.length; at += size) output.receive(bytes.subarray(at, at + size));
+  output.end();
+  return text;
+};
+
+// microsoft/vscode-serial-monitor#90, arduino/arduino-ide#589
+it("characters and control sequences are shown as sent, whatever the pieces", () => {
+  const text = "\x1b[0;32mI (5) main: 21 °C, Tür zu, 5 €, 🌱\x1b[0m\r\nlogin: ";
+  const plain = "I (5) main: 21 °C, Tür zu, 5 €, 🌱";
+  for (let size = 1; size < 70; size++) {
+    const bytes = Buffer.from(text);
+    expect(shown(bytes, size, false, true)).toBe(text);
+    expect(shown(bytes, size, false, false)).toBe(`${plain}\nlogin: \n`);
+    expect(shown(bytes, size, true, false)).toBe(`{"line":"${plain}"}\n{"line":"login: "}\n`);
+  }
+});
+
+it("bytes that are not UTF-8 are shown as ISO 8859-1", () => {
+  for (const text of ["21 °C\r\n", "T\xfcr\n", "\xff\xfe\xe4\n"]) {
+    expect(shown(Buffer.from(text, "latin1"), 100, false, true)).toBe(text);
+  }
 });

@@ -4,22 +4,22 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { interrupted } from "../connect.ts";
 import { Failure } from "../failure.ts";
-import { printJson, printStatus } from "../output.ts";
-import { openPort, type Port } from "../repl/port.ts";
+import { interrupted } from "../interrupted.ts";
+import { jsonText, printStatus } from "../output.ts";
+import { openPort, type Port, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
+import { DeviceText } from "./device-text.ts";
 
 /** What Enter sends. */
 const EOL = { cr: "\r", lf: "\n", crlf: "\r\n" } as const;
 type Eol = keyof typeof EOL;
 
-interface MonitorFlags {
+interface MonitorFlags extends PortFlags {
   readonly eol: Eol;
   readonly echo?: boolean;
-  readonly baud: number;
   readonly reconnect: boolean;
   readonly json?: boolean;
 }
@@ -41,20 +41,29 @@ const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
 /** Whole lines without the prompt and its cursor movements, for `--json` and pipes. */
 const plainLine = (line: string): string => line.replace(CURSOR, "").replace(/^[\r>]+|\r+$/g, "");
 
-class Output {
+/** Shows what a board prints: on a terminal as it comes, elsewhere in lines. */
+export class Output {
+  private readonly device = new DeviceText();
   private readonly json: boolean;
   private readonly raw: boolean;
   private held = "";
 
-  constructor(json: boolean) {
+  private readonly write: (text: string) => void;
+
+  constructor(
+    json: boolean,
+    isTerminal = process.stdout.isTTY === true,
+    write = (text: string): void => void process.stdout.write(text),
+  ) {
     this.json = json;
-    this.raw = !json && process.stdout.isTTY === true;
+    this.raw = !json && isTerminal;
+    this.write = write;
   }
 
   receive(bytes: Uint8Array): void {
-    const text = Buffer.from(bytes).toString("latin1").replace(XON_XOFF, "");
+    const text = this.device.read(bytes).replace(XON_XOFF, "");
     if (this.raw) {
-      process.stdout.write(text.replace(UNWANTED, ""));
+      this.write(text.replace(UNWANTED, ""));
       return;
     }
     const lines = (this.held + text).split("\n");
@@ -62,9 +71,15 @@ class Output {
     for (const line of lines) this.print(plainLine(line).replace(UNWANTED, ""));
   }
 
+  /** The port is gone: an unfinished line will not be finished. */
+  end(): void {
+    const { held } = this;
+    this.held = "";
+    if (held !== "") this.print(plainLine(held).replace(UNWANTED, ""));
+  }
+
   private print(line: string): void {
-    if (this.json) printJson({ line });
-    else process.stdout.write(`${line}\n`);
+    this.write(this.json ? `${jsonText({ line })}\n` : `${line}\n`);
   }
 }
 
@@ -82,7 +97,7 @@ export const withEol = (typed: Buffer, eol: Eol): Buffer =>
 
 /** Typed bytes as shown on the local terminal. */
 export const asEcho = (typed: Buffer): string =>
-  typed.toString("latin1").replaceAll("\r", "\r\n").replaceAll("\x7f", "\b \b");
+  typed.toString().replaceAll("\r", "\r\n").replaceAll("\x7f", "\b \b");
 
 /**
  * Passes typed bytes to the open port. Piped input waits for a port, and for the port to accept it;
@@ -149,7 +164,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
     while (!over) {
       let opened: Port;
       try {
-        opened = await openPort(name, flags.baud);
+        opened = await openPort(name, flags);
       } catch (error) {
         if (first || !(error instanceof Failure) || error.exitCode !== 7) throw error;
         await Promise.race([wait(RETRY_MS), end]);
@@ -162,6 +177,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
       const gone = follow(opened);
       const reason = await Promise.race([gone, end]);
       keys.lead(null);
+      output.end();
       if (over) {
         await opened.close();
         return;

@@ -1,4 +1,4 @@
-/** Flags whose value is a number. */
+/** Flags whose value is a number, or on or off. */
 import { InvalidArgumentError } from "commander";
 
 /** `most`: null for no limit. */
@@ -12,6 +12,11 @@ export const wholeNumber =
     const range = most === null ? `of at least ${least}` : `from ${least} to ${most}`;
     throw new InvalidArgumentError(`a whole number ${range}`);
   };
+
+export const onOff = (value: string): boolean => {
+  if (value === "on" || value === "off") return value === "on";
+  throw new InvalidArgumentError("on or off");
+};
 
 /** More than 0. */
 export const seconds =

@@ -14,14 +14,14 @@ import {
 } from "../flash/provision.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
-import { DEFAULT_BAUD_RATE } from "../repl/port.ts";
+import { DEFAULT_BAUD_RATE, type PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { readWifi, type Wifi } from "../wifi.ts";
 import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
-interface ProvisionFlags {
+interface ProvisionFlags extends PortFlags {
   readonly name?: string;
   readonly id?: string;
   readonly agent?: string;
@@ -34,7 +34,6 @@ interface ProvisionFlags {
   readonly serial?: string;
   readonly serialBaud: number;
   readonly serialSetup?: object;
-  readonly baud: number;
   readonly json?: boolean;
 }
 
@@ -214,13 +213,16 @@ export const addProvision = (cli: Command, context: Context): void => {
     .option("--agent <agent-id>", "an agent of your account: it gets a new end-to-end secret")
     .option("--out <dir>", "write the board's files into a folder instead of to a board")
     .option("--relay-url <url>", "the relay's address as seen by the board, if it differs")
-    .option("--packet-version <v>", '"1", or "2" for boards with AES (default: detected)')
+    .option(
+      "--packet-version <v>",
+      '"2" for boards with AES, else "1" (default: detected; with --out "2")',
+    )
     .option("--wifi <ssid>", "the Wi-Fi that it joins; the password is read from standard input")
     .option("--serial <uart>", "no network: the UART connected to a bridge, such as Serial1")
     .option("--serial-baud <rate>", "that UART's rate", baudRate, DEFAULT_BAUD_RATE)
     .option("--serial-setup <json>", "options for Espruino's Serial.setup, such as pins", setup)
     .option("--slow-crypto", "accept a board without native SHA-256")
-    .option("--no-push", "do not accept programs over the relay; saves 3.4 KB of flash")
+    .option("--no-push", "do not accept programs over the relay; saves 3.8 KB of flash")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",
@@ -230,7 +232,7 @@ Example:
   blindrelay provision /dev/ttyUSB0 --id pump-7 --wifi "hall 7"    # asks for the password
   blindrelay provision /dev/ttyUSB0 --wifi "hall 8"                # later: another network only
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
-  blindrelay provision --out ./pump-7 --id pump-7 --packet-version 2
+  blindrelay provision --out ./pump-7 --id pump-7
 
 Secrets are not printed. With --wifi it asks for the password, or reads it from the first line of
 standard input; leave it empty for an open network. It is stored in the board's Storage; with --out in
@@ -255,7 +257,8 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
         throw new Failure("usage", "--serial is for a board without a network: omit --wifi");
       }
       if (flags.id !== undefined) checkAgentId(flags.id);
-      const version = chosenVersion(flags, false);
+      // What files are for has AES: Moddable, and nearly every Espruino.
+      const version = chosenVersion(flags, true);
       const settings = context.settings();
       if (!wantsOnlyWifi(flags)) needKeyring(settings);
       const wifi = flags.wifi === undefined ? null : await readWifi(flags.wifi);
@@ -270,7 +273,7 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
       const { config, next } =
         port === undefined
           ? await inFolder()
-          : await withConsole(port, flags.baud, (board) => onBoard(board, settings, flags, wifi));
+          : await withConsole(port, flags, (board) => onBoard(board, settings, flags, wifi));
       warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {

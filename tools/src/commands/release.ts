@@ -5,7 +5,6 @@
 import { createReadStream } from "node:fs";
 import {
   ARTIFACT_MEDIA_TYPE,
-  isVersionText,
   SIGNATURE_HEADER,
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
@@ -18,6 +17,7 @@ import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../rel
 import { type Rest, RestFailure } from "../rest.ts";
 import { readJsonFile } from "../text-file.ts";
 import type { Context } from "./context.ts";
+import { releaseVersion, version } from "./version-flags.ts";
 
 interface NameFlags extends JsonFlag {
   readonly runtime: string;
@@ -36,11 +36,6 @@ const percentage = (text: string): number => {
   const value = Number(text);
   if (/^\d{1,3}$/.test(text) && value <= 100) return value;
   throw new InvalidArgumentError("A whole number from 0 to 100.");
-};
-
-const version = (text: string): string => {
-  if (isVersionText(text)) return text;
-  throw new InvalidArgumentError("A version by SemVer, like 1.4.0.");
 };
 
 export const addRelease = (cli: Command, context: Context): void => {
@@ -71,7 +66,7 @@ export const addRelease = (cli: Command, context: Context): void => {
         .makeOptionMandatory(),
     )
     .requiredOption("--channel <name>", "which devices follow it")
-    .requiredOption("--firmware-version <version>", "by SemVer", version)
+    .requiredOption("--firmware-version <version>", "by SemVer", releaseVersion)
     .requiredOption("--key <file>", "the private key, made by release keygen")
     .option("--notes <text>", "for people")
     .option("--percent <n>", "of the devices that get it at first (100)", percentage)
@@ -145,10 +140,22 @@ Works offline. Exits with 1 if something does not match.`,
 
   release
     .command("list")
-    .description("releases, newest first, and how many devices have booted each")
+    .description(
+      "releases, newest first, and how many devices have booted each, run it, or left it",
+    )
     .option("--channel <name>", "one channel only")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay release list --channel stable")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay release list --channel stable
+
+OFFERED counts devices that were offered the release, BOOTED those of them that logged in with it,
+RUNNING those that did so at their last login, and LEFT those that then logged in with an older
+version: it booted, failed, and the device fell back, or somebody flashed it. They are not offered it
+again. If more than one in twenty of BOOTED left, a rollout below 100 % is paused.`,
+    )
     .action(async (flags: JsonFlag & { channel?: string }) => {
       const query: Record<string, string> =
         flags.channel === undefined ? {} : { channel: flags.channel };
@@ -290,7 +297,7 @@ const mismatch = async (
   return signed ? null : "that key did not sign this release";
 };
 
-const HEADER = ["RELEASE", "STATUS", "OFFERED", "BOOTED", "ROLLOUT", "ID"];
+const HEADER = ["RELEASE", "STATUS", "OFFERED", "BOOTED", "RUNNING", "LEFT", "ROLLOUT", "ID"];
 
 const describe = (release: Release): string =>
   `${release.runtime} ${release.channel} ${release.version}: ${release.status}, ${rolloutText(release)}`;
@@ -303,6 +310,8 @@ const row = (release: Release): string[] => [
   release.status,
   String(release.rollout.offered),
   String(release.rollout.confirmed),
+  String(release.rollout.running),
+  String(release.rollout.left),
   rolloutText(release),
   release.id,
 ];

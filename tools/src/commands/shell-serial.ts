@@ -1,10 +1,10 @@
 /** A terminal on a remote serial port: the two byte streams of `blindrelay bridge --mode raw`. */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
-import { type Command, InvalidArgumentError } from "commander";
-import { interrupted } from "../connect.ts";
+import type { Command } from "commander";
 import { Failure } from "../failure.ts";
+import { interrupted } from "../interrupted.ts";
 import { printStatus } from "../output.ts";
-import { wholeNumber } from "./number-flags.ts";
+import { onOff, wholeNumber } from "./number-flags.ts";
 
 export interface SerialFlags {
   readonly baud?: number;
@@ -21,11 +21,6 @@ const UNKNOWN_METHOD = -32_601;
  * for.
  */
 const MAX_WAITING_BYTES = 1_048_576;
-
-const onOff = (value: string): boolean => {
-  if (value === "on" || value === "off") return value === "on";
-  throw new InvalidArgumentError("on or off");
-};
 
 export const withSerialOptions = (command: Command): Command =>
   command

@@ -92,6 +92,8 @@ export const writeKeptFile = (path: string, text: string, isGood: boolean): void
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
     removeUnfinished(target);
+    // Copies are beside the link.
+    if (target !== path) removeUnfinished(path);
     if (isGood) keepCopy(path);
   } catch (error) {
     throw new Failure("usage", `cannot write ${path}: ${(error as Error).message}`, error);

@@ -4,9 +4,42 @@ import { closeSync, openSync, readSync, writeSync } from "node:fs";
 import { Failure } from "../failure.ts";
 
 export const PASSPHRASE_VARIABLE = "BLINDRELAY_PASSPHRASE";
-const NEWLINE = 10;
 
-/** Waits for a line that is not shown. Throws a Failure (usage) if there is no terminal. */
+const KEYS = {
+  interrupt: 3,
+  end: 4,
+  eraseBack: 8,
+  newline: 10,
+  enter: 13,
+  eraseAll: 21,
+  erase: 127,
+};
+
+/** Without the bytes of the last character, of which all but the first are 0b10xxxxxx. */
+const withoutLast = (bytes: readonly number[]): number[] => {
+  const start = bytes.findLastIndex((byte) => (byte & 0xc0) !== 0x80);
+  return bytes.slice(0, Math.max(0, start));
+};
+
+/** A line as a terminal in its own mode would edit it. Throws a Failure for Ctrl-C and Ctrl-D. */
+const readLine = (terminal: number): string => {
+  let bytes: number[] = [];
+  const byte = Buffer.alloc(1);
+  for (;;) {
+    const key = readSync(terminal, byte, 0, 1, null) === 1 ? byte[0] : KEYS.end;
+    if (key === KEYS.newline || key === KEYS.enter) return Buffer.from(bytes).toString("utf8");
+    if (key === KEYS.interrupt) throw new Failure("interrupted", "interrupted; nothing was done");
+    if (key === KEYS.end) throw new Failure("usage", "not answered; nothing was done");
+    if (key === KEYS.eraseAll) bytes = [];
+    else if (key === KEYS.erase || key === KEYS.eraseBack) bytes = withoutLast(bytes);
+    else bytes.push(key as number);
+  }
+};
+
+/**
+ * Waits for a line that is not shown. Throws a Failure: usage if there is no terminal or no answer,
+ * interrupted for Ctrl-C.
+ */
 export const askPassphrase = (question: string): string => {
   let terminal: number;
   try {
@@ -18,20 +51,16 @@ export const askPassphrase = (question: string): string => {
       error,
     );
   }
-  const echo = (how: "echo" | "-echo"): void => {
-    spawnSync("stty", [how], { stdio: [terminal, "ignore", "ignore"] });
-  };
+  const stty = (...words: string[]): string =>
+    spawnSync("stty", words, { stdio: [terminal, "pipe", "ignore"], encoding: "utf8" }).stdout;
+  const before = stty("-g").trim();
   try {
+    // Byte by byte: a signal would end the process with a terminal that shows nothing.
+    stty("-echo", "-icanon", "-isig");
     writeSync(terminal, `${question}: `);
-    echo("-echo");
-    const bytes: number[] = [];
-    const byte = Buffer.alloc(1);
-    while (readSync(terminal, byte, 0, 1, null) === 1 && byte[0] !== NEWLINE) {
-      bytes.push(byte[0] as number);
-    }
-    return Buffer.from(bytes).toString("utf8");
+    return readLine(terminal);
   } finally {
-    echo("echo");
+    stty(before);
     writeSync(terminal, "\n");
     closeSync(terminal);
   }

@@ -1,7 +1,16 @@
 /**
  * Profiles with a passphrase: nothing readable is left, and only the right passphrase opens them.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readToken } from "@blindrelay/protocol";
@@ -85,6 +94,7 @@ it("changes it despite the lock file that an earlier version left behind", () =>
 const MARK = "\ufeff";
 const TEXT = `${JSON.stringify(PROFILE, null, 2)}\n`;
 
+// getpaseo/paseo#4695
 it("reads what an editor saved with a byte order mark", () => {
   writeFileSync(path, MARK + TEXT);
   expect(readProfile(path)?.username).toBe("ada");
@@ -121,6 +131,20 @@ it("keeps members that it does not know", () => {
   writeFileSync(path, JSON.stringify({ ...PROFILE, colour: "blue" }));
   keepKey(settings(), "tank-1", { agent_token: "e2e_other", packet_version: "1" });
   expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ colour: "blue" });
+});
+
+it("removes what a killed command left unfinished beside a link and beside its file", () => {
+  const [here, real] = [join(folder, "linked"), join(folder, "real")];
+  for (const each of [here, real]) mkdirSync(each);
+  writeFileSync(join(real, "kept.json"), JSON.stringify(PROFILE));
+  symlinkSync(join(real, "kept.json"), join(here, "default.json"));
+  writeFileSync(join(here, "default.json.1.4711.new"), "secrets");
+  writeFileSync(join(real, "kept.json.4711.new"), "secrets");
+  writeProfile(join(here, "default.json"), PROFILE);
+  expect([readdirSync(here), readdirSync(real)]).toEqual([
+    ["default.json", "default.json.1"],
+    ["kept.json"],
+  ]);
 });
 
 it("removes what a killed command left unfinished", () => {
@@ -204,4 +228,19 @@ it("opens a keyring that an earlier version wrote", () => {
   for (const { agent_token } of Object.values(profile?.keyring ?? {})) {
     expect(readToken(agent_token)).toMatchObject({ ok: true, kind: "e2e" });
   }
+});
+
+it("logged out, it names a fix that has an effect", () => {
+  const { account_token: _, ...loggedOut } = PROFILE;
+  writeProfile(join(folder, "out.json"), loggedOut);
+  const env = { BLINDRELAY_CONFIG_DIR: folder };
+  const messageOf = (isExplicit: boolean): string => {
+    try {
+      return new Settings(env, "out", isExplicit).accountToken();
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  expect(messageOf(true)).toBe("which account? run: blindrelay --profile out login");
+  expect(messageOf(false)).toContain("set BLINDRELAY_ACCOUNT_TOKEN");
 });

@@ -135,7 +135,10 @@ export class Settings {
     if (given !== null) return given;
     const { profile } = this;
     if (profile?.account_token === undefined) {
-      const fix = "Set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login";
+      // An explicit profile takes its token from nowhere else.
+      const fix = this.isExplicit
+        ? `run: blindrelay --profile ${this.profileName} login`
+        : "set BLINDRELAY_ACCOUNT_TOKEN, or run: blindrelay login";
       throw new Failure("usage", `which account? ${fix}`);
     }
     const [relay, home] = [this.httpUrl(), httpBase(profile.url)];
@@ -206,11 +209,17 @@ export class Settings {
   }
 
   /**
-   * A variable of the environment, without the line end of the file it came from. An empty one
-   * counts as unset, because CI systems set those.
+   * A variable of the environment, without the line end of the file it came from, and without the
+   * quotation marks that `docker --env-file` leaves. An empty one counts as unset, because CI
+   * systems set those.
    */
   private given(name: string): string | null {
-    return this.env[name]?.trim() || null;
+    return (
+      this.env[name]
+        ?.trim()
+        .replace(/^(["'])(.*)\1$/s, "$2")
+        .trim() || null
+    );
   }
 
   private passphrase(): string {

@@ -8,6 +8,7 @@ import { callFailure } from "../call-failure.ts";
 import type { Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
+import { hasWatchdog } from "../watchdog.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const POLL_MS = 500;
@@ -21,6 +22,12 @@ export interface AgentInfo {
   readonly free_memory?: number;
 }
 
+export interface Online {
+  readonly info: AgentInfo;
+  /** Whether it ends a pushed program that hangs; true if it accepts none. */
+  readonly isGuarded: boolean;
+}
+
 /**
  * `hint`: where to look if it does not come online. Rejects with a Failure if a client with this
  * account and secret gets no verified answer in time.
@@ -31,7 +38,7 @@ export const waitUntilOnline = async (
   limitMs: number,
   signal: AbortSignal,
   hint: string,
-): Promise<AgentInfo> => {
+): Promise<Online> => {
   const deadline = performance.now() + limitMs;
   const secret = settings.secretOf(agentId);
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
@@ -40,12 +47,14 @@ export const waitUntilOnline = async (
     for (;;) {
       signal.throwIfAborted();
       const left = deadline - performance.now();
+      const options = { timeoutMs: Math.max(1, left), idempotent: true, signal };
       try {
-        return (await agent.call("system.info", undefined, {
-          timeoutMs: Math.max(1, left),
-          idempotent: true,
-          signal,
-        })) as AgentInfo;
+        const info = (await agent.call("system.info", undefined, options)) as AgentInfo;
+        if (info.methods?.includes("system.push") !== true) return { info, isGuarded: true };
+        const { watchdog } = (await agent.call("system.push", undefined, options)) as {
+          readonly watchdog?: boolean;
+        };
+        return { info, isGuarded: hasWatchdog(info.runtime ?? "", watchdog) };
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof CallError)) throw error;

@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { Failure } from "../failure.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
+import { BoardError, type EspruinoRepl } from "../repl/repl.ts";
 
 const CHUNK_BYTES = 384;
 /** A file's head in Storage, and its padding. */
@@ -71,7 +71,10 @@ const refused = (file: BoardFile, error: unknown): unknown =>
         error,
       );
 
-/** Writes a file and reads it back. Rejects with a Failure (device). */
+/**
+ * Writes a file and reads it back, again if it was spoilt or the board was reset meanwhile, which
+ * leaves a part of it in flash. Rejects with a Failure (device).
+ */
 export const writeFile = async (
   board: EspruinoRepl,
   file: BoardFile,
@@ -79,8 +82,14 @@ export const writeFile = async (
 ): Promise<void> => {
   for (let tries = 1; ; tries++) {
     await eraseFile(board, file.name);
-    await writeChunks(board, file, progress);
-    if (await isOnBoard(board, file)) return;
+    try {
+      await writeChunks(board, file, progress);
+      if (await isOnBoard(board, file)) return;
+    } catch (error) {
+      const isBroken = error instanceof Failure && error.cause instanceof BoardError;
+      if (!isBroken || tries === TRIES) throw error;
+      continue;
+    }
     if (tries === TRIES) {
       throw new Failure(
         "device",

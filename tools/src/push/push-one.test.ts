@@ -167,6 +167,27 @@ describe("an agent that stays offline", () => {
   });
 });
 
+describe("an agent without a watchdog", () => {
+  it.each([
+    [{ watchdog: false }, INFO.runtime, true],
+    [{}, "espruino 2v29 LINUX unicode", true],
+    [{}, "espruino 2v29 ESP8266_4MB", true],
+    [{}, INFO.runtime, false],
+    [{}, "node 26.1.0 ESP8266_4MB", false],
+  ])("is named before a push, and if it stays away: %j, %s", async (more, runtime, isNamed) => {
+    const programs = { ofRuntime: () => PROGRAM.ofRuntime(INFO.runtime) };
+    let isAway = false;
+    const { pushed, notices } = agentThat((method, params = {}) => {
+      if (isAway) throw new CallError("AGENT_OFFLINE", "away");
+      if ("start" in params) isAway = true;
+      return method === "system.info" ? { ...INFO, runtime } : { ...IDLE, ...more };
+    });
+    const { message } = (await ended(pushed.push(programs, OPTIONS))) as Failure;
+    expect(notices.join().includes("no watchdog")).toBe(isNamed);
+    expect(message).toContain(isNamed ? "until its power is cut" : "by itself");
+  });
+});
+
 it("is treated as a board if it has too many methods for system.info", async () => {
   const long = () => refuse("the result has 402 bytes, at most 384 fit");
   const { pushed } = board((_params, calls) => calls === 1 && long());

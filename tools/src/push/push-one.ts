@@ -10,6 +10,7 @@ import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../call-failure.ts";
 import { Failure } from "../failure.ts";
+import { hasWatchdog, NO_WATCHDOG } from "../watchdog.ts";
 
 const METHOD = "system.push";
 /** As on the agent: the digits that identify a program. */
@@ -75,6 +76,8 @@ interface Status {
   readonly failed: { readonly id: string; readonly reason: string } | null;
   readonly room: number;
   readonly part: number;
+  /** Absent from older agents. */
+  readonly watchdog?: boolean;
 }
 
 /**
@@ -134,6 +137,7 @@ export class PushedAgent {
   private readonly notice: (text: string) => void;
   private heardAt = performance.now();
   private waits = false;
+  private runtime = UNTOLD.runtime;
 
   /** `notice`: called with the message that the agent is waited for. */
   constructor(agentId: string, agent: Agent, agentToken: string, notice: (text: string) => void) {
@@ -165,12 +169,14 @@ export class PushedAgent {
         `has no room for the program: it has ${bytes.length} bytes, and ${before.room} fit`,
       );
     }
+    const isGuarded = hasWatchdog(this.runtime, before.watchdog);
+    if (!isGuarded) this.notice(`${this.agentId} ${NO_WATCHDOG}`);
     const head = { size: bytes.length, sha256, version: named, seconds: options.seconds };
     await this.overRestarts(async () => {
       await this.transfer(bytes, head, before.part, options);
       await this.start();
     });
-    await this.watch(id, options.seconds);
+    await this.watch(id, options.seconds, isGuarded);
     return { id, version: named, unchanged: false };
   }
 
@@ -179,8 +185,9 @@ export class PushedAgent {
     const info = await this.overRestarts(() => this.info());
     const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
     const takes = Array.isArray(methods) && methods.includes(METHOD);
-    const program = takes ? await programs.ofRuntime(String(runtime)) : null;
-    if (program === null) throw new TakesNone(this.agentId, String(runtime));
+    this.runtime = String(runtime);
+    const program = takes ? await programs.ofRuntime(this.runtime) : null;
+    if (program === null) throw new TakesNone(this.agentId, this.runtime);
     return program;
   }
 
@@ -284,7 +291,7 @@ export class PushedAgent {
   }
 
   /** Waits until the trial is kept. */
-  private async watch(id: string, seconds: number): Promise<void> {
+  private async watch(id: string, seconds: number, isGuarded: boolean): Promise<void> {
     const begun = performance.now();
     let seenAt: number | null = null;
     for (;;) {
@@ -303,8 +310,10 @@ export class PushedAgent {
       }
       // The trial ends by itself; its result may be requested slightly later.
       if (now - begun > seconds * 1000 + RESTART_MS + CALL_MS) {
-        const text = `has not come back within ${seconds} s: it returns to the previous program by itself`;
-        throw this.failure("timeout", text);
+        const next = isGuarded
+          ? "it returns to the previous program by itself"
+          : `it ${NO_WATCHDOG}`;
+        throw this.failure("timeout", `has not come back within ${seconds} s: ${next}`);
       }
       await wait(POLL_MS);
     }

@@ -4,8 +4,8 @@
  */
 import { Failure } from "../failure.ts";
 import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";
-import { openerFor } from "../serial/open.ts";
-import { DEFAULT_SETTINGS, messageOf } from "../serial/port.ts";
+import { linesProblem, openerFor } from "../serial/open.ts";
+import { DEFAULT_SETTINGS, messageOf, type OpeningLines } from "../serial/port.ts";
 
 export const DEFAULT_BAUD_RATE = DEFAULT_SETTINGS.baudRate;
 const BITS_PER_BYTE = 10; // with start and stop bit
@@ -59,17 +59,24 @@ export const openFailure = (name: string, error: unknown): Failure => {
   return new Failure("device", fix?.(name) ?? `${name} does not open: ${text}`, error);
 };
 
+export interface PortFlags extends OpeningLines {
+  readonly baud: number;
+}
+
 /** Opens a port by its address. Rejects with a Failure that names the fix. */
 export const openPort = async (
   name: string,
-  baudRate: number = DEFAULT_BAUD_RATE,
+  line: PortFlags = { baud: DEFAULT_BAUD_RATE },
 ): Promise<Port> => {
+  const { baud: baudRate } = line;
   const address = parseAddress(name);
   if (address === null) throw new Failure("usage", `not a port (${ADDRESS_FORMS}): ${name}`);
+  const problem = linesProblem(address, line);
+  if (problem !== null) throw new Failure("usage", problem);
   const byteMs = address.kind === "tcp" ? 0 : (BITS_PER_BYTE * 1000) / baudRate;
   let sentAt = 0;
   let closing = false;
-  const opened = await openerFor(address)(
+  const opened = await openerFor(address, line)(
     { ...DEFAULT_SETTINGS, baudRate },
     {
       data: (bytes) => port.events.received(bytes),

@@ -40,7 +40,7 @@ const plugIn = async (options: Partial<DoubleOptions> = {}) => {
 const FAST = 921_600;
 
 const open = async (name: string, limits: ReplLimits = REPL_LIMITS) => {
-  const board = new EspruinoRepl(await openPort(name, FAST), limits);
+  const board = new EspruinoRepl(await openPort(name, { baud: FAST }), limits);
   ends.push(() => board.close());
   return board;
 };

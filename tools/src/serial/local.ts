@@ -1,15 +1,17 @@
 /** The serial ports of this machine, by path or by the serial number of their USB adapter. */
 import { lstatSync, statSync } from "node:fs";
+import { wakeEventLoop } from "@blindrelay/agent-sdk/serial/node";
 import type { SerialPort } from "serialport";
 import {
+  type ControlLines,
   type LineSettings,
   messageOf,
   NO_STATUS,
+  type OpeningLines,
   PortError,
   type PortEvents,
   type PortOpener,
 } from "./port.ts";
-import { wakeEventLoop } from "./wake-event-loop.ts";
 
 /** A terminal that is not a real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
@@ -51,7 +53,12 @@ const loadSerialPort = async (): Promise<typeof SerialPort> =>
 export const listSerialPorts = async (): ReturnType<typeof SerialPort.list> =>
   (await loadSerialPort()).list();
 
-const openPath = async (path: string, settings: LineSettings, events: PortEvents) => {
+const openPath = async (
+  path: string,
+  settings: LineSettings,
+  events: PortEvents,
+  lines: OpeningLines,
+) => {
   const SerialPort = await loadSerialPort();
   return new Promise<Awaited<ReturnType<PortOpener>>>((resolve, reject) => {
     const serial = new SerialPort({
@@ -63,6 +70,7 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
       rtscts: settings.flowControl === "rts",
       xon: settings.flowControl === "xon",
       xoff: settings.flowControl === "xon",
+      hupcl: lines.hupcl ?? true,
       autoOpen: false,
     });
     let over = false;
@@ -79,6 +87,14 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
     let watch: NodeJS.Timeout | undefined;
     let node: string | null = null;
     let closing: Promise<void> | null = null;
+    // serialport sets all three at each call, by default to these.
+    let driven = { dtr: true, rts: true, brk: false };
+    const control = ({ dtr, rts, break: brk }: ControlLines): Promise<void> => {
+      driven = { dtr: dtr ?? driven.dtr, rts: rts ?? driven.rts, brk: brk ?? driven.brk };
+      return new Promise((set, failed) => {
+        serial.set(driven, done(set, failed, "control lines"));
+      });
+    };
     const close = (): Promise<void> => {
       closing ??= new Promise((closed) => {
         if (serial.isOpen) serial.close(() => closed());
@@ -116,9 +132,11 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
         reject(new PortError("gone", failure.message, failure));
         return;
       }
-      wakeEventLoop(serial);
       node = process.platform === "win32" ? null : nodeAt(path);
       watch = setInterval(look, WATCH_MS);
+      // Where there are no lines, none restarts a board.
+      const { dtr, rts } = lines;
+      if (dtr !== undefined || rts !== undefined) control(lines).catch(() => undefined);
       resolve({
         write: (bytes) =>
           new Promise((taken, failed) => {
@@ -145,18 +163,7 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
             if (same) serial.update({ baudRate: next.baudRate }, done(set, failed, "baud rate"));
             else failed(new PortError("unsupported", "only the baud rate can change while open"));
           }),
-        control: (lines) =>
-          new Promise((set, failed) => {
-            const { dtr, rts, break: brk } = lines;
-            serial.set(
-              {
-                ...(dtr === undefined ? {} : { dtr }),
-                ...(rts === undefined ? {} : { rts }),
-                ...(brk === undefined ? {} : { brk }),
-              },
-              done(set, failed, "control lines"),
-            );
-          }),
+        control,
         status: () =>
           new Promise((told) => {
             serial.get((error, lines) => {
@@ -171,18 +178,19 @@ const openPath = async (path: string, settings: LineSettings, events: PortEvents
         },
       });
     });
+    wakeEventLoop(serial);
   });
 };
 
 /** A port by its path. */
 export const serialOpener =
-  (path: string): PortOpener =>
+  (path: string, lines: OpeningLines = {}): PortOpener =>
   (settings, events) =>
-    openPath(path, settings, events);
+    openPath(path, settings, events, lines);
 
 /** A port by its adapter's serial number, looked up at every opening: its path may change. */
 export const usbOpener =
-  (serialNumber: string, list = listSerialPorts): PortOpener =>
+  (serialNumber: string, lines: OpeningLines = {}, list = listSerialPorts): PortOpener =>
   async (settings, events) => {
     let ports: Awaited<ReturnType<typeof SerialPort.list>>;
     try {
@@ -190,9 +198,17 @@ export const usbOpener =
     } catch (error) {
       throw new PortError("gone", `the ports cannot be listed: ${messageOf(error)}`, error);
     }
-    const found = ports.find((port) => port.serialNumber === serialNumber);
+    const [found, ...others] = ports.filter((port) => port.serialNumber === serialNumber);
     if (found === undefined) {
       throw new PortError("gone", `no adapter with serial number ${serialNumber} is plugged in`);
     }
-    return openPath(found.path, settings, events);
+    if (others.length > 0) {
+      const paths = [found, ...others].map(({ path }) => path).join(", ");
+      const fix = "name one by its path, such as /dev/serial/by-path/…";
+      throw new PortError(
+        "gone",
+        `several ports have serial number ${serialNumber} (${paths}): ${fix}`,
+      );
+    }
+    return openPath(found.path, settings, events, lines);
   };

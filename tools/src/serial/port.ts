@@ -24,9 +24,19 @@ export const DEFAULT_SETTINGS: LineSettings = {
 
 /** Lines that we drive. `break` holds the line low until it is set to false. */
 export interface ControlLines {
-  readonly dtr?: boolean;
-  readonly rts?: boolean;
-  readonly break?: boolean;
+  readonly dtr?: boolean | undefined;
+  readonly rts?: boolean | undefined;
+  readonly break?: boolean | undefined;
+}
+
+/**
+ * How a port is opened and left: DTR and RTS as soon as it is open (the system raises both before
+ * that), and whether it lowers them when it is closed, which restarts many boards.
+ */
+export interface OpeningLines {
+  readonly dtr?: boolean | undefined;
+  readonly rts?: boolean | undefined;
+  readonly hupcl?: boolean | undefined;
 }
 
 /** Lines that the device drives; null if they are unknown. */

@@ -6,6 +6,7 @@ import {
   type ControlLines,
   type LineSettings,
   NO_STATUS,
+  type OpeningLines,
   type OpenPort,
   PortError,
   type PortEvents,
@@ -46,6 +47,9 @@ const BEST_EFFORT_LIMIT_MS = 1_000;
 /** Requests without an answer from the server yet, and its reported settings. */
 class Negotiation {
   modem: StatusLines = NO_STATUS;
+  /** Whether the server refused to take, or to send, bytes as they are. */
+  takesText = false;
+  sendsText = false;
   private readonly waiting: Waiting[] = [];
   private readonly agreed = new Map<number, (yes: boolean) => void>();
   private suspended: Promise<void> | null = null;
@@ -77,6 +81,8 @@ class Negotiation {
   }
 
   asked(verb: "do" | "dont" | "will" | "wont", option: number): void {
+    if (option === OPTION_BINARY && verb === "dont") this.takesText = true;
+    if (option === OPTION_BINARY && verb === "wont") this.sendsText = true;
     const ours = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT].includes(option);
     if (verb === "do" || verb === "dont") {
       this.agreed.get(option)?.(verb === "do");
@@ -210,7 +216,12 @@ const warnOnStderr = (text: string): void => {
 
 /** `warn` is called for optional settings that the server did not answer. */
 export const rfc2217Opener =
-  (host: string, port: number, warn: (text: string) => void = warnOnStderr): PortOpener =>
+  (
+    host: string,
+    port: number,
+    lines: OpeningLines = {},
+    warn: (text: string) => void = warnOnStderr,
+  ): PortOpener =>
   async (settings, events): Promise<OpenPort> => {
     let ready = false;
     const early: Uint8Array[] = [];
@@ -225,17 +236,21 @@ export const rfc2217Opener =
     const negotiation: Negotiation = new Negotiation((bytes) => {
       if (!socket.destroyed) socket.write(bytes);
     });
-    const reader = new TelnetReader({
+    const reader: TelnetReader = new TelnetReader({
       // What the device sends during the negotiation must not get lost.
       data: (bytes) => (ready ? events.data(bytes) : early.push(bytes)),
-      asked: (verb, option) => negotiation.asked(verb, option),
+      asked: (verb, option) => {
+        negotiation.asked(verb, option);
+        reader.text = negotiation.sendsText;
+      },
       told: (option, body) => negotiation.told(option, body),
     });
     try {
       if (!(await negotiation.offer())) {
         throw new PortError("gone", "the port server does not support RFC 2217: use tcp://");
       }
-      const unanswered: string[] = [];
+      // First of all: a board that a raised line holds or restarts has little time.
+      const unanswered = await control(negotiation, { dtr: lines.dtr, rts: lines.rts });
       const maskSet = negotiation.tryToSet(COM_PORT.setModemStateMask, [255]);
       if (!(await configure(negotiation, settings))) unanswered.push("flow control none");
       if (!(await maskSet)) unanswered.push("the mask of modem states");
@@ -256,7 +271,7 @@ export const rfc2217Opener =
     return {
       async write(bytes) {
         await negotiation.clear();
-        await writeSocket(socket, escapeData(bytes));
+        await writeSocket(socket, escapeData(bytes, negotiation.takesText));
       },
       pause: () => socket.pause(),
       resume: () => socket.resume(),

@@ -51,7 +51,7 @@ describe.skipIf(!HAS_SOCAT || !HAS_SER2NET)("ser2net (apt-get install ser2net)",
     const said: Buffer[] = [];
     const events = { data: (bytes: Uint8Array) => said.push(Buffer.from(bytes)), closed: () => {} };
     const open = await connected(() =>
-      rfc2217Opener("127.0.0.1", port, (text) => warnings.push(text))(DEFAULT_SETTINGS, events),
+      rfc2217Opener("127.0.0.1", port, {}, (text) => warnings.push(text))(DEFAULT_SETTINGS, events),
     );
     expect(warnings.join()).toContain("did not answer");
     await open.write(Buffer.from("M105\xff\n", "latin1"));
@@ -82,7 +82,7 @@ it("a server that does not answer the mask is still used, with a warning", async
   onTestFinished(() => void server.close());
   const warnings: string[] = [];
   const events = { data: () => {}, closed: () => {} };
-  const opener = rfc2217Opener("127.0.0.1", port, (text) => warnings.push(text));
+  const opener = rfc2217Opener("127.0.0.1", port, {}, (text) => warnings.push(text));
   const open = await opener(DEFAULT_SETTINGS, events);
   expect(warnings).toEqual([
     `rfc2217://127.0.0.1:${port} did not answer flow control none and the mask of modem states; CTS, DSR and DCD may be unknown`,

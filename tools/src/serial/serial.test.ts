@@ -1,7 +1,9 @@
 /** Ports on real terminals and real sockets, and the supervisor in virtual time. */
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { encodeFrame, plainChecksum, wire } from "@blindrelay/agent-sdk/serial";
 import { SerialPort } from "serialport";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseAddress } from "./address.ts";
@@ -93,6 +95,33 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     await port.close();
   });
 
+  it("delivers messages to an agent whose line is a serialport at once, not with the next timer", async () => {
+    cable = new Cable();
+    const device = await cable.plug();
+    const program = `
+      import { serialLinks } from ${JSON.stringify(import.meta.resolve("@blindrelay/agent-sdk/serial/node"))};
+      import { SerialPort } from ${JSON.stringify(import.meta.resolve("serialport"))};
+      setTimeout(() => {}, 600_000);
+      const line = new SerialPort({ path: process.argv[1], baudRate: 115_200 });
+      serialLinks(line);
+      line.on("open", () => console.log("open"));
+    `;
+    const args = ["--input-type=module", "-e", program, cable.path];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    const hello = { version: 1, role: wire.ROLE_BRIDGE, wantsAnswer: true };
+    const sizes = { life: 1, maxMessage: 65_536, window: 131_072 };
+    const body = wire.encodeHello({ ...hello, ...sizes });
+    const greeting = encodeFrame(wire.FRAME_HELLO, body, plainChecksum);
+    const signal = AbortSignal.timeout(20_000);
+    await once(child.stdout, "data", { signal });
+    for (let i = 0; i < 20; i++) {
+      device.write(greeting);
+      await once(device, "data", { signal });
+    }
+    child.kill();
+    await once(child, "exit");
+  });
+
   it("changes its rate, and reports that a terminal has no control lines", async () => {
     cable = new Cable();
     await cable.plug();
@@ -110,11 +139,50 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
     cable = new Cable();
     await cable.plug();
     const list = async () => [{ path: cable.path, serialNumber: "A9X" }] as never;
-    const port = await usbOpener("A9X", list)(DEFAULT_SETTINGS, listening().events);
+    const port = await usbOpener("A9X", {}, list)(DEFAULT_SETTINGS, listening().events);
     await port.close();
     await expect(
-      usbOpener("OTHER", list)(DEFAULT_SETTINGS, listening().events),
+      usbOpener("OTHER", {}, list)(DEFAULT_SETTINGS, listening().events),
     ).rejects.toMatchObject({ problem: "gone" });
+  });
+
+  // OffbandMesh/meshcore-firmware#1014, Koromix/tytools#48
+  it("is not opened if several adapters have its serial number", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const list = async () =>
+      ["/dev/ttyUSB7", cable.path].map((path) => ({ path, serialNumber: "0001" })) as never;
+    await expect(usbOpener("0001", {}, list)(DEFAULT_SETTINGS, listening().events)).rejects.toThrow(
+      `several ports have serial number 0001 (/dev/ttyUSB7, ${cable.path})`,
+    );
+  });
+
+  // nanoframework/Home#1018, esphome/issues#1382
+  it("is opened with its lines as asked for, and no line changes with another", async () => {
+    cable = new Cable();
+    await cable.plug();
+    const hupcl = (): string | undefined =>
+      /-?hupcl/.exec(execFileSync("stty", ["-F", cable.path, "-a"], { encoding: "utf8" }))?.[0];
+    const sets = vi
+      .spyOn(SerialPort.prototype, "set")
+      .mockImplementation((_, done) => done?.(null));
+    const given = { dtr: false, hupcl: false };
+    const port = await serialOpener(cable.path, given)(DEFAULT_SETTINGS, listening().events);
+    expect(hupcl()).toBe("-hupcl");
+    await port.control({ break: true });
+    await port.control({ rts: false });
+    await port.control({ break: false, dtr: true });
+    await port.close();
+    expect(sets.mock.calls.map(([lines]) => lines)).toEqual([
+      { dtr: false, rts: true, brk: false },
+      { dtr: false, rts: true, brk: true },
+      { dtr: false, rts: false, brk: true },
+      { dtr: true, rts: false, brk: false },
+    ]);
+    const plain = await serialOpener(cable.path)(DEFAULT_SETTINGS, listening().events);
+    expect(hupcl()).toBe("hupcl");
+    await plain.close();
+    expect(sets).toHaveBeenCalledTimes(4);
   });
 
   it("fails a write that serialport forgot, such as one just before the port's end is reported, when the port goes", async () => {
@@ -223,6 +291,34 @@ describe("a port over RFC 2217", () => {
     server.close();
   });
 
+  // pbhenson/vSPC.py#14, TeraTermProject/teraterm#1288
+  it("carries every byte through a server that refuses telnet's binary mode", async () => {
+    const { server, port } = await portServer([], { textOnly: true });
+    const ends = listening();
+    const open = await rfc2217Opener("127.0.0.1", port)(DEFAULT_SETTINGS, ends.events);
+    const sent = [13, 13, 10, 0, 13, 255, 13, 0, 0, 65, 13];
+    for (const bytes of [sent, sent]) await open.write(Uint8Array.from(bytes));
+    await until(() => ends.text().length >= 2 * sent.length);
+    expect([...Buffer.from(ends.text(), "latin1")]).toEqual([...sent, ...sent]);
+    await open.close();
+    server.close();
+  });
+
+  // nanoframework/Home#1018
+  it("has its lines set before everything else", async () => {
+    const told: number[][] = [];
+    const { server, port } = await portServer(told);
+    const opener = rfc2217Opener("127.0.0.1", port, { dtr: false, rts: false });
+    const open = await opener(DEFAULT_SETTINGS, listening().events);
+    expect(told.slice(0, 3)).toEqual([
+      [5, 9],
+      [5, 12],
+      [11, 255],
+    ]);
+    await open.close();
+    server.close();
+  });
+
   it("is refused if the server does not support it or the rate", async () => {
     const refusing = await portServer([], { refuses: true });
     await expect(
@@ -263,7 +359,7 @@ describe("a port over RFC 2217", () => {
 });
 
 describe("the supervisor", () => {
-  const world = () => {
+  const world = (byteDelayMs = 0) => {
     const timer = new ManualTimer();
     const log: string[] = [];
     let openings = 0;
@@ -275,10 +371,15 @@ describe("the supervisor", () => {
       closes: Promise.resolve(),
     };
     const flow: string[] = [];
+    /** The time of each write, and its bytes. */
+    const written: number[][] = [];
     const port = {
       pause: () => flow.push("pause"),
       resume: () => flow.push("resume"),
-      write: () => (state.writes ? Promise.resolve() : new Promise<void>(() => {})),
+      write: (bytes: Uint8Array) => {
+        written.push([timer.now(), ...bytes]);
+        return state.writes ? Promise.resolve() : new Promise<void>(() => {});
+      },
       close: () => {
         state.events?.closed("closed");
         return state.closes;
@@ -294,6 +395,7 @@ describe("the supervisor", () => {
       },
       settings: { ...DEFAULT_SETTINGS, baudRate: 1100 },
       writeTimeoutMs: 5000,
+      byteDelayMs,
       timer,
       use: async (guarded) => {
         if (state.useFails) throw new Error("the state folder is broken");
@@ -311,7 +413,17 @@ describe("the supervisor", () => {
       }
       for (let i = 0; i < 10; i++) await Promise.resolve();
     };
-    return { timer, log, flow, state, supervisor, run, openings: () => openings, used: () => used };
+    return {
+      timer,
+      log,
+      flow,
+      written,
+      state,
+      supervisor,
+      run,
+      openings: () => openings,
+      used: () => used,
+    };
   };
 
   it("reopens with growing pauses, reports the same news once, and starts over when the port is back", async () => {
@@ -365,6 +477,29 @@ describe("the supervisor", () => {
     await run(2_000);
     expect(await failure).toBe("stalled");
     expect(log[1]).toContain("takes no bytes for 5 s");
+  });
+
+  // cminyard/ser2net#71, theolind/pymysensors#21
+  it("pauses after each byte for a device that is slower than its line", async () => {
+    const { written, supervisor, run, used } = world(50);
+    supervisor.start();
+    await run(100);
+    let isDone = false;
+    void used()
+      ?.write(Uint8Array.of(1, 2, 3))
+      .then(() => {
+        isDone = true;
+      });
+    await run(300);
+    const [first = 0] = written[0] ?? [];
+    expect([written, isDone]).toEqual([
+      [
+        [first, 1],
+        [first + 50, 2],
+        [first + 100, 3],
+      ],
+      true,
+    ]);
   });
 
   it("does not reopen a port that the system is still closing", async () => {

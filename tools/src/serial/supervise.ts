@@ -26,6 +26,8 @@ export interface SupervisorOptions {
   readonly settings: LineSettings;
   /** How long a piece may wait in addition to the time of its bits. */
   readonly writeTimeoutMs: number;
+  /** Between two bytes, for a device that is slower than its line. */
+  readonly byteDelayMs?: number;
   readonly timer: TimerPort;
   /** A port is open. An exception ends the supervision; see `failed`. */
   use(port: OpenPort): Promise<PortUser>;
@@ -150,8 +152,11 @@ export class PortSupervisor {
     return {
       ...port,
       write: async (bytes) => {
-        for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-          await this.writePiece(port, bytes.subarray(at, at + PIECE_BYTES), closed);
+        const { timer, byteDelayMs = 0 } = this.options;
+        const size = byteDelayMs > 0 ? 1 : PIECE_BYTES;
+        for (let at = 0; at < bytes.length; at += size) {
+          await this.writePiece(port, bytes.subarray(at, at + size), closed);
+          if (byteDelayMs > 0) await new Promise<void>((go) => timer.set(byteDelayMs, go));
         }
       },
       configure: async (settings) => {

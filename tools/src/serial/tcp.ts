@@ -1,13 +1,62 @@
 /** A device behind TCP: plain bytes, no settings. RFC 2217 runs over it too. */
+import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { NO_STATUS, PortError, type PortEvents, type PortOpener } from "./port.ts";
 
 const CONNECT_LIMIT_MS = 10_000;
-/** These detect a dead peer behind a live cable. */
+/** These detect a dead peer behind a live cable, while nothing is sent. */
 const KEEPALIVE_MS = 15_000;
 
+/**
+ * While bytes are under way the system sends no keep-alives, and repeats those bytes for a quarter
+ * of an hour. So a connection on which none is acknowledged for this long is lost.
+ */
+const ACKNOWLEDGED_WITHIN_MS = 20_000;
+/** How often that is looked at, in that time. */
+const LOOKS = 10;
+
+/** Linux' tables of TCP connections: local and remote address, state, queue to be acknowledged. */
+const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
+const ROW = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/gm;
+
+/** Bytes that the other side has not acknowledged; null where the system does not tell. */
+const unacknowledged = ({ localPort, remotePort }: Socket): number | null => {
+  for (const table of TABLES) {
+    let text: string;
+    try {
+      text = readFileSync(table, "utf8");
+    } catch {
+      continue;
+    }
+    for (const [, local = "", remote = "", queue = ""] of text.matchAll(ROW)) {
+      const [from, to, bytes] = [local, remote, queue].map((hex) => Number.parseInt(hex, 16));
+      if (from === localPort && to === remotePort) return bytes as number;
+    }
+  }
+  return null;
+};
+
+/** Calls `lost` if bytes are under way and none is acknowledged for `limitMs`. */
+const watchAcknowledgements = (socket: Socket, limitMs: number, lost: () => void): void => {
+  let acknowledged = -1;
+  let since = 0;
+  const timer = setInterval(() => {
+    const left = unacknowledged(socket);
+    const done = socket.bytesWritten - socket.writableLength - (left ?? 0);
+    if (left === null || left === 0 || done > acknowledged) since = performance.now();
+    acknowledged = done;
+    if (performance.now() - since >= limitMs) lost();
+  }, limitMs / LOOKS);
+  socket.once("close", () => clearInterval(timer));
+};
+
 /** Connects; rejects with a PortError. `events` are not called before it has resolved. */
-export const openSocket = (host: string, port: number, events: PortEvents): Promise<Socket> =>
+export const openSocket = (
+  host: string,
+  port: number,
+  events: PortEvents,
+  limitMs = ACKNOWLEDGED_WITHIN_MS,
+): Promise<Socket> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     const fail = (error: Error): void => {
@@ -28,6 +77,10 @@ export const openSocket = (host: string, port: number, events: PortEvents): Prom
       socket.on("data", (bytes: Uint8Array) => events.data(bytes));
       socket.on("error", (error) => {
         reason = error.message;
+      });
+      watchAcknowledgements(socket, limitMs, () => {
+        reason = `${host}:${port} has not taken what was sent for ${limitMs / 1000} s`;
+        socket.destroy();
       });
       socket.on("end", () => socket.destroy());
       socket.on("close", () => events.closed(reason));
@@ -59,9 +112,9 @@ export const closeSocket = (socket: Socket): Promise<void> =>
   });
 
 export const tcpOpener =
-  (host: string, port: number): PortOpener =>
+  (host: string, port: number, limitMs?: number): PortOpener =>
   async (_settings, events) => {
-    const socket = await openSocket(host, port, events);
+    const socket = await openSocket(host, port, events, limitMs);
     const unsupported = (): Promise<never> =>
       Promise.reject(
         new PortError("unsupported", "plain TCP has no line settings: use rfc2217://"),

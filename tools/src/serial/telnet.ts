@@ -3,6 +3,8 @@
  * server needs: bytes in, data and commands out, and the bytes to send. Pure.
  */
 
+const NUL = 0;
+const CR = 13;
 const IAC = 255;
 const DONT = 254;
 const DO = 253;
@@ -68,6 +70,9 @@ type State = "data" | "iac" | "verb" | "sub" | "subIac";
 
 /** Parses telnet, in whatever pieces it arrives. */
 export class TelnetReader {
+  /** Whether the server sends text, in which a CR alone is CR NUL (RFC 854). */
+  text = false;
+  private afterCr = false;
   private readonly events: TelnetEvents;
   private state: State = "data";
   private verb: "do" | "dont" | "will" | "wont" = "do";
@@ -81,6 +86,9 @@ export class TelnetReader {
     const data = new Uint8Array(bytes.length);
     let length = 0;
     for (const byte of bytes) {
+      const isPadding = this.text && this.afterCr && byte === NUL;
+      this.afterCr = this.state === "data" && byte === CR;
+      if (this.state === "data" && isPadding) continue;
       if (this.state === "data" && byte !== IAC) data[length++] = byte;
       else if (this.state === "iac" && byte === IAC) {
         this.state = "data";
@@ -132,16 +140,17 @@ export class TelnetReader {
   }
 }
 
-/** Data with every 255 doubled. */
-export const escapeData = (bytes: Uint8Array): Uint8Array => {
-  let doubles = 0;
-  for (const byte of bytes) if (byte === IAC) doubles++;
-  if (doubles === 0) return bytes;
-  const escaped = new Uint8Array(bytes.length + doubles);
+/** Data with every 255 doubled and, for a server that takes text, every CR as CR NUL. */
+export const escapeData = (bytes: Uint8Array, text = false): Uint8Array => {
+  const isSpecial = (byte: number): boolean => byte === IAC || (text && byte === CR);
+  let more = 0;
+  for (const byte of bytes) if (isSpecial(byte)) more++;
+  if (more === 0) return bytes;
+  const escaped = new Uint8Array(bytes.length + more);
   let at = 0;
   for (const byte of bytes) {
     escaped[at++] = byte;
-    if (byte === IAC) escaped[at++] = IAC;
+    if (isSpecial(byte)) escaped[at++] = byte === IAC ? IAC : NUL;
   }
   return escaped;
 };

@@ -102,7 +102,8 @@ export const AuditEntry = Type.Object({
   id: Type.String({ examples: ["a7c4b6f2-0d0e-4c55-8f0b-5d2b7c1e9a10"] }),
   at: Timestamp,
   actor: Type.Union([Type.Object({ id: Type.String(), username: Username }), Type.Null()], {
-    description: "Null for `blindrelay-server` commands run on the data folder.",
+    description:
+      "Null for `blindrelay-server` commands run on the data folder, and for the relay itself.",
   }),
   action: AuditAction,
   subject: Type.String({

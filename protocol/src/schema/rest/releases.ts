@@ -93,6 +93,11 @@ export const Release = Type.Object({
       description:
         "Devices that were offered the release and then logged in with it. Downloads are not counted.",
     }),
+    running: Type.Integer({ description: "Those that ran it at their last login." }),
+    left: Type.Integer({
+      description:
+        "Those that booted it and then logged in with an older version; they are not offered it again. If more than one in twenty of those that booted it did, a rollout below 100 percent is paused.",
+    }),
   }),
   created_at: Timestamp,
   published_at: Nullable(Timestamp),

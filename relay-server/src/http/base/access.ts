@@ -133,9 +133,15 @@ const lockedOut = (what: string, seconds: number, subject: string): HttpProblem 
     { headers: { "retry-after": String(seconds) } },
   );
 
+/** What a failure has left of an address's attempts. */
+const attemptsLeft = (left: number): string => {
+  if (left === 0) return "This was the last attempt: the address is locked out.";
+  return `${left} more ${left === 1 ? "failure locks" : "failures lock"} this address out.`;
+};
+
 /**
  * Counts a failed authentication, by address and by name, if one was given; returns the problem to
- * throw, which says how long to wait if that locked either.
+ * throw, which says how many attempts are left, and how long to wait if that locked either.
  */
 export const failedAuthentication = (
   context: HttpContext,
@@ -150,7 +156,8 @@ export const failedAuthentication = (
     context.lockout.fail(address, nowMs),
     username === undefined ? 0 : context.usernameLockout.fail(username, address, nowMs),
   );
-  return new HttpProblem(code, detail, {
+  const left = attemptsLeft(context.lockout.failuresLeft(address, nowMs));
+  return new HttpProblem(code, `${detail.replace(/\.$/, "")}. ${left}`, {
     headers: retryAfter === 0 ? {} : { "retry-after": String(retryAfter) },
   });
 };

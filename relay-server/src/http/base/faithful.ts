@@ -2,6 +2,7 @@
  * What JSON can say and the relay could not give back as it was said: U+0000, which PostgreSQL's
  * texts cannot hold, and numbers that are others, or none, once they have been read.
  */
+import { canonicalNumber, numbersIn } from "@blindrelay/protocol/numbers";
 import type { Problem } from "@blindrelay/protocol/schema/rest";
 
 type Errors = NonNullable<Problem["errors"]>;
@@ -10,8 +11,6 @@ type Errors = NonNullable<Problem["errors"]>;
 const MAX_NUMBER_LENGTH = 64;
 /** So many errors say enough. */
 const MAX_ERRORS = 10;
-/** Texts, which are skipped, and numbers. */
-const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
 
 interface Place {
   readonly value: unknown;
@@ -22,14 +21,14 @@ interface Place {
 /** What is wrong with a body, of which `value` was read; none: nothing. */
 export const unfaithful = (text: string, value: unknown): Errors => [
   ...(text.includes("\\u0000") ? nulIn(value) : []),
-  ...numbersIn(text),
+  ...unlike(text),
 ];
 
-const numbersIn = (text: string): Errors =>
-  (text.match(TOKEN) ?? [])
-    .filter((token) => !token.startsWith('"') && !isFaithful(token))
+const unlike = (text: string): Errors =>
+  numbersIn(text)
+    .filter(({ token }) => !isFaithful(token))
     .slice(0, MAX_ERRORS)
-    .map((token) => ({
+    .map(({ token }) => ({
       path: "",
       in: "body" as const,
       message: `the number ${token.slice(0, 40)} cannot be kept as it is written: send it as a text`,
@@ -39,19 +38,8 @@ const numbersIn = (text: string): Errors =>
 const isFaithful = (token: string): boolean => {
   if (token.length > MAX_NUMBER_LENGTH) return false;
   const value = Number(token);
-  const isSame = (written: string): boolean => canonical(token) === canonical(written);
+  const isSame = (written: string): boolean => canonicalNumber(token) === canonicalNumber(written);
   return isSame(String(value)) || (!Number.isInteger(value) && isSame(value.toPrecision(17)));
-};
-
-/** The same for all ways to write a number: its digits without outer zeros, and their weight. */
-const canonical = (number: string): string => {
-  const [, sign, whole = "", part = "", power = "0"] =
-    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? [];
-  const digits = (whole + part).replace(/^0+/, "");
-  const short = digits.replace(/0+$/, "");
-  return short === ""
-    ? whole && "0"
-    : `${sign}${short}e${Number(power) - part.length + digits.length - short.length}`;
 };
 
 /** Without recursion: a body may be nested more deeply than a stack. */

@@ -83,7 +83,7 @@ export const reauthenticate = (
 ): Promise<void> =>
   context.mutex.pass(`address/${addressKey(context.addressOf(request.raw))}`, async () => {
     refuseLockedOut(context, request);
-    if (await provesFactors(context, user, password, code)) return;
+    if ((await provesFactors(context, user, password, code)) !== false) return;
     throw failedAuthentication(
       context,
       request,

@@ -3,7 +3,7 @@ import { CheckAnswer, CheckQuery } from "@blindrelay/protocol/schema/rest";
 import { isOrderable, releaseFor } from "../../releases/rollout.ts";
 import { makeTicket } from "../../releases/tickets.ts";
 import { findAgent } from "../../store/agents.ts";
-import { noteOffer, publishedReleases, wasOffered } from "../../store/releases.ts";
+import { leftBy, noteOffer, publishedReleases, wasOffered } from "../../store/releases.ts";
 import type { ReleaseRow } from "../../store/tables.ts";
 import { type Access, credentialOf, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
@@ -39,7 +39,18 @@ export const releaseCheckRoute = (app: App, context: HttpContext): void => {
       const { userId, agentId } = credentialOf(request);
       const runtime = request.query.runtime ?? (await reportedRuntime(context, userId, agentId));
       const published = await publishedReleases(context.store.db, channel, runtime);
-      const release = releaseFor(published, version, agentId);
+      // A version that this device has left is not offered again: it would boot it, fail and fall
+      // back for ever.
+      const left =
+        agentId === null
+          ? new Set()
+          : await leftBy(
+              context.store.db,
+              agentId,
+              published.map(({ id }) => id),
+            );
+      const offered = published.filter(({ id }) => !left.has(id));
+      const release = releaseFor(offered, version, agentId);
       if (release !== null && agentId !== null) await note(context, release, agentId);
       return {
         update_available: release !== null,

@@ -74,9 +74,12 @@ const addAgent = async (agent_id: string, report?: { runtime: string; version: s
 };
 
 /** An agent logs in and reports what it runs. */
-const boots = async (agentId: string, runtime: string, firmwareVersion: string) => {
+/** Logs in as each of these versions, faster than the relay writes. */
+const boots = async (agentId: string, runtime: string, ...versions: string[]) => {
   const writeBehind = storeWriteBehind(rest.context.store);
-  await writeBehind.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion }, true);
+  for (const firmwareVersion of versions) {
+    await writeBehind.agentSeen(agentId, rest.clock.nowMs, { runtime, firmwareVersion }, true);
+  }
   await writeBehind.flush();
 };
 
@@ -480,6 +483,58 @@ describe("a rollout", () => {
     expect(await rollout()).toMatchObject({ offered: 2, confirmed: 1 });
     await rest.call("DELETE", "/agents/two", { token });
     expect(await rollout()).toMatchObject({ offered: 1, confirmed: 1 });
+  });
+});
+
+// eclipse-hawkbit/hawkbit#446
+describe("a release that boots and then fails", () => {
+  const reported = "espruino 2v25 ESP32";
+  const rolloutOf = async (id: string) =>
+    (await rest.call("GET", `/releases/${id}`, { token })).json().rollout;
+
+  test("is seen, and not offered again to the device that left it", async () => {
+    const id = await publish();
+    const agent = await addAgent("one");
+    expect(await offered(agent, "1.3.0")).toBe("1.4.0");
+    // Its watchdog is faster than the relay writes.
+    await boots("one", reported, "1.3.0", "1.4.0", "1.3.0");
+    expect(await rolloutOf(id)).toEqual({
+      ...{ percent: 100, paused: false },
+      ...{ offered: 1, confirmed: 1, running: 0, left: 1 },
+    });
+    expect(await offered(agent, "1.3.0")).toBeNull();
+    expect(await offered(await addAgent("two"), "1.3.0")).toBe("1.4.0");
+    await publish({ ...DRAFT, version: "1.4.1" });
+    expect(await offered(agent, "1.3.0")).toBe("1.4.1");
+  });
+
+  test("pauses its staged rollout, once more than one in twenty have left", async () => {
+    const id = await publish();
+    const names = Array.from({ length: 41 }, (_, index) => `a${index}`);
+    for (const name of names) {
+      expect(await offered(await addAgent(name), "1.3.0")).toBe("1.4.0");
+      await boots(name, reported, "1.4.0");
+    }
+    await patch(id, { rollout: { percent: 50 } });
+    for (const name of names.slice(0, 2)) await boots(name, reported, "1.3.0");
+    expect(await rolloutOf(id)).toMatchObject({ confirmed: 41, running: 39, left: 2 });
+    expect(await rolloutOf(id)).toMatchObject({ paused: false });
+    await boots("a2", reported, "1.3.0");
+    expect(await rolloutOf(id)).toMatchObject({ percent: 50, paused: true, left: 3 });
+    const { items } = (await rest.call("GET", `/admin/audit?subject=${id}`, { token })).json();
+    const detail = { version: "1.4.0", percent: 50, paused: true, left: 3, confirmed: 41 };
+    expect(items).toContainEqual(
+      expect.objectContaining({ actor: null, detail: expect.objectContaining(detail) }),
+    );
+    await patch(id, { rollout: { paused: false } });
+    expect(await rolloutOf(id)).toMatchObject({ paused: false });
+  });
+
+  test("pauses nothing that was offered to all, whose devices could only wait", async () => {
+    const id = await publish();
+    await offered(await addAgent("one"), "1.3.0");
+    await boots("one", reported, "1.4.0", "1.3.0");
+    expect(await rolloutOf(id)).toMatchObject({ paused: false, left: 1 });
   });
 });
 

@@ -249,6 +249,8 @@ const releaseAnswer = (row: ReleaseRow, counts: RolloutCounts | undefined): Rele
     paused: row.paused === 1,
     offered: counts?.offered ?? 0,
     confirmed: counts?.confirmed ?? 0,
+    running: counts?.running ?? 0,
+    left: counts?.left ?? 0,
   },
   created_at: timestamp(row.created_at),
   published_at: row.published_at === null ? null : timestamp(row.published_at),

@@ -19,6 +19,7 @@ import { up as agentListsWithNode } from "./0012-agent-lists-with-node.ts";
 import { up as heldByUsers } from "./0013-held-by-users.ts";
 import { up as liveSessions } from "./0014-live-sessions.ts";
 import { up as knownAddresses } from "./0015-known-addresses.ts";
+import { up as leftReleases } from "./0016-left-releases.ts";
 
 export interface Migration {
   readonly name: string;
@@ -46,4 +47,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0013-held-by-users", additive: false, up: heldByUsers },
   { name: "0014-live-sessions", additive: false, up: liveSessions },
   { name: "0015-known-addresses", additive: true, up: knownAddresses },
+  { name: "0016-left-releases", additive: true, up: leftReleases },
 ];

@@ -5,6 +5,7 @@ import { serialLinks } from "@blindrelay/agent-sdk/serial/node";
 import { Streams } from "@blindrelay/agent-sdk/streams";
 import { CallError } from "@blindrelay/client-sdk";
 import { connect } from "@blindrelay/client-sdk/node";
+import { Rest } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 
@@ -13,6 +14,15 @@ export const program: Program = (agent) => agent.handle("echo", (params) => para
 export const ask = async (): Promise<unknown> => {
   const client = await connect({ url: "http://127.0.0.1", accountToken: "acct_" });
   return client.agent("pump-7", "e2e_").call("echo", { percent: 40 });
+};
+
+export const names = async (): Promise<string[]> => {
+  const { user } = await new Rest({ url: "http://127.0.0.1", proxy: null }).logIn({
+    username: "ada",
+    password: "",
+  });
+  const rest = new Rest({ url: "http://127.0.0.1", token: user.api_token });
+  return (await rest.list("AgentPage", "/agents")).map(({ name }) => name);
 };
 
 // @ts-expect-error: if types did not resolve, all would be `any` and this no error.

@@ -3,7 +3,11 @@ import { createCipheriv, createHash, randomInt } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { createContext, runInContext } from "node:vm";
 import { crc32 } from "node:zlib";
-import { untokenise } from "@blindrelay/agent-sdk/testing/build/tokens";
+import {
+  IMITATE_FUNCTION,
+  untokenise,
+  untokeniseFunction,
+} from "@blindrelay/agent-sdk/testing/build/tokens";
 import type { DoubleOptions } from "./options.ts";
 import type { DoubleStorage } from "./storage.ts";
 import { WIFI_MODULE } from "./wifi.ts";
@@ -82,11 +86,20 @@ export const makeContext = (wiring: Wiring): BoardContext => {
   const sockets = new Set<Socket>();
   const timers = new Set<NodeJS.Timeout>();
   const killed: (() => void)[] = [];
+  const uncaught: ((error: unknown) => void)[] = [];
+  const tellUncaught = (error: unknown): void => {
+    try {
+      if (uncaught.length === 0) throw error;
+      for (const fn of uncaught) fn(error);
+    } catch (left) {
+      print(`Uncaught ${String(left)}`);
+    }
+  };
   const guard = (fn: () => void) => () => {
     try {
       fn();
     } catch (error) {
-      print(`Uncaught ${String(error)}`);
+      tellUncaught(error);
     }
   };
   const builtIn: Record<string, unknown> = {
@@ -129,6 +142,7 @@ export const makeContext = (wiring: Wiring): BoardContext => {
         MODULES: [...Object.keys(builtIn), ...(options.air === null ? [] : ["Wifi"])].join(","),
       },
       memory: () => ({ free: 4000, total: 5000, usage: 1000, blocksize: 16 }),
+      on: (_event: "uncaughtException", fn: (error: unknown) => void) => uncaught.push(fn),
     },
     E: {
       CRC32: (data: unknown) => crc32(bytesOf(data)),
@@ -137,7 +151,9 @@ export const makeContext = (wiring: Wiring): BoardContext => {
       on: (event: string, fn: () => void) => {
         if (event === "kill") killed.push(fn);
       },
-      enableWatchdog: () => undefined,
+      enableWatchdog: () => {
+        if (!options.watchdog) throw new Error("Timeout on LSI ready");
+      },
       kickWatchdog: () => undefined,
       getConsole: () => (options.uart ? "Serial1" : "USB"),
       setConsole: (device: string | null) => {
@@ -167,7 +183,8 @@ export const makeContext = (wiring: Wiring): BoardContext => {
     eval: (code: string) => runInContext(untokenise(code), context),
     Modules: { addCached: (name: string, code: string) => void addCached(name, code) },
   };
-  const context = createContext(globals);
+  const context = createContext({ ...globals, hostFunction: untokeniseFunction });
+  runInContext(IMITATE_FUNCTION, context);
   if (options.air !== null) addCached("Wifi", WIFI_MODULE);
   return {
     run: (code) => runInContext(code, context),

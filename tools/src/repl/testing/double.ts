@@ -202,6 +202,8 @@ export class EspruinoDouble {
     } catch (error) {
       this.send(`Uncaught ${String(error)}\r\n    at .bootcde (:1:1)\r\n`);
     }
+    // Espruino forgets a load() of the boot code.
+    this.next = null;
     this.send("\r\n>");
   }
 

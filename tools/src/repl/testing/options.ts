@@ -5,6 +5,7 @@ export interface DoubleOptions {
   readonly board: string;
   readonly sha256: boolean;
   readonly aes: boolean;
+  readonly watchdog: boolean;
   /** Its console is on Serial1, and is lost when it is moved from there. */
   readonly uart: boolean;
   /** It has the module `Wifi`, and this access point is in reach. */
@@ -23,6 +24,7 @@ export const OPTIONS: DoubleOptions = {
   board: "DOUBLE",
   sha256: true,
   aes: true,
+  watchdog: true,
   uart: false,
   air: null,
   storageBytes: 262_144,

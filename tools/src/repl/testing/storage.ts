@@ -37,6 +37,11 @@ export class DoubleStorage {
     }
     const file = this.held.get(name);
     if (file === undefined || offset + data.length > file.length) return false;
+    for (let i = 0; i < data.length; i++) {
+      const held = file[offset + i];
+      if (held !== "\xff" && held !== data[i])
+        throw new Error("File already written with different data");
+    }
     this.held.set(name, file.slice(0, offset) + data + file.slice(offset + data.length));
     return true;
   }

@@ -17,13 +17,24 @@ export const serve = async (
 /** A minimal port server: RFC 2217, recording its settings, and echoing data. */
 export const portServer = (
   told: number[][],
-  behaviour: { refuses?: boolean; maxRate?: number; silentOn?: readonly number[] } = {},
+  behaviour: {
+    refuses?: boolean;
+    textOnly?: boolean;
+    maxRate?: number;
+    silentOn?: readonly number[];
+  } = {},
 ) =>
   serve((socket) => {
     const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
+    const { textOnly = false } = behaviour;
     const reader = new TelnetReader({
-      data: (bytes) => socket.write(escapeData(bytes)),
+      data: (bytes) => socket.write(escapeData(bytes, textOnly)),
       asked: (verb, option) => {
+        if (textOnly && option === 0) {
+          if (verb === "will") say(255, 254, option);
+          if (verb === "do") say(255, 252, option);
+          return;
+        }
         if (verb === "will") say(255, behaviour.refuses && option === 44 ? 254 : 253, option);
         if (verb === "do") say(255, 251, option);
       },
@@ -42,6 +53,7 @@ export const portServer = (
         if (command === 5 && values[0] === 5) say(255, 250, option, 109, 255, 240);
       },
     });
+    reader.text = textOnly;
     socket.on("data", (bytes: Buffer) => reader.receive(bytes));
     socket.on("error", () => undefined);
   });

@@ -5,22 +5,33 @@
  * serialport/bindings-cpp#239). Here every such callback causes a turn.
  */
 import type { EventEmitter } from "node:events";
-import type { SerialPort } from "serialport";
+import type { Duplex } from "node:stream";
 
 /** If there is no poller to listen to (Windows), a timer turns the loop this often. */
 const TURN_MS = 10;
+
+/** A serialport has its binding in `port` once it is open; other streams have none. */
+interface MaybeSerialPort extends Duplex {
+  readonly port?: { readonly poller?: EventEmitter };
+}
 
 const turn = (): void => {
   setImmediate(() => undefined);
 };
 
-/** For an open port; ends with it. */
-export const wakeEventLoop = (serial: SerialPort): void => {
-  const { poller } = serial.port as unknown as { readonly poller?: EventEmitter };
+const wakeFor = (line: MaybeSerialPort): void => {
+  if (line.port === undefined) return;
+  const { poller } = line.port;
   if (poller !== undefined) {
     for (const event of ["readable", "writable", "disconnect"]) poller.on(event, turn);
     return;
   }
   const timer = setInterval(() => undefined, TURN_MS);
-  serial.once("close", () => clearInterval(timer));
+  line.once("close", () => clearInterval(timer));
+};
+
+/** For a line that may be a serialport, open already or later; ends with it. */
+export const wakeEventLoop = (line: Duplex): void => {
+  wakeFor(line);
+  line.on("open", () => wakeFor(line));
 };

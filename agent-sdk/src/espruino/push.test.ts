@@ -1,0 +1,266 @@
+/**
+ * Trials of pushed programs in the built file, on the subset's board under a virtual clock: what
+ * runs when a program fails, and how soon.
+ */
+import { createHash } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { makeToken } from "@blindrelay/protocol";
+import { beforeEach, describe, expect, it } from "vitest";
+import { bootCode, LOAD } from "../../build/boot.ts";
+import { buildForBoard } from "../../build/espruino.ts";
+import { readPush } from "../core/push.ts";
+import { ManualTimer } from "../memory/index.ts";
+import type { TimerPort } from "../ports.ts";
+import { EspruinoFlash } from "../testing/espruino-flash.ts";
+import { SubsetBoard, type Surroundings } from "../testing/espruino-subset.ts";
+import { storageFiles } from "./files.ts";
+
+const ENTRY = fileURLToPath(new URL("../testing/espruino-push.ts", import.meta.url));
+const SDK = buildForBoard(ENTRY).stored;
+const TRIAL_MS = 120_000;
+const WATCHDOG_MS = 25_000;
+const FEED_MS = 3_000;
+const HOUR_MS = 3_600_000;
+
+const CONFIG = JSON.stringify({
+  url: "ws://relay.example/wss",
+  agent_id: "board",
+  relay_token: makeToken("agent", new Uint8Array(32).fill(1)),
+  agent_token: makeToken("e2e", new Uint8Array(32).fill(2)),
+  v: "2",
+});
+
+/** Nothing answers: the agent tries again for as long as it lives. */
+const DEAD_NET: Surroundings["net"] = {
+  connect: () => ({ on: () => {}, write: () => true, end: () => {} }),
+};
+
+const says = (name: string, more = ""): string =>
+  `module.exports=(agent)=>{agent.handle("which",()=>1);console.log("${name}");${more}};`;
+
+/** A board that starts again by itself, from flash. */
+class Board {
+  readonly timer = new ManualTimer();
+  readonly flash = new EspruinoFlash(new Map());
+  /** The programs that ran, in order, and when they began. */
+  readonly ran: { name: string; at: number }[] = [];
+  readonly printed: string[] = [];
+  free = 4000;
+  watchdogSeconds = 26;
+  life: SubsetBoard | null = null;
+  /** Its turns after a time are lost, but not the feeding of its watchdog. */
+  losesTurns = false;
+
+  constructor() {
+    const files = {
+      blindrelay: SDK,
+      "blindrelay.json": CONFIG,
+      program: says("old"),
+      ".bootcde": bootCode("1.0.0", true),
+    };
+    for (const [name, text] of Object.entries(files)) this.flash.files.set(name, text);
+    new SubsetBoard(this.flash.files).evaluate(`${LOAD}$br.provision()`);
+    this.start();
+  }
+
+  start(): void {
+    this.life?.powerOff();
+    const { timer, watchdogSeconds } = this;
+    const lossy: TimerPort = {
+      now: () => timer.now(),
+      set: (ms, fn) =>
+        timer.set(ms, () => {
+          if (!this.losesTurns || [FEED_MS, WATCHDOG_MS].includes(ms)) fn();
+        }),
+      clear: (handle) => timer.clear(handle),
+    };
+    this.life = new SubsetBoard(this.flash.files, {
+      timer: lossy,
+      watchdogSeconds,
+      net: DEAD_NET,
+      storage: this.flash,
+      free: () => this.free,
+      restart: () => {
+        // With its memory.
+        this.free = 4000;
+        delete (this.flash as { read?: unknown }).read;
+        this.losesTurns = false;
+        this.start();
+      },
+      print: (line) => {
+        this.printed.push(line);
+        if (!line.includes(" ")) this.ran.push({ name: line, at: timer.now() });
+      },
+    });
+    this.life.boot();
+  }
+
+  /** What `system.push` answers. */
+  ask(params?: object): { [member: string]: unknown } {
+    const request = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "system.push", params });
+    this.life?.evaluate(`$br.ask(${JSON.stringify(request)},(a)=>{told=a})`);
+    this.timer.advance(1);
+    const { result, error } = JSON.parse(this.life?.evaluate("told") as string);
+    return result ?? error;
+  }
+
+  /** Starts it on trial. */
+  push(program: string): void {
+    const bytes = Buffer.from(program, "latin1");
+    const sha256 = createHash("sha256").update(bytes).digest("hex");
+    this.ask({ size: bytes.length, sha256, version: "2", seconds: TRIAL_MS / 1000 });
+    this.ask({ at: 0, data: bytes.toString("base64url") });
+    expect(this.ask({ start: true })).toEqual({ stored: bytes.length });
+    this.timer.advance(499);
+  }
+
+  keep(program: string): void {
+    this.push(program);
+    const { trial } = this.ask();
+    this.ask({ confirm: trial });
+    expect(this.ask()).toMatchObject({ id: trial, trial: null });
+  }
+
+  /** Nothing can be allocated any more, and so nothing be read or stored. */
+  useAllMemory(): void {
+    this.free = 20;
+    this.flash.read = () => {
+      throw new Error("out of memory");
+    };
+  }
+
+  get names(): string[] {
+    return this.ran.map(({ name }) => name);
+  }
+
+  get failed(): string | undefined {
+    return readPush(storageFiles(this.flash)).failed?.reason;
+  }
+
+  /** Milliseconds from the start of the pushed program to that of the old one, which then stays. */
+  back(): number {
+    this.timer.advance(HOUR_MS);
+    expect(this.names).toEqual(["old", this.names[1], "old"]);
+    return (this.ran[2]?.at as number) - (this.ran[1]?.at as number);
+  }
+}
+
+let board: Board;
+beforeEach(() => {
+  board = new Board();
+});
+
+describe("a program on trial", () => {
+  it("that throws, having registered handlers, is gone at once", () => {
+    board.push(says("throws", 'throw new Error("no sensor");'));
+    expect(board.back()).toBeLessThan(10);
+    expect(board.failed).toBe("no sensor");
+  });
+
+  it("that throws later is gone at once", () => {
+    board.push(says("late", 'setTimeout(() => { throw new Error("no answer"); }, 1000);'));
+    expect(board.back()).toBeLessThan(1_010);
+    expect(board.failed).toBe("no answer");
+    expect(board.printed).toContain("Uncaught Error: no answer");
+  });
+
+  it("that hangs is gone when the watchdog resets the board", () => {
+    board.push(says("hangs"));
+    board.life?.hang();
+    expect(board.back()).toBeLessThanOrEqual(WATCHDOG_MS);
+    expect(board.failed).toBe("it restarted before it was confirmed");
+  });
+
+  it("that leaves too little memory is gone soon, though its failure cannot be stored", () => {
+    board.push(says("greedy"));
+    board.useAllMemory();
+    // Nor is there any for another timer.
+    board.life?.evaluate("setTimeout = () => { throw new Error(); }");
+    expect(board.back()).toBeLessThan(3 * FEED_MS);
+    expect(board.failed).toBe("it restarted before it was confirmed");
+  });
+
+  it("that leaves too little memory to restart is gone when the watchdog resets the board", () => {
+    board.push(says("greedy", 'load = setTimeout = () => { throw new Error("no memory"); };'));
+    board.useAllMemory();
+    expect(board.back()).toBeLessThan(2 * FEED_MS + WATCHDOG_MS);
+  });
+
+  it("that is not confirmed in time is gone", () => {
+    board.push(says("mute"));
+    const ms = board.back();
+    expect(ms).toBeGreaterThanOrEqual(TRIAL_MS);
+    expect(ms).toBeLessThan(TRIAL_MS + FEED_MS);
+    expect(board.failed).toBe("it was not confirmed in time");
+  });
+
+  it("stays on trial in its own answers until another runs", () => {
+    board.push(says("late", 'load = () => {}; setTimeout(() => { throw new Error("a"); }, 10);'));
+    const { trial } = board.ask();
+    board.life?.evaluate("setTimeout = () => {}");
+    board.timer.advance(20);
+    expect(board.names).toEqual(["old", "late"]);
+    expect(board.failed).toBe("a");
+    board.life?.evaluate("");
+    expect(board.ask()).toMatchObject({ trial, failed: null });
+    expect(board.ask({ size: 1 })).toMatchObject({ message: "a program is on trial" });
+  });
+});
+
+describe("a program that was kept", () => {
+  it("runs on while the agent tries to come online, and after it was stopped", () => {
+    board.keep(says("kept"));
+    board.timer.advance(HOUR_MS);
+    board.life?.evaluate("$br.stop()");
+    board.timer.advance(HOUR_MS);
+    expect(board.names).toEqual(["old", "kept"]);
+  });
+
+  it("may throw later, for the console to report", () => {
+    board.keep(says("kept", 'setTimeout(() => { throw new Error("late"); }, 60000);'));
+    board.timer.advance(HOUR_MS);
+    expect(board.printed).toContain("Uncaught Error: late");
+    expect(board.names).toEqual(["old", "kept"]);
+  });
+
+  it.each([
+    ["hangs", 0, () => board.life?.hang()],
+    ["leaves too little memory", 0, () => board.useAllMemory()],
+    // Of its next connect, and noticed some time later.
+    ["loses the turn of the link's timer", 150_000, () => (board.losesTurns = true)],
+  ])("starts again if it %s", (_what, noticedMs, fail) => {
+    board.keep(says("kept"));
+    board.timer.advance(HOUR_MS);
+    fail();
+    board.timer.advance(noticedMs + WATCHDOG_MS);
+    expect(board.names).toEqual(["old", "kept", "kept"]);
+    board.timer.advance(HOUR_MS);
+    expect(board.names).toHaveLength(3);
+  });
+
+  it("leaves the watchdog to Espruino after reset() and save()", () => {
+    board.keep(says("kept"));
+    board.life?.reset();
+    board.timer.advance(HOUR_MS);
+    expect(board.names).toEqual(["old", "kept"]);
+  });
+});
+
+describe("a board", () => {
+  it("whose watchdog counts to 8 s uses that", () => {
+    board.watchdogSeconds = 8.3;
+    board.push(says("hangs"));
+    expect(board.ask()).toMatchObject({ watchdog: true });
+    board.life?.hang();
+    expect(board.back()).toBeLessThan(10_000);
+  });
+
+  it("without a watchdog says so, and its agent runs on", () => {
+    board.watchdogSeconds = 0;
+    board.keep(says("kept"));
+    board.start();
+    board.timer.advance(HOUR_MS);
+    expect(board.ask()).toMatchObject({ trial: null, watchdog: false });
+    expect(board.names).toEqual(["old", "kept", "kept"]);
+  });
+});

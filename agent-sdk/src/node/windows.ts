@@ -1,0 +1,15 @@
+/**
+ * What is different on Windows: no Unix sockets in folders, and no flush of a folder. Written for
+ * it; nobody has tried it there (docs/questions.md).
+ */
+import { createHash } from "node:crypto";
+import { realpathSync } from "node:fs";
+
+export const IS_WINDOWS = process.platform === "win32";
+
+/** A named pipe that stands for a folder, however its path is written. */
+export const pipeOf = (folder: string): string => {
+  const path = realpathSync.native(folder).toLowerCase();
+  const digest = createHash("sha256").update(path).digest("hex").slice(0, 32);
+  return `\\\\.\\pipe\\blindrelay-${digest}`;
+};

@@ -1,0 +1,183 @@
+/** The REST client on its two edges, against real servers; what commands make of it: tools. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, describe, expect, it } from "vitest";
+import { Rest as BrowserRest, type RestOptions } from "./index.ts";
+import { Rest as NodeRest } from "./node.ts";
+import type { Rest, RestError } from "./rest.ts";
+
+const USER = {
+  id: "1",
+  username: "ada",
+  role: "admin",
+  totp_enabled: false,
+  created_at: "2026-11-21T09:41:07.250Z",
+};
+const agent = (agent_id: string) => ({
+  agent_id,
+  name: agent_id,
+  online: true,
+  last_seen: null,
+  runtime: null,
+  firmware_version: null,
+  created_at: USER.created_at,
+  metadata: {},
+});
+
+let server: Server;
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const serve = async (
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> => {
+  server = createServer(answer);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+};
+
+const json = (response: ServerResponse, status: number, value: unknown, headers = {}): void => {
+  response.writeHead(status, { "content-type": "application/json", ...headers });
+  response.end(JSON.stringify(value));
+};
+
+const failure = (work: Promise<unknown>): Promise<RestError> =>
+  work.then(
+    () => expect.unreachable(),
+    (error) => error,
+  );
+
+const EDGES: readonly (readonly [string, (options: RestOptions) => Rest])[] = [
+  ["node:http", (options) => new NodeRest(options)],
+  ["fetch", (options) => new BrowserRest(options)],
+];
+
+describe.each(EDGES)("over %s", (_name, make) => {
+  it("logs in without a token, and asks with the one it was given", async () => {
+    const seen: unknown[] = [];
+    const url = await serve(async (request, response) => {
+      const { method, url: path, headers } = request;
+      seen.push([method, path, headers.authorization, await text(request)]);
+      const user = { ...USER, api_token: null };
+      const login = { access_token: "login_x", token_type: "Bearer", expires_in: 3600, user };
+      json(response, 200, path?.endsWith("login") ? login : USER);
+    });
+    const given = { username: "ada", password: "é", totp_code: "123456" };
+    const { access_token } = await make({ url }).logIn(given);
+    const rest = make({ url: `${url}/wss`.replace("http", "ws"), token: access_token });
+    expect((await rest.ask("User", "GET", "/account")).username).toBe("ada");
+    expect(Math.abs((rest.relayTime ?? 0) - Date.now())).toBeLessThan(60_000);
+    expect(seen).toEqual([
+      ["POST", "/api/v1/auth/login", undefined, JSON.stringify(given)],
+      ["GET", "/api/v1/account", "Bearer login_x", ""],
+    ]);
+  });
+
+  it("reads a list page by page, no further than its reader, and with the query each time", async () => {
+    const asked: (string | undefined)[] = [];
+    const url = await serve(({ url: path }, response) => {
+      asked.push(path);
+      const page = asked.length;
+      json(response, 200, {
+        items: [agent(`a-${page}`)],
+        next_cursor: page < 3 ? `&${page}` : null,
+      });
+    });
+    const rest = make({ url });
+    const all = await rest.list("AgentPage", "/agents", { online: true, name: undefined });
+    expect(all.map(({ agent_id }) => agent_id)).toEqual(["a-1", "a-2", "a-3"]);
+    expect(asked).toEqual([
+      "/api/v1/agents?online=true",
+      "/api/v1/agents?online=true&cursor=%261",
+      "/api/v1/agents?online=true&cursor=%262",
+    ]);
+    asked.length = 0;
+    for await (const { agent_id } of rest.items("AgentPage", "/agents")) {
+      expect(agent_id).toBe("a-1");
+      break;
+    }
+    expect(asked).toHaveLength(1);
+  });
+
+  it("waits for a busy relay; for one whose store is away only if that cannot do it twice", async () => {
+    let asked = 0;
+    let code = "RATE_LIMITED";
+    const url = await serve((_request, response) => {
+      asked++;
+      if (asked === 3) json(response, 200, USER);
+      else json(response, 503, { code, detail: "Away." }, { "retry-after": "0" });
+    });
+    const rest = make({ url });
+    await rest.ask("User", "POST", "/x");
+    asked = 0;
+    code = "UNAVAILABLE";
+    await rest.ask("User", "GET", "/x");
+    expect(asked).toBe(3);
+    asked = 0;
+    expect((await failure(rest.ask("User", "POST", "/x"))).code).toBe("UNAVAILABLE");
+    expect(asked).toBe(1);
+  });
+
+  it("ends with the caller's signal, while asking and while waiting", async () => {
+    const url = await serve((_request, response) =>
+      json(response, 429, { code: "RATE_LIMITED" }, { "retry-after": "9" }),
+    );
+    for (const signal of [AbortSignal.abort("enough"), AbortSignal.timeout(300)]) {
+      const reason = await failure(make({ url, signal }).ask("User", "GET", "/x"));
+      expect(signal.aborted).toBe(true);
+      expect(reason).toBe(signal.reason);
+    }
+  });
+
+  it("reports what a relay would not answer, and sends the token no further", async () => {
+    const asked: (string | undefined)[] = [];
+    const url = await serve(({ url: path }, response) => {
+      asked.push(path);
+      if (path?.endsWith("/moved")) response.writeHead(307, { location: "/api/v1/else" }).end();
+      else if (path?.endsWith("/large")) response.end("x".repeat(70_000));
+      else json(response, 200, { ...USER, username: 7 });
+    });
+    const rest = make({ url, token: "acct_x", limits: { answerBytes: 65_536 } });
+    const moved = await failure(rest.ask("User", "GET", "/moved"));
+    expect([moved.code, moved.message]).toEqual(["NOT_A_RELAY", expect.stringContaining("fix: ")]);
+    const large = await failure(rest.ask("User", "GET", "/large"));
+    expect([large.code, large.status]).toEqual(["NOT_A_RELAY", 200]);
+    const other = await failure(rest.ask("User", "GET", "/other"));
+    expect([other.code, other.message]).toEqual([
+      "NOT_A_RELAY",
+      expect.stringContaining("/username"),
+    ]);
+    expect(asked).toEqual(["/api/v1/moved", "/api/v1/large", "/api/v1/other"]);
+  });
+
+  it("uploads a Blob", async () => {
+    let body = "";
+    const url = await serve(async (request, response) => {
+      body = await text(request);
+      json(response, 200, USER);
+    });
+    await make({ url }).upload("User", "/x", new Blob(["firm", "ware"]), {});
+    expect(body).toBe("firmware");
+  });
+});
+
+it("on Node an upload is read as it is sent, and stops with an early refusal", async () => {
+  let made = 0;
+  const url = await serve((_request, response) => {
+    json(response, 409, { code: "CONFLICT", detail: "No draft." }, { connection: "close" });
+  });
+  const endless = async function* () {
+    for (;;) {
+      made++;
+      yield new Uint8Array(65_536);
+    }
+  };
+  const error = await failure(new NodeRest({ url }).upload("Release", "/x", endless(), {}));
+  expect(["CONFLICT", "UNREACHABLE"]).toContain(error.code);
+  expect(made).toBeLessThan(10_000);
+});

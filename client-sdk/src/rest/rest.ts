@@ -1,0 +1,361 @@
+/**
+ * The relay's REST interface, typed by its schemas. Whatever answers is not trusted: an answer is
+ * bounded, and checked against its schema before it is used; a token does not follow a redirection.
+ */
+import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
+import { restBase } from "@blindrelay/protocol/relay-url";
+import type { LoginAnswer, LoginBody, Problem } from "@blindrelay/protocol/schema/rest";
+import type { Static, TSchema } from "typebox";
+
+export interface RestLimits {
+  readonly answerMs: number;
+  /** A firmware image over a slow line. */
+  readonly uploadMs: number;
+  /** A page of 100 agents with all their metadata is below 1 MiB. */
+  readonly answerBytes: number;
+  /** Of one list: a million agents. */
+  readonly pages: number;
+  /** A busy relay is asked again this often, if it names a wait that a person would sit through. */
+  readonly retries: number;
+  readonly longestWaitS: number;
+}
+
+export const REST_LIMITS: RestLimits = {
+  answerMs: 30_000,
+  uploadMs: 3_600_000,
+  answerBytes: 16 * 1024 * 1024,
+  pages: 10_000,
+  retries: 3,
+  longestWaitS: 10,
+};
+
+type Schemas = typeof import("@blindrelay/protocol/schema/rest");
+/** The schemas of answers, by name. */
+export type AnswerName = {
+  [Name in keyof Schemas]: Schemas[Name] extends TSchema ? Name : never;
+}[keyof Schemas];
+export type Answer<Name extends AnswerName> = Schemas[Name] extends TSchema
+  ? Static<Schemas[Name]>
+  : never;
+/** Of lists: `{items, next_cursor}`. */
+export type PageName = {
+  [Name in AnswerName]: Answer<Name> extends Page ? Name : never;
+}[AnswerName];
+interface Page {
+  readonly items: readonly unknown[];
+  readonly next_cursor: string | null;
+}
+type Item<Name extends PageName> = (Answer<Name> & Page)["items"][number];
+
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+export type Query = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export interface RestOptions {
+  /** The relay: http(s) base or ws(s) address. */
+  readonly url: string;
+  /** `acct_`, or what a login or a session gave; null: none yet. */
+  readonly token?: string | null;
+  readonly limits?: Partial<RestLimits>;
+  /** Ends all requests. */
+  readonly signal?: AbortSignal;
+}
+
+/** What an edge provides. */
+export interface RestPorts {
+  readonly http: HttpPort;
+  /** The first deviation of `value` from the schema of that name; null: none. */
+  readonly check: (name: AnswerName, value: unknown) => Promise<string | null>;
+}
+
+/** Why a request failed. `message` is for a person, and contains no token. */
+export class RestError extends Error {
+  /**
+   * The relay's own code; else `UNREACHABLE`, `TIMED_OUT`, or `NOT_A_RELAY` for what no relay
+   * answers.
+   */
+  readonly code: string;
+  /** 0 if nothing answered. */
+  readonly status: number;
+  /** When to ask again, if the relay said so. */
+  readonly retryAfterS: number | null;
+  /** What is wrong in the request. */
+  readonly errors: NonNullable<Problem["errors"]>;
+
+  constructor(
+    code: string,
+    message: string,
+    more: {
+      readonly status?: number;
+      readonly retryAfterS?: number | null;
+      readonly errors?: Problem["errors"] | undefined;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(message, more.cause === undefined ? {} : { cause: more.cause });
+    this.name = "RestError";
+    this.code = code;
+    this.status = more.status ?? 0;
+    this.retryAfterS = more.retryAfterS ?? null;
+    this.errors = more.errors ?? [];
+  }
+}
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | Blob | AsyncIterable<Uint8Array>;
+  readonly limitMs: number;
+}
+
+export class Rest {
+  /** The relay's http(s) base, without a slash at its end. */
+  readonly base: string;
+  /** The relay's clock (Unix milliseconds) when it last answered; null: it did not say. */
+  relayTime: number | null = null;
+
+  private readonly token: string | null;
+  private readonly limits: RestLimits;
+  private readonly signal: AbortSignal | undefined;
+  private readonly ports: RestPorts;
+
+  constructor(options: RestOptions, ports: RestPorts) {
+    this.base = restBase(options.url);
+    this.token = options.token ?? null;
+    this.limits = { ...REST_LIMITS, ...options.limits };
+    this.signal = options.signal;
+    this.ports = ports;
+  }
+
+  /**
+   * Logs in by password, and with a one-time or recovery code if the account has a second factor.
+   * `user.api_token` of the answer is the account token.
+   */
+  logIn(given: LoginBody): Promise<LoginAnswer> {
+    return this.ask("LoginAnswer", "POST", "/auth/login", given);
+  }
+
+  /** The response's JSON, which has the form of the schema `answer`. Rejects with a RestError. */
+  async ask<Name extends AnswerName>(
+    answer: Name,
+    method: Method,
+    path: string,
+    body?: object,
+  ): Promise<Answer<Name>> {
+    return (await this.request(answer, method, path, body)) as Answer<Name>;
+  }
+
+  /** The same for an operation that answers nothing. */
+  async tell(method: Method, path: string, body?: object): Promise<void> {
+    await this.request(null, method, path, body);
+  }
+
+  /** The items of a list, which is read page by page. */
+  async *items<Name extends PageName>(
+    answer: Name,
+    path: string,
+    query: Query = {},
+  ): AsyncGenerator<Item<Name>, void> {
+    let cursor: string | null = null;
+    for (let pages = 0; pages < this.limits.pages; pages++) {
+      const page = (await this.ask<AnswerName>(
+        answer,
+        "GET",
+        withQuery(path, { ...query, ...(cursor === null ? {} : { cursor }) }),
+      )) as unknown as Page;
+      yield* page.items as Item<Name>[];
+      if (page.next_cursor === null) return;
+      if (page.next_cursor === cursor) break;
+      cursor = page.next_cursor;
+    }
+    const text = `${this.base} does not end its list of ${path.slice(1)}`;
+    throw this.fail(new RestError("NOT_A_RELAY", text));
+  }
+
+  async list<Name extends PageName>(
+    answer: Name,
+    path: string,
+    query: Query = {},
+  ): Promise<Item<Name>[]> {
+    const all: Item<Name>[] = [];
+    for await (const item of this.items(answer, path, query)) all.push(item);
+    return all;
+  }
+
+  /** PUTs bytes; on Node as they are read. Rejects with a RestError. */
+  async upload<Name extends AnswerName>(
+    answer: Name,
+    path: string,
+    body: Blob | AsyncIterable<Uint8Array>,
+    headers: Readonly<Record<string, string>>,
+  ): Promise<Answer<Name>> {
+    const sent = { method: "PUT", path, headers, body, limitMs: this.limits.uploadMs };
+    try {
+      return (await this.send(answer, sent)) as Answer<Name>;
+    } catch (error) {
+      throw error instanceof RestError ? this.fail(error) : error;
+    }
+  }
+
+  /** The error that a caller gets. */
+  protected fail(error: RestError): Error {
+    return error;
+  }
+
+  private async request(
+    answer: AnswerName | null,
+    method: Method,
+    path: string,
+    body?: object,
+  ): Promise<unknown> {
+    const type = { "content-type": "application/json" };
+    const json =
+      body === undefined ? { headers: {} } : { headers: type, body: JSON.stringify(body) };
+    const sent: Sent = { method, path, ...json, limitMs: this.limits.answerMs };
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.send(answer, sent);
+      } catch (error) {
+        const waitS = error instanceof RestError ? waitOf(error, method) : null;
+        const isSoon = waitS !== null && waitS <= this.limits.longestWaitS;
+        if (!isSoon || tries === this.limits.retries) {
+          throw error instanceof RestError ? this.fail(error) : error;
+        }
+        await pause(waitS * 1000, this.signal);
+      }
+    }
+  }
+
+  private async send(name: AnswerName | null, sent: Sent): Promise<unknown> {
+    const { limitMs, path, headers, ...request } = sent;
+    const timeout = AbortSignal.timeout(limitMs);
+    const signal = this.signal === undefined ? timeout : AbortSignal.any([timeout, this.signal]);
+    const bearer: Record<string, string> =
+      this.token === null ? {} : { authorization: `Bearer ${this.token}` };
+    try {
+      const answer = await this.ports.http({
+        ...request,
+        url: `${this.base}/api/v1${path}`,
+        headers: { accept: "application/json", ...headers, ...bearer },
+        signal,
+      });
+      const text = await readText(answer, this.limits.answerBytes);
+      if (text === null) {
+        const much = `${this.base} answered more than ${this.limits.answerBytes} bytes, unlike a relay`;
+        throw new RestError("NOT_A_RELAY", much, { status: answer.status });
+      }
+      const time = Date.parse(answer.header("date") ?? "");
+      this.relayTime = Number.isNaN(time) ? null : time;
+      return await this.read(name, answer, text);
+    } catch (error) {
+      if (error instanceof RestError) throw error;
+      if (this.signal?.aborted === true) throw this.signal.reason;
+      if (timeout.aborted) {
+        const late = `the relay ${this.base} did not answer in ${limitMs / 1000} s`;
+        throw new RestError("TIMED_OUT", late, { cause: error });
+      }
+      const away = `the relay ${this.base} cannot be reached: ${reasonOfError(error).text}`;
+      throw new RestError("UNREACHABLE", away, { cause: error });
+    }
+  }
+
+  private async read(
+    name: AnswerName | null,
+    { status, header }: { readonly status: number; header(name: string): string | null },
+    text: string,
+  ): Promise<unknown> {
+    if (name === null && status === 204) return undefined;
+    const value = parse(text);
+    const isGood = status >= 200 && status < 300;
+    if (name !== null && isGood && value !== undefined) {
+      const deviation = await this.ports.check(name, value);
+      if (deviation === null) return value;
+      const strange = `${this.base} answered unlike a relay (${deviation}): is the address right?`;
+      throw new RestError("NOT_A_RELAY", strange, { status });
+    }
+    const after = header("retry-after");
+    const problem = isGood ? null : asProblem(value);
+    if (problem !== null) throw problemError(status, problem, after);
+    const why = reasonOfAnswer(status, header("content-type"), header("location")).text;
+    throw new RestError("NOT_A_RELAY", `${this.base}: ${why}${retryText(after)}`, { status });
+  }
+}
+
+/** A path with a query; absent and empty values are left out. */
+export const withQuery = (path: string, query: Query): string => {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") search.set(name, String(value));
+  }
+  const text = search.toString();
+  return text === "" ? path : `${path}?${text}`;
+};
+
+/**
+ * When the request may be made again; null: not by itself. A busy relay has not executed it; one
+ * whose store is away may have.
+ */
+const waitOf = ({ code, retryAfterS }: RestError, method: Method): number | null =>
+  code === "RATE_LIMITED" || (code === "UNAVAILABLE" && method !== "POST") ? retryAfterS : null;
+
+const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+
+/** Undefined if it is not JSON, such as a proxy's page or an interrupted response. */
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/** A problem document, not trusted: another server may have written it. */
+const asProblem = (value: unknown): Partial<Problem> | null => {
+  if (typeof value !== "object" || value === null) return null;
+  const { code, title, detail, errors, request_id } = value as Record<string, unknown>;
+  if (typeof code !== "string") return null;
+  return {
+    code,
+    ...(typeof title === "string" ? { title } : {}),
+    ...(typeof detail === "string" ? { detail } : {}),
+    ...(typeof request_id === "string" ? { request_id } : {}),
+    ...(Array.isArray(errors) ? { errors: errors.filter(isPlace) } : {}),
+  };
+};
+
+const isPlace = (value: unknown): value is NonNullable<Problem["errors"]>[number] => {
+  const { path, message } = Object(value) as Record<string, unknown>;
+  return typeof path === "string" && typeof message === "string";
+};
+
+/** In seconds, or as a date, which only proxies send. */
+const retryText = (header: string | null): string => {
+  if (header === null) return "";
+  return /^\d+$/.test(header) ? ` (try again in ${header} s)` : ` (try again after ${header})`;
+};
+
+const problemError = (
+  status: number,
+  { code = "", title, detail, errors = [], request_id }: Partial<Problem>,
+  after: string | null,
+): RestError => {
+  const text = detail ?? title ?? `the relay answered ${status}`;
+  const places = errors.map(({ path, message }) => `; ${path}: ${message}`).join("");
+  // The relay's operator can find it in the log by this.
+  const trace = status >= 500 && request_id ? ` (request ${request_id})` : "";
+  const retryAfterS = /^\d{1,6}$/.test(after ?? "") ? Number(after) : null;
+  const message = `${text}${places}${trace}${retryText(after)}`;
+  return new RestError(code, message, { status, retryAfterS, errors });
+};

@@ -1,0 +1,8 @@
+export { type HttpAnswer, type HttpPort, type HttpRequest, readText } from "./http.ts";
+export {
+  REASONS,
+  type Reason,
+  type ReasonName,
+  reasonOfAnswer,
+  reasonOfError,
+} from "./reasons.ts";

@@ -1,0 +1,162 @@
+/**
+ * What both SDKs share on Node: HTTP requests and WebSockets that take the same way to a relay, and
+ * fail with the same words. The class of the package `ws` is passed in: protocol does not load it.
+ */
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import https from "node:https";
+import { Readable } from "node:stream";
+import type { Link, LinkEvents, LinkPort } from "../ports.ts";
+import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "../spec.ts";
+import type { HttpPort } from "./http.ts";
+import { agentFor, type ProxySetting } from "./proxy.ts";
+import { reasonOfAnswer, reasonOfError } from "./reasons.ts";
+
+export { openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
+
+/**
+ * Milliseconds for each address of a relay that has several. Node's own quarter of a second is too
+ * short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
+ */
+const ADDRESS_MS = { autoSelectFamilyAttemptTimeout: 2500 };
+
+/** One way for all requests of its user. */
+export const nodeHttp = (proxy: ProxySetting): HttpPort => {
+  const agents = new Map<string, ReturnType<typeof agentFor>>();
+  return ({ url, method, headers, body = null, signal }) => {
+    const { origin, protocol } = new URL(url);
+    // A relay names few: its own, and that of its artifacts.
+    if (!agents.has(origin)) agents.set(origin, agentFor(new URL(url), proxy));
+    const agent = agents.get(origin);
+    // By the module's property, which instruments and tests replace.
+    const { request: send } = protocol === "https:" ? https : http;
+    return new Promise((resolve, reject) => {
+      const way = agent === undefined ? ADDRESS_MS : { agent };
+      const options = { method, headers, signal, ...way };
+      const request = send(url, options, (response) => {
+        resolve({
+          status: response.statusCode ?? 0,
+          header: (name) => [response.headers[name]].flat()[0] ?? null,
+          chunks: response,
+        });
+      });
+      request.on("error", reject);
+      if (body === null || typeof body === "string") request.end(body ?? undefined);
+      else {
+        const bytes = Readable.from("stream" in body ? body.stream() : body);
+        bytes.on("error", (error) => request.destroy(error));
+        request.on("close", () => bytes.destroy());
+        bytes.pipe(request);
+      }
+    });
+  };
+};
+
+/** As `ws` defines it. */
+interface WsSocket {
+  readonly readyState: number;
+  readonly bufferedAmount: number;
+  on(event: "open", fn: () => void): unknown;
+  on(event: "message", fn: (data: Buffer, isBinary: boolean) => void): unknown;
+  on(event: "error", fn: (error: Error) => void): unknown;
+  on(event: "close", fn: (code: number, reason: Buffer) => void): unknown;
+  on(
+    event: "unexpected-response",
+    fn: (request: ClientRequest, response: IncomingMessage) => void,
+  ): unknown;
+  send(text: string, done: () => void): void;
+  close(code: number, reason: string): void;
+  terminate(): void;
+  pause(): void;
+  resume(): void;
+}
+type WsClass = new (url: string, options: object) => WsSocket;
+
+/** How long the relay may take for the closing handshake before the socket is terminated. */
+const CLOSE_GRACE_MS = 2000;
+
+const OPTIONS = {
+  maxPayload: MAX_MESSAGE_BYTES,
+  maxFragments: MAX_FRAGMENTS,
+  /**
+   * Pieces of one frame that ws keeps until it is complete; each costs more than its bytes. A
+   * message of 64 KiB in the smallest segments that TCP must support (RFC 9293: 536 bytes) has 123.
+   */
+  maxBufferedChunks: 512,
+  perMessageDeflate: false,
+  followRedirects: false,
+  ...ADDRESS_MS,
+  /** Everything is ASCII JSON, and the packet's own seal protects the rest. */
+  skipUTF8Validation: true,
+  /**
+   * Also applies if ws closes by itself, after a message over the limit or a protocol error. The
+   * core gives up a link on which no message is completed.
+   */
+  closeTimeout: CLOSE_GRACE_MS,
+};
+
+const CONNECTING = 0;
+const OPEN = 1;
+const CLOSED = 3;
+
+export interface WebSocketLink extends Link {
+  queuedBytes(): number;
+  pause(): void;
+  resume(): void;
+}
+
+/** A LinkPort with links that can be paused. */
+export interface WebSocketLinks extends LinkPort {
+  connect(url: string, events: LinkEvents): WebSocketLink;
+}
+
+/** A send that fails is followed by `close`, which tells the core. */
+const ignoreLateError = (): void => undefined;
+
+export const webSocketLinks = (WebSocket: WsClass, proxy: ProxySetting): WebSocketLinks => ({
+  connect: (url, events) => {
+    const agent = agentFor(new URL(url), proxy);
+    const socket = new WebSocket(url, { ...OPTIONS, agent });
+    // ws reports why it fails before it closes, and closes in any case.
+    let failure = "";
+    let isOpen = false;
+    let grace: NodeJS.Timeout | undefined;
+    const fail = (why: string) => {
+      failure ||= why;
+    };
+    socket.on("open", () => {
+      isOpen = true;
+      events.opened();
+    });
+    socket.on("message", (data, isBinary) => {
+      if (!isBinary && socket.readyState === OPEN) events.received(data.toString());
+    });
+    socket.on("unexpected-response", (_request, { statusCode = 0, headers }) => {
+      fail(reasonOfAnswer(statusCode, headers["content-type"], headers.location).text);
+      socket.terminate();
+    });
+    socket.on("error", (error) => fail(isOpen ? error.message : reasonOfError(error).text));
+    socket.on("close", (code, reason) => {
+      clearTimeout(grace);
+      agent?.destroy();
+      events.closed(code, reason.toString() || failure);
+    });
+    return {
+      send: (text) => {
+        if (socket.readyState === OPEN) socket.send(text, ignoreLateError);
+      },
+      close: (code, reason) => {
+        if (socket.readyState === CLOSED || grace !== undefined) return;
+        if (socket.readyState === CONNECTING) {
+          socket.terminate();
+          return;
+        }
+        grace = setTimeout(() => socket.terminate(), CLOSE_GRACE_MS);
+        grace.unref();
+        socket.close(code, reason);
+      },
+      queuedBytes: () => socket.bufferedAmount,
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
+    };
+  },
+});

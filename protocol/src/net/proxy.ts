@@ -1,0 +1,208 @@
+/**
+ * The way to a relay on Node: directly, or through the HTTP proxy that the environment names. REST
+ * and WebSockets take the same way, always by CONNECT: many proxies pass an upgrade in no other.
+ */
+import { Agent as HttpAgent, request as httpRequest } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { BlockList, isIP, isIPv6 } from "node:net";
+import type { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
+
+/** A proxy that takes longer is away. */
+const CONNECT_LIMIT_MS = 20_000;
+
+/**
+ * `http://[USER:PASSWORD@]HOST:PORT` for every address, this machine's own included; null: none;
+ * undefined: what the environment says.
+ */
+export type ProxySetting = string | null | undefined;
+
+export interface Proxy {
+  /** Without credentials: this may be shown. */
+  readonly name: string;
+  readonly isSecure: boolean;
+  readonly host: string;
+  readonly port: number;
+  /** The value of `Proxy-Authorization`; null: none. */
+  readonly authorization: string | null;
+}
+
+type Environment = { readonly [name: string]: string | undefined };
+
+/** A proxy's own failure; REASONS has the codes. The message contains no credentials. */
+class ProxyError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+const bare = (host: string): string => host.replace(/^\[|\]$/g, "").replace(/\.$/, "");
+
+const readProxy = (text: string, from: string): Proxy => {
+  let url: URL;
+  try {
+    url = new URL(/^[a-z0-9.+-]+:\/\//i.test(text) ? text : `http://${text}`);
+  } catch {
+    // Not with the error, which quotes the text and so the credentials.
+    throw new ProxyError("PROXY_SETTING", `${from} does not name a proxy`);
+  }
+  const { protocol, hostname, username, password } = url;
+  const isSecure = protocol === "https:";
+  if (!isSecure && protocol !== "http:") {
+    throw new ProxyError(
+      "PROXY_SETTING",
+      `${from} names a ${protocol}// proxy, which is not known`,
+    );
+  }
+  const port = Number(url.port || (isSecure ? 443 : 80));
+  const [user, secret] = [username, password].map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  const credentials = Buffer.from(`${user}:${secret}`).toString("base64");
+  return {
+    name: `${hostname}:${port}`,
+    isSecure,
+    host: bare(hostname),
+    port,
+    authorization: username === "" && password === "" ? null : `Basic ${credentials}`,
+  };
+};
+
+/** Nothing that listens on this machine alone can be reached by way of another. */
+const isLoopback = (host: string): boolean =>
+  /^(.*\.)?localhost$/.test(host) || /^127\.\d+\.\d+\.\d+$/.test(host) || host === "::1";
+
+const isInRange = (host: string, range: string): boolean => {
+  const [network = "", bits = ""] = range.split("/");
+  const family = isIP(network);
+  if (family === 0 || family !== isIP(host) || !/^\d{1,3}$/.test(bits)) return false;
+  const list = new BlockList();
+  const type = family === 6 ? "ipv6" : "ipv4";
+  try {
+    list.addSubnet(network, Number(bits), type);
+  } catch {
+    return false;
+  }
+  return list.check(host, type);
+};
+
+/** One entry of NO_PROXY: `*`, an address, a range, or a domain with all below it, and a port. */
+const exempts = (entry: string, host: string, port: string): boolean => {
+  if (entry === "*") return true;
+  if (entry.includes("/")) return isInRange(host, entry);
+  const [, name = entry, itsPort] = (isIPv6(entry) ? null : /^(.*?)(?::(\d+))?$/.exec(entry)) ?? [];
+  if (itsPort !== undefined && itsPort !== port) return false;
+  const domain = bare(name.replace(/^\*?\./, ""));
+  return domain !== "" && (host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`)));
+};
+
+/** The lower-case name wins, as for curl and Node. */
+const read = (environment: Environment, name: string): readonly [string, string] | null => {
+  for (const key of [name.toLowerCase(), name]) {
+    const value = environment[key]?.trim();
+    // In a CGI program this is a header that its caller chose.
+    const isForeign = key === "HTTP_PROXY" && environment.REQUEST_METHOD !== undefined;
+    if (value !== undefined && value !== "" && !isForeign) return [value, key];
+  }
+  return null;
+};
+
+/**
+ * The proxy on the way to an http(s) or ws(s) address; null: none. Throws a ProxyError if the
+ * setting cannot be read.
+ */
+export const proxyFor = (
+  url: URL,
+  setting: ProxySetting,
+  environment: Environment = process.env,
+): Proxy | null => {
+  if (setting === null) return null;
+  if (setting !== undefined) return readProxy(setting, "the option `proxy`");
+  const host = bare(url.hostname).toLowerCase();
+  if (isLoopback(host)) return null;
+  const isSecure = /^(https|wss):$/.test(url.protocol);
+  const found =
+    read(environment, isSecure ? "HTTPS_PROXY" : "HTTP_PROXY") ?? read(environment, "ALL_PROXY");
+  if (found === null) return null;
+  const port = url.port || (isSecure ? "443" : "80");
+  const entries = (read(environment, "NO_PROXY")?.[0] ?? "").toLowerCase().split(/[\s,]+/);
+  if (entries.some((entry) => exempts(entry, host, port))) return null;
+  return readProxy(...found);
+};
+
+/** Connects to `host` by way of the proxy. */
+export const openTunnel = (proxy: Proxy, host: string, port: number): Promise<Duplex> =>
+  new Promise((resolve, reject) => {
+    const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+    const request = (proxy.isSecure ? httpsRequest : httpRequest)({
+      host: proxy.host,
+      port: proxy.port,
+      method: "CONNECT",
+      path: target,
+      agent: false,
+      timeout: CONNECT_LIMIT_MS,
+      headers: {
+        host: target,
+        ...(proxy.authorization === null ? {} : { "proxy-authorization": proxy.authorization }),
+      },
+    });
+    request.once("connect", ({ statusCode = 0 }, socket, head) => {
+      if (statusCode >= 200 && statusCode < 300) {
+        // Only for the answer: a link may be silent for longer.
+        socket.setTimeout(0);
+        if (head.length > 0) socket.unshift(head);
+        resolve(socket);
+        return;
+      }
+      socket.destroy();
+      const text = `the proxy ${proxy.name} answered ${statusCode} for ${target}`;
+      reject(new ProxyError("PROXY_REFUSES", text));
+    });
+    request.once("timeout", () => request.destroy(new Error("no answer in time")));
+    request.once("error", (error: Error) => {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const text = `the proxy ${proxy.name} cannot be reached: ${message || code}`;
+      reject(new ProxyError("PROXY_AWAY", text, error));
+    });
+    request.end();
+  });
+
+/**
+ * An agent of node:http(s) for an address whose way leads through a proxy; undefined: the default
+ * one. A setting that cannot be read fails at the first connection, as the others do.
+ */
+export const agentFor = (url: URL, setting: ProxySetting): HttpAgent | undefined => {
+  let way: () => Promise<Duplex>;
+  const port = Number(url.port || (/^(https|wss):$/.test(url.protocol) ? 443 : 80));
+  const host = bare(url.hostname);
+  try {
+    const proxy = proxyFor(url, setting);
+    if (proxy === null) return undefined;
+    way = () => openTunnel(proxy, host, port);
+  } catch (error) {
+    way = () => Promise.reject(error);
+  }
+  const isSecure = /^(https|wss):$/.test(url.protocol);
+  const agent = new (isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
+  agent.createConnection = (options, callback) => {
+    way().then(
+      (socket) => {
+        const servername = isIP(host) === 0 ? { servername: host } : {};
+        const link = isSecure
+          ? connectTls({ ...(options as object), ...servername, host, socket })
+          : socket;
+        callback?.(null, link);
+      },
+      (error: Error) => callback?.(error, undefined as unknown as Duplex),
+    );
+    return undefined as unknown as Duplex;
+  };
+  return agent;
+};

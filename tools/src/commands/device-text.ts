@@ -1,0 +1,45 @@
+/**
+ * What a device prints, as text, in whatever pieces its bytes come. Characters and control
+ * sequences that are not complete wait for their rest. Pure.
+ */
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The beginning of a control sequence; a longer one is none. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+const UNFINISHED = /\x1b(?:\[[0-9;]{0,32})?$/;
+
+/** Where an unfinished UTF-8 character begins, or the length. */
+const completeLength = (bytes: Uint8Array): number => {
+  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
+    const byte = bytes[bytes.length - back] as number;
+    if (byte < 0x80) break;
+    if (byte < 0xc0) continue;
+    const needed = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+    return needed > back ? bytes.length - back : bytes.length;
+  }
+  return bytes.length;
+};
+
+export class DeviceText {
+  private bytes = new Uint8Array(0);
+  private sequence = "";
+
+  /** UTF-8; where that is impossible, ISO 8859-1. */
+  read(piece: Uint8Array): string {
+    const all = Buffer.concat([this.bytes, piece]);
+    const length = completeLength(all);
+    this.bytes = all.subarray(length);
+    const text = this.sequence + decode(all.subarray(0, length));
+    this.sequence = UNFINISHED.exec(text)?.[0] ?? "";
+    return text.slice(0, text.length - this.sequence.length);
+  }
+}
+
+const decode = (bytes: Buffer): string => {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    return bytes.toString("latin1");
+  }
+};
