@@ -51,7 +51,7 @@ export const wrapHelp = (text: string, width: number): string =>
     })
     .join("\n\n");
 
-/** Of a command and all below it: errors of usage end with the usage, help fits the terminal. */
+/** For a command and all below it: errors end with the usage, and help fits the terminal. */
 export const tidyCommands = (command: CommandLine, output: Output): void => {
   command.showHelpAfterError(`Usage: ${command.createHelp().commandUsage(command)}`);
   command.configureHelp({ minWidthToWrap: NARROWEST });
