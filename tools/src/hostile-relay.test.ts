@@ -63,7 +63,7 @@ const RELEASE = {
   sha256: "a".repeat(64),
   signature: null,
   key_id: null,
-  rollout: { percent: 100, paused: false, offered: 0, confirmed: 0 },
+  rollout: { percent: 100, paused: false, offered: 0, confirmed: 0, running: 0, left: 0 },
   created_at: AGENT.created_at,
   published_at: null,
 };
@@ -88,6 +88,8 @@ interface Case {
   readonly honest: Readonly<Record<string, object>>;
   /** Fewer for commands that do more than REST. */
   readonly runs?: number;
+  /** It waits for a relay that is away, so the server lies once. */
+  readonly waits?: boolean;
   /** The exit code with an honest relay (0); others than those of REST may also come of lies. */
   readonly ends?: number;
 }
@@ -128,10 +130,20 @@ const COMMANDS: Readonly<Record<string, readonly Case[] | typeof ELSEWHERE>> = {
   "agent export": [each(["agent", "export", "pump-7"], EXPORT)],
   // Ends at the program, which is read when the relay token is there.
   "agent run": [
-    { ...each(["agent", "run", join(folder, "none.js"), "--agent", "pump-7"], EXPORT), ends: 2 },
+    {
+      ...each(["agent", "run", join(folder, "none.js"), "--agent", "pump-7"], EXPORT),
+      ends: 2,
+      waits: true,
+      runs: 20,
+    },
   ],
   "board report": ELSEWHERE,
-  bridge: [each(["bridge", "/dev/none", "--mode", "raw", "--agent", "pump-7", "--check"], EXPORT)],
+  bridge: [
+    {
+      ...each(["bridge", "/dev/none", "--mode", "raw", "--agent", "pump-7", "--check"], EXPORT),
+      ...{ waits: true, runs: 20 },
+    },
+  ],
   call: ELSEWHERE,
   events: ELSEWHERE,
   check: ELSEWHERE,
@@ -272,7 +284,7 @@ const answerOf = ({ status, body }: Lie): Response => {
 };
 
 /** Runs the command against a server that lies at `place`; what it said and how it ended. */
-const run = async ({ words, honest }: Case, place: string, lie: Lie) => {
+const run = async ({ words, honest, waits = false }: Case, place: string, lie: Lie) => {
   const printed: string[] = [];
   const write = (text: unknown): boolean => {
     printed.push(String(text));
@@ -288,7 +300,8 @@ const run = async ({ words, honest }: Case, place: string, lie: Lie) => {
     http.all("https://relay.example/api/v1/*", ({ request }) => {
       const { pathname } = new URL(request.url);
       const end = Object.keys(honest).find((each) => pathname.endsWith(each));
-      if (end !== undefined && end !== place) return HttpResponse.json(honest[end]);
+      const isHonest = end !== place || (waits && hasLied);
+      if (end !== undefined && isHonest) return HttpResponse.json(honest[end]);
       hasLied = true;
       return answerOf(lie);
     }),

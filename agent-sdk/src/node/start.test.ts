@@ -148,7 +148,7 @@ it("reports that it starts with the first boot count, on a new folder and on one
   };
   const startAndStop = async () => (await startAgent(options)).stop();
   await startAndStop();
-  expect(said).toEqual([expect.stringContaining("give the agent a new agent_token")]);
+  expect(said).toEqual([expect.stringContaining("a new agent_token")]);
   await startAndStop();
   expect(said).toHaveLength(1);
   rmSync(options.stateDir, { recursive: true });

@@ -122,5 +122,5 @@ it("reports once that the relay is unreachable, and why, however often it tries"
   expect(code).toBe(0);
   const offline = stdout.split("\n").filter((line) => line.includes('"offline"'));
   expect(offline).toHaveLength(1);
-  expect(JSON.parse(offline[0] as string).advice).toContain("check that the relay is up");
+  expect(JSON.parse(offline[0] as string).advice).toContain("fix: ");
 });
