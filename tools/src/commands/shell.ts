@@ -208,8 +208,13 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
   const history = historyOf(settings);
   const prompt = makePrompt(shell, history.load());
   prompt.on("history", (lines: string[]) => history.save(lines));
+  let isOpen = true;
+  prompt.on("close", () => {
+    isOpen = false;
+  });
   const ask = (): void => {
-    if (!interactive) return;
+    // Ctrl-D may have been typed while a call was under way.
+    if (!interactive || !isOpen) return;
     prompt.setPrompt(shell.prompt);
     prompt.prompt();
   };
