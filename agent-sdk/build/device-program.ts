@@ -15,8 +15,10 @@ import { full } from "acorn-walk";
 import type { ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
 
+export { BOARDS } from "./boards.ts";
 export { bootCode, isBootCode } from "./boot.ts";
 export { exactDecimals } from "./decimals.ts";
+export { estimateMemory } from "./program-memory.ts";
 
 const FIXES: readonly (readonly [RegExp, string])[] = [
   [/^syntax: (Await|ForAwait)|async or generator/, "return a promise and use then"],

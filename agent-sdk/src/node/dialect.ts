@@ -26,7 +26,24 @@ export interface ProgramCheck {
   readonly asked: readonly string[];
 }
 
+/** An estimate, in variables of the board. */
+export interface BoardMemory {
+  readonly board: string;
+  readonly variables: number;
+  /** By SDK and program once the agent is online. */
+  readonly used: number;
+  /** The program's share of that. */
+  readonly program: number;
+  /** What a call needs in addition. */
+  readonly call: number;
+  readonly fits: boolean;
+}
+
 export interface Dialect {
+  /** The boards whose number of variables is known. */
+  readonly BOARDS: readonly { readonly name: string }[];
+  /** Of a program that can be read, on the board of this name; null if the name is unknown. */
+  estimateMemory(code: string, board: string): BoardMemory | null;
   /** `isWide`: for engines with Unicode strings (Bangle.js), which forget UTF-8 in templates. */
   checkProgram(code: string, isWide?: boolean): ProgramCheck;
   /** What Espruino's `require` evaluates. `isWide`: as above; elsewhere texts become UTF-8. */

@@ -459,6 +459,16 @@ describe("agent run", () => {
       "good.mjs",
       "export default (agent) => { agent.handle('a', () => 1); };",
     );
+    const roomy = await house.cli(["check", good, "--board", "puck.js"]);
+    expect(roomy.code).toBe(0);
+    expect(roomy.stdout).toMatch(/^puck\.js: about \d+ of 2630 variables, .*: it fits\n$/);
+    const tight = await house.cli(["check", good, "--board", "esp8266"]);
+    expect([tight.code, tight.stdout]).toEqual([1, expect.stringContaining("it does not fit")]);
+    const unknown = await house.cli(["check", good, "--board", "puck"]);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining("puck.js, pi-pico"),
+    ]);
     const json = await house.cli(["check", good, "--json"]);
     expect([json.code, JSON.parse(json.stdout)]).toEqual([
       0,

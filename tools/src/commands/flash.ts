@@ -74,7 +74,7 @@ const withMemory = async (board: EspruinoRepl, failure: Failure): Promise<Failur
   if (typeof free !== "number" || free >= NEEDED_VARIABLES) return failure;
   return new Failure(
     "device",
-    `the agent did not come online: the program leaves ${free} variables, about ${NEEDED_VARIABLES} are needed. Give it fewer functions and shorter names, or use a board with more (\`blindrelay check --board NAME\` estimates it)`,
+    `the agent did not come online: the program leaves ${free} variables, about ${NEEDED_VARIABLES} are needed. Give it fewer functions and shorter names, or use a board with more (\`blindrelay check FILE --board NAME\` estimates it)`,
     failure,
   );
 };
