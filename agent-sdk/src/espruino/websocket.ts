@@ -25,8 +25,8 @@ export interface WebSocketOptions {
 }
 
 const MAX_HEAD = 2048;
-/** Of the longest ones; messages that arrive while one is being handled wait for their turn. */
-const MESSAGES_WAITING = 4;
+/** The longest head of a frame that is not refused. */
+const FRAME_HEAD = 4;
 /** A turn that Espruino ends for lack of memory never reports its end. */
 const HANDLING_MS = 3000;
 /** Payload of a control frame, section 5.5. */
@@ -34,6 +34,7 @@ const MAX_CONTROL = 125;
 const OP_CONTINUATION = 0;
 const OP_TEXT = 1;
 const OP_CLOSE = 8;
+const FINAL_TEXT = 0x81;
 const OP_PING = 9;
 const OP_PONG = 10;
 
@@ -180,9 +181,11 @@ class WebSocketLink implements Link {
     if (this.state === "closed") return;
     this.buffer += data;
     if (this.key !== "" && !this.readHead()) return;
-    if (this.buffer.length > this.options.maxMessage * MESSAGES_WAITING)
-      this.fail(1009, "too much");
     this.readOn();
+    // What waits must leave memory for what is handled. The oldest are dropped unread.
+    const most = this.options.maxMessage + FRAME_HEAD;
+    while (this.buffer.length > most && this.state === "open" && this.readFrame())
+      this.ready = null;
   }
 
   /**
@@ -259,8 +262,15 @@ class WebSocketLink implements Link {
     }
     if (length > this.options.maxMessage) return this.fail(1009, "too large");
     if (buffer.length < at + length) return false;
-    const payload = buffer.substring(at, at + length);
-    this.buffer = buffer.substring(at + length);
+    const end = at + length;
+    const payload = buffer.substring(at, end);
+    // Clients repeat what is not answered, and a board may be slower than they: it handles once
+    // what has come several times.
+    const again = first === FINAL_TEXT ? buffer.indexOf(buffer.substring(0, end), end) : -1;
+    this.buffer =
+      again < 0
+        ? buffer.substring(end)
+        : buffer.substring(end, again) + buffer.substring(again + end);
     return this.handleFrame(first & 15, (first & 0x80) !== 0, payload);
   }
 

@@ -290,12 +290,32 @@ describe("the agent's sessions", () => {
     const first = hold(agent, 1, 0);
     hold(agent, 2, 1000);
     short = true;
-    const third = sidFor(agent, partOf(3), 2000);
-    const verdict = agent.receive(sealAsClient(third, 1, "ping"), 2000);
+    const third = sidFor(agent, partOf(3), 11_000);
+    const verdict = agent.receive(sealAsClient(third, 1, "ping"), 11_000);
     expect(verdict).toMatchObject({ kind: "message", farewell: { sid: first } });
     for (const sid of agent.held()) agent.close(sid);
-    const last = sidFor(agent, partOf(4), 2000);
-    expect(agent.receive(sealAsClient(last, 1, "ping"), 2000)).toMatchObject({ farewell: null });
+    const last = sidFor(agent, partOf(4), 11_000);
+    expect(agent.receive(sealAsClient(last, 1, "ping"), 11_000)).toMatchObject({ farewell: null });
+  });
+
+  it("keep the place of one that waits for its first call while memory is short", () => {
+    let short = false;
+    const agent = newAgent({ hasRoom: () => !short });
+    const first = hold(agent, 1, 0);
+    short = true;
+    const second = sidFor(agent, partOf(2), 1000);
+    const ping = sealAsClient(second, 1, "ping");
+    // Repeated more often than its bucket has tokens: none of these costs one.
+    for (let i = 0; i < 50; i++) {
+      expect(agent.receive(ping, 2000 + i)).toEqual({ kind: "refused", reason: "rate" });
+    }
+    expect(agent.receive(sealAsClient(first, 2, "call"), 3000)).toMatchObject({ kind: "message" });
+    expect(agent.receive(ping, 3000)).toMatchObject({ farewell: { sid: first } });
+    // The first call of a client that has gone is not awaited for ever.
+    const third = sidFor(agent, partOf(3), 12_900);
+    const last = sealAsClient(third, 1, "ping");
+    expect(agent.receive(last, 12_900)).toMatchObject({ kind: "refused" });
+    expect(agent.receive(last, 13_000)).toMatchObject({ farewell: { sid: second } });
   });
 
   it("are forgotten when closed, once", () => {

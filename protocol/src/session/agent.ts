@@ -136,6 +136,12 @@ interface Epoch {
  */
 const DIGEST_LENGTH = 6;
 
+/**
+ * How long a session that was just opened is kept for its first call, where memory is short. Of
+ * several clients at once a slow board hears every opening first.
+ */
+const FIRST_CALL_MS = 10_000;
+
 const digestOf = (part: string): string => part.substring(0, DIGEST_LENGTH);
 
 export class AgentSessions {
@@ -310,8 +316,18 @@ export class AgentSessions {
       return this.refuse("forged");
     }
     const gap = packet.seq - held.received - 1;
-    const farewell = epoch === null ? null : this.makePlace();
-    if (epoch !== null) this.store(held, epoch, now);
+    let farewell: Farewell | null = null;
+    if (epoch !== null) {
+      if (this.sessions.length > 0 && !this.hasPlace()) {
+        const idlest = this.idlest(now);
+        if (idlest < 0) {
+          this.buckets.giveBack(FIRSTS);
+          return this.refuse("rate");
+        }
+        farewell = this.dismiss(idlest);
+      }
+      this.store(held, epoch, now);
+    }
     held.received = packet.seq;
     held.acceptedAt = now;
     this.counters.accepted++;
@@ -433,21 +449,36 @@ export class AgentSessions {
     return { kind: "refused", reason: reason };
   }
 
-  /** Drops the session idle for longest if there is no room for another one. */
-  private makePlace(): Farewell | null {
-    const count = this.sessions.length;
-    if (count === 0) return null;
+  private hasPlace(): boolean {
     const limits = this.limits;
-    const full = count >= limits.maxSessions;
-    if (!full && (limits.hasRoom === undefined || limits.hasRoom())) return null;
-    let idlest = 0;
-    for (let i = 1; i < count; i++) {
-      const candidate = this.sessions[i] as HeldSession;
-      if (candidate.acceptedAt < (this.sessions[idlest] as HeldSession).acceptedAt) idlest = i;
+    if (this.sessions.length >= limits.maxSessions) return false;
+    return limits.hasRoom === undefined || limits.hasRoom();
+  }
+
+  /**
+   * The session to drop for another: the one idle for longest. Where memory is short, none that
+   * waits for its first call: of many clients at once, each would throw out the one before it. -1:
+   * there is none, so the new client has to repeat its packet.
+   */
+  private idlest(now: number): number {
+    const full = this.sessions.length >= this.limits.maxSessions;
+    let idlest = -1;
+    let since = Infinity;
+    for (let i = 0; i < this.sessions.length; i++) {
+      const session = this.sessions[i] as HeldSession;
+      const at = session.acceptedAt;
+      if (at >= since || (!full && session.received < 2 && now - at < FIRST_CALL_MS)) continue;
+      idlest = i;
+      since = at;
     }
-    const sid = (this.sessions[idlest] as HeldSession).sid;
+    return idlest;
+  }
+
+  /** Drops a session for another one. */
+  private dismiss(index: number): Farewell | null {
+    const sid = (this.sessions[index] as HeldSession).sid;
     const text = this.seal(sid, asciiBytes(CLOSE_NOTICE));
-    this.forget(idlest);
+    this.forget(index);
     return text === null ? null : { sid: sid, text: text };
   }
 
