@@ -51,7 +51,7 @@ export const wrapHelp = (text: string, width: number): string =>
     })
     .join("\n\n");
 
-/** Errors of usage end with the usage, and help fits the terminal, of a command and all below it. */
+/** For a command and all below it: errors end with the usage, and help fits the terminal. */
 export const tidyCommands = (command: CommandLine, output: Output): void => {
   command.showHelpAfterError(`Usage: ${command.createHelp().commandUsage(command)}`);
   command.configureHelp({ minWidthToWrap: NARROWEST });

@@ -80,7 +80,7 @@ const REGISTERS =
   /\.(?:on|once|addListener|prependListener)\(\s*"[\w-]+",\s*|(?<!\w\.)\b(?:setTimeout|setInterval|setImmediate|queueMicrotask)\(\s*|\bnextTick\(\s*|\bvoid (?=(?:this\.)?#?\w+\([^)]*\);)/g;
 /** They cannot throw. */
 const HARMLESS =
-  /^(?:contained\(|(?:resolve|reject|ignore|stop)\b|\(\) => (?:undefined|clearTimeout\(\w+\)|resolve\(|setImmediate\(resolve|\w+\.(?:delete|flushSync)\()|\(\w+\) => \w+\.delete\()/;
+  /^(?:contained\(|(?:resolve|reject|ignore|stop)\b|\(\) => (?:undefined|clearTimeout\(\w+\)|\w+\.abort\(\)|resolve\(|setImmediate\(resolve|\w+\.(?:delete|flushSync)\()|\(\w+\) => \w+\.delete\()/;
 
 /** Handlers registered in `code` that are not contained. */
 const bare = (code: string): string[] => {

@@ -301,7 +301,7 @@ test("--help shows an example for each command, --version the version", async ()
   const helps = await Promise.all(["init", "start"].map((command) => run([command, "--help"])));
   for (const help of helps) {
     expect(help.code).toBe(0);
-    expect(help.out).toMatch(/Example:\n.*blindrelay-server (init|start) /);
+    expect(help.out).toMatch(/Examples?:\n.*blindrelay-server (init|start) /);
   }
   expect((await run(["--version"])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
   expect((await run([])).code).toBe(2);

@@ -276,3 +276,18 @@ describe("blindrelay-sim", () => {
     }
   });
 });
+
+test("a TypeScript scenario in a folder that npm made CommonJS is told the fix", async () => {
+  await mkdir(join(folder, "commonjs"));
+  await writeFile(join(folder, "commonjs/package.json"), '{"type": "commonjs"}');
+  const path = join(folder, "commonjs/scenario.ts");
+  await writeFile(path, 'import { join } from "node:path";\nexport default { name: join("a") };\n');
+  const program = join(import.meta.dirname, "main.ts");
+  const { status, stderr } = spawnSync(process.execPath, [program, "validate", path], {
+    encoding: "utf8",
+  });
+  expect([status, stderr]).toEqual([
+    2,
+    expect.stringContaining('Name the file .mts or .mjs, or write "type": "module" there'),
+  ]);
+});

@@ -81,7 +81,7 @@ export interface RunningAgent {
 }
 
 const NEW_STATE =
-  "first start with this state folder, so boot counts begin at 1. Keep the folder: if it replaces one that was lost, give the agent a new agent_token";
+  "a new state folder: boot counts begin at 1, as is right for a new agent. Keep the folder; an agent that ran before with another one needs that one, or a new agent_token";
 
 const countOf = (result: BootCountResult): number => {
   if (result.ok) return result.count;

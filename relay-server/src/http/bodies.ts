@@ -3,8 +3,9 @@
  * counts as none, whatever type it declares: curl, Python and some proxies add one.
  */
 import { isUtf8 } from "node:buffer";
-import type { IncomingHttpHeaders } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { ERRORS } from "@blindrelay/protocol";
+import type { FastifyRequest } from "fastify";
 import type { App } from "./base/context.ts";
 import { unfaithful } from "./base/faithful.ts";
 import { HttpProblem } from "./base/problem.ts";
@@ -45,17 +46,10 @@ export const jsonBodies = (app: App): void => {
   app.addHook("onRequest", async ({ headers, routeOptions }) => {
     if (routeOptions.config.streams !== true && isEmpty(headers)) delete headers["content-type"];
   });
-  app.addContentTypeParser("*", (request, payload, done) => {
-    const end = (error: Error | null) => {
-      payload.removeAllListeners("data").removeAllListeners("end").removeAllListeners("error");
-      done(error, undefined);
-    };
-    if (request.is404) done(null, undefined);
-    else if (Number(request.headers["content-length"] ?? 0) > 0) done(anotherType(), undefined);
-    else
-      payload
-        .on("data", () => end(anotherType()))
-        .on("end", () => end(null))
-        .on("error", end);
+  app.addContentTypeParser("*", async (request: FastifyRequest, payload: IncomingMessage) => {
+    if (request.is404) return;
+    if (Number(request.headers["content-length"] ?? 0) > 0) throw anotherType();
+    // The rest is left to the answer, which ends the connection.
+    for await (const _ of payload.iterator({ destroyOnReturn: false })) throw anotherType();
   });
 };

@@ -18,6 +18,8 @@ const REPORT_LIMIT_MS = 10_000;
 const NODE_FLAGS = [
   ...["--expose-gc", "--max-semi-space-size=1"],
   "--disable-warning=ExperimentalWarning", // Node erases the types of programs
+  // A program runs as what it is, whatever the nearest package.json says.
+  "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON",
 ];
 
 export interface FleetChild {

@@ -69,7 +69,7 @@ ${failures(report)}
 <section>
 <h2>By kind of device</h2>
 <div class="wide"><table>
-<tr><th>kind</th><th>agents</th><th>connected</th><th>calls</th><th>right</th><th>p50</th><th>p95</th><th>p99</th><th>max</th></tr>
+<tr><th>kind</th><th>agents</th><th>connected</th><th>calls</th><th>correct</th><th>p50</th><th>p95</th><th>p99</th><th>max</th></tr>
 ${report.kinds.map((kind) => row([escapeText(kind.kind), count(kind.agents), count(kind.connected), count(kind.calls), count(kind.ok), ...percentiles(kind.latency_ms)])).join("\n")}
 </table></div>
 </section>

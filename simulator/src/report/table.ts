@@ -23,8 +23,12 @@ export function renderTable(report: Report, where: string): string {
       ? [
           [
             "relay",
-            `${orUnknown(relay.rss_bytes_per_agent, bytes)} an agent`,
-            `${orUnknown(relay.cpu_us_per_message, (us) => us.toFixed(1))} us CPU a message`,
+            ...(relay.rss_bytes_per_agent === null && relay.cpu_us_per_message === null
+              ? ["not measured: it runs elsewhere"]
+              : [
+                  `${orUnknown(relay.rss_bytes_per_agent, bytes)} an agent`,
+                  `${orUnknown(relay.cpu_us_per_message, (us) => us.toFixed(1))} us CPU a message`,
+                ]),
           ],
           ["fleet", `${orUnknown(report.simulator.rss_bytes_per_agent, bytes)} an agent`],
         ]
@@ -35,7 +39,7 @@ export function renderTable(report: Report, where: string): string {
     ["report", where],
   ];
   const kinds = [
-    ["kind", "agents", "calls", "right", "p50", "p95", "p99", "max"],
+    ["kind", "agents", "calls", "correct", "p50", "p95", "p99", "max"],
     ...report.kinds.map((kind) => [
       kind.kind,
       count(kind.agents),

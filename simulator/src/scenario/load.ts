@@ -96,6 +96,13 @@ function missing(what: string, isFile: boolean): string {
   return `the library has no scenario "${what}"; it has ${names.join(", ")}. For a file, give its path, such as ./${what}.yaml`;
 }
 
+/** What a file is here is decided by the nearest package.json, which `npm init` fills in. */
+function asModule(message: string): string {
+  if (!/import statement outside a module|Unexpected token 'export'/.test(message)) return message;
+  const why = 'the nearest package.json says "type": "commonjs"';
+  return `${message}: ${why}. Name the file .mts or .mjs, or write "type": "module" there`;
+}
+
 async function importDefault(path: string, file: string): Promise<unknown> {
   try {
     const loaded = (await import(pathToFileURL(path).href)) as { default?: unknown };
@@ -109,7 +116,7 @@ async function importDefault(path: string, file: string): Promise<unknown> {
     const [, line, column] =
       /^([0-9]+)(?::([0-9]+))?/.exec(stack.split(`${basename(path)}:`)[1] ?? "") ?? [];
     throw new ScenarioError([
-      { file, line: Number(line ?? 1), column: Number(column ?? 1), message },
+      { file, line: Number(line ?? 1), column: Number(column ?? 1), message: asModule(message) },
     ]);
   }
 }

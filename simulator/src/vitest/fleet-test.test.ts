@@ -103,6 +103,24 @@ describe("a fleet in a test", () => {
 describe("a faulty fleet", () => {
   const devices = [{ group: "echoes", count: 2, kind: "echo" as const }];
 
+  test("is refused with the member that was meant, if one is mistyped", () => {
+    expect(() => new VirtualFleet({ devcies: devices } as never, ".")).toThrow(
+      /unknown key "devcies" \(did you mean "devices"\?\)/,
+    );
+  });
+
+  test("rejects a call with an error that has the test's own line", async () => {
+    const fleet = new VirtualFleet({ devices }, ".");
+    await fleet.start();
+    const [echo] = fleet.devices;
+    const failed = await fleet.client
+      .call(echo as never, "no.such")
+      .catch((error: Error) => error as Error);
+    expect(failed).toMatchObject({ code: "REMOTE" });
+    expect((failed as Error).stack).toContain("fleet-test.test.ts");
+    fleet.stop();
+  });
+
   test("reports devices that do not come online, with the latest events", async () => {
     const fleet = new VirtualFleet({ devices, network: { latency: "10m" } }, ".");
     await expect(fleet.start()).rejects.toThrow(

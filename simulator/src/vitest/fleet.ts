@@ -76,6 +76,13 @@ const DURATION = "365d";
 const LINES = 20;
 const MAX_LINE = 160;
 
+/** The error, which arises in the world, with the lines of the test that asked. */
+function withLines(error: Error, asker: Error): Error {
+  const lines = (asker.stack ?? "").split("\n").slice(2).join("\n");
+  error.stack = `${error.name}: ${error.message}\n${lines}`;
+  return error;
+}
+
 export class VirtualFleet {
   readonly seed: number;
   readonly devices: readonly FleetDevice[];
@@ -98,7 +105,8 @@ export class VirtualFleet {
    * program are wrong.
    */
   constructor(options: FleetOptions, folder: string) {
-    const [first] = options.devices;
+    // Without a group that could be named, the mistakes in the options are reported below.
+    const [first] = Array.isArray(options.devices) ? options.devices : [];
     const clients = [{ name: "client", devices: first?.group ?? "", presence: true, from: "0s" }];
     const asked = { name: "a test", duration: DURATION, ...options, clients };
     this.scenario = checkScenario(asked, folder, "fleet").scenario;
@@ -162,12 +170,13 @@ export class VirtualFleet {
     const [load] = world.plan.loads as [PlannedLoad];
     const call: FleetClient["call"] = (device, method, params, options = {}) => {
       const { timeoutMs = load.timeoutMs, idempotent = false } = options;
+      const asker = new Error();
       const asked = { ...load, timeoutMs, spec: { ...load.spec, idempotent } };
       const outcome = new Promise<never>((resolve, reject) => {
         const question = { method, params, right: () => true };
         world.call(asked, client, this.deviceOf(device), question, false, (result, error) => {
           if (error === null) resolve(result as never);
-          else reject(error);
+          else reject(withLines(error, asker));
         });
       });
       return this.until(outcome, timeoutMs + durationMs(UNTIL_LIMIT));

@@ -105,27 +105,6 @@ it("a folder in a program's place is named as such, without a stack", async () =
   }
 });
 
-it("agent run and call --wait wait for a relay that is away", async () => {
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}`;
-  const env = {
-    BLINDRELAY_URL: url,
-    BLINDRELAY_ACCOUNT_TOKEN: (await house.cli(["auth", "token"])).stdout,
-  };
-  const agent = house.start(["agent", "run", program, "--agent", "pump-7", "--json"], env);
-  const call = house.start(["call", "pump-7", "state", "--wait", "--timeout", "200"], env);
-  const unwilling = await house.cli(["call", "pump-7", "state"], env);
-  expect(unwilling.code).toBe(4);
-  await house.moveTo(port);
-  expect(await agent.json()).toEqual({ event: "online", agent_id: "pump-7" });
-  expect(await call.line()).toBe('{"percent":40}');
-  expect(await agent.stop()).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining("cannot be reached"),
-  });
-  expect((await call.ended).stderr).toContain("(it keeps trying)");
-});
-
 it.skipIf(!HAS_SOCAT)(
   "a person at a terminal gets JSON, near methods and help without a dot",
   async () => {
@@ -157,4 +136,26 @@ it("events ends at Ctrl-C without a word about each agent", async () => {
   const { stdout } = await events.stop("SIGINT");
   expect(stdout).not.toContain("the client ends");
   await agent.stop();
+});
+
+// Last: it moves the relay.
+it("agent run and call --wait wait for a relay that is away", async () => {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const env = {
+    BLINDRELAY_URL: url,
+    BLINDRELAY_ACCOUNT_TOKEN: (await house.cli(["auth", "token"])).stdout,
+  };
+  const agent = house.start(["agent", "run", program, "--agent", "pump-7", "--json"], env);
+  const call = house.start(["call", "pump-7", "state", "--wait", "--timeout", "200"], env);
+  const unwilling = await house.cli(["call", "pump-7", "state"], env);
+  expect(unwilling.code).toBe(4);
+  await house.moveTo(port);
+  expect(await agent.json()).toEqual({ event: "online", agent_id: "pump-7" });
+  expect(await call.line()).toBe('{"percent":40}');
+  expect(await agent.stop()).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("cannot be reached"),
+  });
+  expect((await call.ended).stderr).toContain("(it keeps trying)");
 });

@@ -17,15 +17,17 @@ const RELEASES = import.meta.resolve("@blindrelay/agent-sdk/node");
 /** Downloads into $1 with $2 bytes already taken there, and prints what became of it. */
 const PROGRAM = `
 import { createHash } from "node:crypto";
+import http from "node:http";
 import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { downloadRelease } from ${JSON.stringify(RELEASES)};
 const [update, folder, later] = process.argv.slice(1).map((one) => JSON.parse(one));
 const path = folder + "/firmware.bin";
 // Another program fills the disk after the space was looked at.
-if (later > 0) globalThis.fetch = ((fetch) => async (...args) => {
+const { request } = http;
+if (later > 0) http.request = (...args) => {
   if (!existsSync(folder + "/other")) writeFileSync(folder + "/other", Buffer.alloc(later));
-  return fetch(...args);
-})(globalThis.fetch);
+  return request(...args);
+};
 let kind = "ok";
 try { await downloadRelease(update, path); } catch (error) { kind = error.problem ?? String(error); }
 const hash = existsSync(path) ? createHash("sha256").update(readFileSync(path)).digest("hex") : null;

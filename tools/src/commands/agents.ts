@@ -262,7 +262,8 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
 const suggesting =
   (settings: Settings, agentId: string) =>
   (error: unknown): never => {
-    const isUnknown = error instanceof RestFailure && error.code === "AGENT_NOT_FOUND";
+    const isUnknown =
+      error instanceof RestFailure && ["AGENT_NOT_FOUND", "NOT_FOUND"].includes(error.code ?? "");
     const similar = isUnknown ? settings.similarAgent(agentId) : "";
     if (similar === "") throw error;
     throw new Failure("refused", `there is no agent ${agentId}${similar}`, error);

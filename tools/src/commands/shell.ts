@@ -182,7 +182,8 @@ class Shell {
       throw error;
     }
     const text = jsonText(result);
-    const isWide = process.stdout.isTTY && !this.json && text.length > process.stdout.columns;
+    const { isTTY, columns } = process.stdout;
+    const isWide = isTTY && !this.json && columns > 0 && text.length > columns;
     printText(isWide ? jsonText(result, 2) : text);
   }
 

@@ -257,8 +257,8 @@ const withScheme = (text: string): string => {
 const PAGES = /\/(?:console|api\/v1)(?:\/.*)?$/;
 
 /**
- * The address, as a person types or copies it. Throws a Failure (usage), without the text, which may
- * be a misplaced secret.
+ * The address, as a person types or copies it. Throws a Failure (usage), without the text, which
+ * may be a misplaced secret.
  */
 const checkAddress = (given: string): string => {
   const text = withScheme(given.trim());
