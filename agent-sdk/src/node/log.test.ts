@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { programFrames } from "./log.ts";
 
@@ -8,7 +9,7 @@ const thrown = (...frames: string[]): Error => {
 };
 const OURS = [
   `Dispatcher.run (${new URL("../core/dispatch.ts", import.meta.url)}:262:24)`,
-  `Session.open (${new URL("../../../protocol/src/session/device.ts", import.meta.url).pathname}:9:1)`,
+  `Session.open (${fileURLToPath(new URL("../../../protocol/src/session/device.ts", import.meta.url))}:9:1)`,
 ];
 const OTHERS = [
   "Receiver.emit (file:///home/ada/node_modules/ws/lib/receiver.js:1:2)",

@@ -4,6 +4,7 @@ import { Lockout } from "./lockout.ts";
 
 const A = "198.51.100.1";
 
+// getgrav/grav-plugin-login#204, zulip/zulip#21544: each of the 2^64 addresses had its own tries.
 describe("addressKey", () => {
   it.each([
     ["192.0.2.7", "192.0.2.7"],

@@ -33,6 +33,7 @@ export const REPORTS: readonly Report[] = [
     what: "one run as root took a user's settings away",
     reason: "open: a keyring is not given back to its owner after a run as root",
   },
+  { report: "sonichi/sutando#2228", what: "a folder with a space was looked for as %20" },
 
   // Variables, texts and numbers.
   { report: "ScreamingFace/screamingface#538", what: "variables of a Service stopped its pods" },
@@ -85,6 +86,8 @@ export const REPORTS: readonly Report[] = [
   },
   { report: "tier4/ota-client#215", what: "a bad line, and a few tries in all" },
   { report: "thingsboard/thingsboard-client-sdk#132", what: "a bad line, and a few tries in all" },
+  { report: "getgrav/grav-plugin-login#204", what: "each address of an IPv6 /64 had its tries" },
+  { report: "zulip/zulip#21544", what: "each address of an IPv6 /64 had its tries" },
 
   // Releases.
   { report: "eclipse-hawkbit/hawkbit#446", what: "a device fell back, and nobody saw it" },
@@ -102,6 +105,8 @@ export const REPORTS: readonly Report[] = [
   },
 
   // Databases and the bus.
+  { report: "senigami/audiobook-studio#246", what: "a backup without the write-ahead log" },
+  { report: "vavallee/bindery#900", what: "a backup without the write-ahead log" },
   { report: "goauthentik/authentik#19939", what: "a pooler refused parameters of a connection" },
   { report: "pgbouncer/pgbouncer#875", what: "a pooler refused parameters of a connection" },
   { report: "nats-io/nats.rs#801", what: "a cluster's servers, with commas" },

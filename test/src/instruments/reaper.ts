@@ -5,11 +5,12 @@
  * then ends every process with that name. Without /proc (macOS, Windows) it does nothing.
  */
 import { spawn } from "node:child_process";
+import { join } from "node:path";
 import { RUN } from "./child-environment.ts";
 
 export default (): (() => Promise<void>) => {
   const run = `${process.pid}-${Date.now()}`;
-  const reaper = spawn(process.execPath, [new URL("reap.mjs", import.meta.url).pathname, run], {
+  const reaper = spawn(process.execPath, [join(import.meta.dirname, "reap.mjs"), run], {
     stdio: ["pipe", "ignore", "inherit"],
     // In a group of its own, so that a Ctrl-C for the tests does not end it first.
     detached: true,

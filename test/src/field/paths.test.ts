@@ -1,0 +1,46 @@
+/** Folders with characters that mean something in URLs, and a store whose newest rows lie apart. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { fileURLToPath } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+
+const RELAY = join(fileURLToPath(import.meta.resolve("@blindrelay/relay-server")), "../main.ts");
+const ROOT = resolve(import.meta.dirname, "../../..");
+
+const relay = (args: readonly string[]) =>
+  spawnSync(process.execPath, [RELAY, ...args], { input: "a long password", encoding: "utf8" });
+
+// sonichi/sutando#2228
+test("no file is looked for under the path of a URL, where a space is %20", () => {
+  const list = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "*.ts", "*.mjs"];
+  const files = execFileSync("git", list, { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
+  const sources = files.filter((file) => existsSync(join(ROOT, file)));
+  const encoded = /import\.meta\.url\)\.pathname/;
+  const found = sources.filter((file) => encoded.test(readFileSync(join(ROOT, file), "utf8")));
+  expect(found).toEqual([]);
+});
+
+// senigami/audiobook-studio#246, vavallee/bindery#900
+test("a backup has the rows of the write-ahead log, in a folder of any name", () => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-field-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const odd = join(folder, process.platform === "win32" ? "a #1 %20 ü" : "a #1 %20 ü?");
+  mkdirSync(odd);
+  const init = relay(["init", "--data", odd, "--username", "ada", "--password-stdin", "--no-totp"]);
+  expect([init.status, init.stderr]).toEqual([0, expect.any(String)]);
+  const name = readdirSync(join(odd, "store")).find((file) => /\.(db|sqlite3?)$/.test(file)) ?? "";
+  // Held open, so that what is written stays in the log.
+  const live = new DatabaseSync(join(odd, "store", name));
+  onTestFinished(() => live.close());
+  live.exec("pragma journal_mode = wal; pragma wal_autocheckpoint = 0");
+  live.exec("create table newest (what text); insert into newest values ('here')");
+  const to = join(odd, "copy 100%.db");
+  const backup = relay(["backup", "--data", odd, "--to", to]);
+  expect([backup.status, backup.stderr]).toEqual([0, expect.any(String)]);
+  const copy = new DatabaseSync(to, { readOnly: true });
+  onTestFinished(() => copy.close());
+  expect(copy.prepare("select what from newest").all()).toEqual([{ what: "here" }]);
+});
