@@ -8,6 +8,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { restBase } from "@blindrelay/protocol/relay-url";
@@ -113,6 +114,7 @@ export const downloadRelease = async (
         throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
       }
     }
+    giveToOwner(file.fd, path);
     await file.close();
     await onDisk(rename(part, path));
   } catch (error) {

@@ -22,11 +22,7 @@ export const REPORTS: readonly Report[] = [
   { report: "kubernetes/website#37388", what: "mode bits of mounted secrets: taken for a leak" },
   { report: "transmission/transmission#2367", what: "a full disk made a file with a hole" },
   { report: "kevinmcaleer/Snakie#825", what: "a full disk made a file with a hole" },
-  {
-    report: "linuxmint/xed#87",
-    what: "one run as root took a user's settings away",
-    reason: "open: a keyring is not given back to its owner after a run as root",
-  },
+  { report: "linuxmint/xed#87", what: "one run as root took a user's settings away" },
 
   // Variables, texts and numbers.
   { report: "ScreamingFace/screamingface#538", what: "variables of a Service stopped its pods" },
