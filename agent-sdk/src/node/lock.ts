@@ -19,8 +19,9 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
 import { createConnection, createServer, type Server } from "node:net";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { StateError } from "./errors.ts";
 import { IS_WINDOWS, pipeOf } from "./windows.ts";
 
@@ -62,6 +63,7 @@ const listen = (path: string): Promise<Server> =>
     server.listen(path, () => {
       // The lock must not keep an otherwise idle process running.
       server.unref();
+      giveToOwner(path, dirname(path));
       resolve(server);
     });
   });

@@ -8,7 +8,8 @@
  */
 import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";
@@ -166,6 +167,7 @@ export const endTrial = async (stateDir: string, reason: string): Promise<boolea
 const writePart = (path: string, at: number, part: Uint8Array): void => {
   const file = openSync(path, at === 0 ? "w" : "r+", 0o600);
   try {
+    giveToOwner(file, dirname(path));
     for (let done = 0; done < part.length; ) {
       done += writeSync(file, part, done, part.length - done, at + done);
     }

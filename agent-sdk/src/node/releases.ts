@@ -8,6 +8,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { restBase } from "@blindrelay/protocol/relay-url";
@@ -113,6 +114,7 @@ export const downloadRelease = async (
         throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
       }
     }
+    giveToOwner(file.fd, path);
     await file.close();
     await onDisk(rename(part, path));
   } catch (error) {
@@ -179,9 +181,8 @@ const fetchAll = async (
   for (let idle = 0; idle < ATTEMPTS && got < update.size; idle++) {
     const before = got;
     try {
-      for await (const chunk of bytesFrom(update, got, http)) {
-        const place = got;
-        got += chunk.length;
+      for await (const { place, chunk } of bytesFrom(update, got, http)) {
+        got = place + chunk.length;
         if (got > update.size) throw new ReleaseError("corrupt", "the artifact is too long");
         if (got - before >= MIN_PROGRESS) idle = -1;
         await writeAll(file, chunk, place);
@@ -201,11 +202,13 @@ const fetchAll = async (
   }
 };
 
-async function* bytesFrom(
-  update: Update,
-  from: number,
-  http: HttpPort,
-): AsyncGenerator<Uint8Array> {
+interface Piece {
+  readonly place: number;
+  readonly chunk: Uint8Array;
+}
+
+/** From `from` on; from the beginning if something on the way does not know ranges. */
+async function* bytesFrom(update: Update, from: number, http: HttpPort): AsyncGenerator<Piece> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_LIMIT_MS);
   try {
@@ -216,14 +219,16 @@ async function* bytesFrom(
       // The ETag is the hash: if the file has changed, the relay sends all of it.
       headers: from === 0 ? {} : { range: `bytes=${from}-`, "if-range": `"${update.sha256}"` },
     });
-    if (status !== (from === 0 ? 200 : 206)) {
+    let place = status === 200 ? 0 : from;
+    if (status !== 200 && (status !== 206 || from === 0)) {
       silence.abort();
       throw new ReleaseError("refused", `the artifact's address answers ${status}`);
     }
     for await (const chunk of chunks) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_LIMIT_MS);
-      yield chunk;
+      yield { place, chunk };
+      place += chunk.length;
     }
   } finally {
     clearTimeout(timer);

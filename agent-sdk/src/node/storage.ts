@@ -6,7 +6,6 @@
 import {
   closeSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +13,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import type { StoragePort } from "../ports.ts";
 import { IS_WINDOWS } from "./windows.ts";
 
@@ -31,9 +31,10 @@ export const flushFolder = (folder: string): void => {
   }
 };
 
-const writeDurably = (path: string, text: string): void => {
+const writeDurably = (path: string, text: string, replaced: string): void => {
   const handle = openSync(path, "w", 0o600);
   try {
+    giveToOwner(handle, replaced);
     const bytes = Buffer.from(text, "latin1");
     for (let at = 0; at < bytes.length; ) at += writeSync(handle, bytes, at);
     fsyncSync(handle);
@@ -43,9 +44,7 @@ const writeDurably = (path: string, text: string): void => {
 };
 
 /** Creates the folder (0700) and its parents if missing. */
-export const makeStateFolder = (folder: string): void => {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-};
+export const makeStateFolder = makeFolder;
 
 /** Storage in an existing folder. */
 export const folderStorage = (folder: string): StoragePort => ({
@@ -59,7 +58,7 @@ export const folderStorage = (folder: string): StoragePort => ({
   },
   write(name, text) {
     const path = join(folder, name);
-    writeDurably(path + NEW_SUFFIX, text);
+    writeDurably(path + NEW_SUFFIX, text, path);
     renameSync(path + NEW_SUFFIX, path);
     flushFolder(folder);
   },

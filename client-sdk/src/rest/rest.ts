@@ -293,10 +293,12 @@ export const withQuery = (path: string, query: Query): string => {
 
 /**
  * When the request may be made again; null: not by itself. A busy relay has not executed it; one
- * whose store is away may have.
+ * whose store is away may have, and a repeated DELETE would find nothing.
  */
 const waitOf = ({ code, retryAfterS }: RestError, method: Method): number | null =>
-  code === "RATE_LIMITED" || (code === "UNAVAILABLE" && method !== "POST") ? retryAfterS : null;
+  code === "RATE_LIMITED" || (code === "UNAVAILABLE" && !["POST", "DELETE"].includes(method))
+    ? retryAfterS
+    : null;
 
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {

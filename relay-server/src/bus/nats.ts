@@ -77,7 +77,7 @@ const addressesOf = (text: string): [URL, ...URL[]] => {
 
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
   const [first, ...others] = addressesOf(url);
-  const { protocol, hostname, username, password } = first;
+  const { protocol, username, password } = first;
   const login =
     creds !== undefined
       ? { authenticator: credsAuthenticator(readFile("--bus-creds", creds)) }
@@ -95,7 +95,7 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
   return {
     servers: [first, ...others].map(({ host }) => host),
     ...login,
-    ...(isTls ? { tls: { ...files, ...identityOf(hostname) } } : {}),
+    ...(isTls ? { tls: { ...files, ...identityOf([first, ...others]) } } : {}),
     name,
     maxReconnectAttempts: -1,
     // The client would give up at the second refusal, but an operator may still correct the
@@ -109,11 +109,19 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
   };
 };
 
-/** The client omits an address from the handshake, and Node then expects "localhost". */
-const identityOf = (hostname: string) => {
-  const address = hostname.replace(/^\[|\]$/g, "");
-  if (isIP(address) === 0) return {};
-  const check: typeof checkServerIdentity = (_, cert) => checkServerIdentity(address, cert);
+/**
+ * The client omits an address from the handshake, and Node then expects "localhost". Which server
+ * it reached is not known then: the certificate is one for any of the addresses.
+ */
+const identityOf = (servers: readonly URL[]) => {
+  const hosts = servers.map(({ hostname }) => hostname.replace(/^\[|\]$/g, ""));
+  const addresses = hosts.filter((host) => isIP(host) !== 0);
+  if (addresses.length === 0) return {};
+  const check: typeof checkServerIdentity = (host, cert) => {
+    if (hosts.includes(host)) return checkServerIdentity(host, cert);
+    const problems = addresses.map((address) => checkServerIdentity(address, cert));
+    return problems.includes(undefined) ? undefined : problems[0];
+  };
   return { checkServerIdentity: check };
 };
 

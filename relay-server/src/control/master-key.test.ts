@@ -1,12 +1,20 @@
 /** Keys on file systems without hard links: exFAT, SMB. */
-import fs, { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import fs, {
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { initStore, openData } from "./data-dir.ts";
 import { rekey } from "./key-rotation.ts";
-import { makeMasterKey, masterKeyPath } from "./master-key.ts";
+import { makeMasterKey, makeNextKey, masterKeyPath } from "./master-key.ts";
 
 /** What link() answers; live for all importers of node:fs, whenever they were loaded. */
 const linkAnswers = (code: string): void => {
@@ -47,4 +55,13 @@ test("another failure of link() is none of that, and leaves no key", () => {
   linkAnswers("EIO");
   expect(() => makeMasterKey(data, undefined)).toThrow(/cannot write the master key: EIO/);
   expect(existsSync(masterKeyPath(data))).toBe(false);
+});
+
+// As in linuxmint/xed#87.
+test.skipIf(process.geteuid?.() !== 0)("keys made by root belong to the folder's owner", () => {
+  chownSync(data, 65_534, 65_534);
+  makeMasterKey(data, undefined);
+  makeNextKey(data);
+  const made = ["key", ...readdirSync(join(data, "key")).map((name) => join("key", name))];
+  expect(made.map((name) => statSync(join(data, name)).uid)).toEqual([65_534, 65_534, 65_534]);
 });

@@ -8,7 +8,6 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -16,6 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { withDiskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
 import { IS_WINDOWS } from "../windows.ts";
@@ -75,6 +75,7 @@ const written = <T>(dataDir: string, write: () => T): T => {
 const createFile = (path: string, bytes: Uint8Array): void => {
   const file = openSync(path, "wx", 0o600);
   try {
+    giveToOwner(file, dirname(path));
     writeSync(file, bytes);
     fsyncSync(file); // the store must never refer to a key that a power cut can remove
   } catch (error) {
@@ -124,7 +125,7 @@ export const makeMasterKey = (dataDir: string, variable: string | undefined): Ui
   if (variable !== undefined || existsSync(path)) return readMasterKey(dataDir, variable);
   const key = randomBytes(MASTER_KEY_BYTES);
   written(dataDir, () => {
-    mkdirSync(join(dataDir, "key"), { recursive: true, mode: 0o700 });
+    makeFolder(join(dataDir, "key"));
     writeKey(path, key);
   });
   return key;

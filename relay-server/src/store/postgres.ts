@@ -239,7 +239,7 @@ const WAY_BACK =
 export const postgresDamage = (cause: unknown): StoreDamaged =>
   new StoreDamaged(cause, "the PostgreSQL database", WAY_BACK);
 
-/** A connection pooler, or another database, does not speak as PostgreSQL does. */
+/** PgBouncer's code for all errors of its own, such as a full pool, which pass. */
 const PROTOCOL_VIOLATION = "08P01";
 /** What PgBouncer says about parameters of a connection that it was not told to accept. */
 const UNSUPPORTED = /unsupported startup parameter/;
@@ -249,8 +249,11 @@ const PGBOUNCER =
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
   // Waiting does not help, so it must not look like an outage.
-  if (error instanceof pg.DatabaseError && error.code === PROTOCOL_VIOLATION) {
-    if (!UNSUPPORTED.test(error.message)) return error;
+  if (
+    error instanceof pg.DatabaseError &&
+    error.code === PROTOCOL_VIOLATION &&
+    UNSUPPORTED.test(error.message)
+  ) {
     return new Error(`${error.message}; ${PGBOUNCER}`, { cause: error });
   }
   if (error instanceof pg.DatabaseError && DAMAGED.includes(error.code)) {

@@ -73,6 +73,7 @@ describe.skipIf(!HAS_SOCAT)("a prompt (needs socat)", () => {
   });
 });
 
+// As in paperclipai/paperclip#13558.
 it("agent run ends at SIGTERM although nobody reads what it prints", async () => {
   const program = house.write(
     "talker.mjs",

@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([rest.close(), world.close()]));
 
 /** Links or a page for people; neither is for programs, so the document omits them. */
-const FOR_BROWSERS = ["/", "/console", "/console/{asset}"];
+const FOR_BROWSERS = ["/", "/console", "/console/", "/console/{asset}"];
 
 /** The router's own list: a tree of path segments, each with the methods that end there. */
 const routePaths = (): string[] => {

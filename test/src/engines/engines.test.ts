@@ -40,6 +40,7 @@ const environment = async (id: string, version = "1"): Promise<Environment> => {
 
 const ANSWERED = { code: 0, stdout: '{"percent":40}\n', stderr: "" };
 
+// As in oven-sh/bun#8072.
 it.each(["1", "2"])(
   "packet version %s works without its cipher in node:crypto",
   async (version) => {
@@ -57,6 +58,7 @@ const bannerOf = (format: Format): Record<string, string> => {
   return { js: banner };
 };
 
+// As in chrischall/ofw-mcp#15.
 it.each([
   ["esm", "mjs"],
   ["cjs", "cjs"],

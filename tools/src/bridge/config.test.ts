@@ -124,6 +124,7 @@ it("refuses secrets that others can read, and of the wrong kind, without showing
   expect(problemOf([RAW])).not.toContain("e2e_");
 });
 
+// As in kubernetes/website#37388.
 it("takes secrets that a group can read, as in a Kubernetes volume, and says so", () => {
   const said = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   for (const mode of [0o440, 0o640]) {

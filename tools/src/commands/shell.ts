@@ -2,10 +2,11 @@
  * `blindrelay shell [AGENT]`: calls by typing `method {json}`, with history, completion of methods
  * and agents, and events as they arrive. `--serial` makes it a terminal on the agent's serial port.
  */
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
+import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
@@ -84,8 +85,9 @@ const historyOf = (
     // Parameters may be secret: only the owner may read the file.
     save(lines) {
       try {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        makeFolder(dirname(path));
         writeFileSync(path, `${lines.slice(0, MAX_HISTORY).join("\n")}\n`, { mode: 0o600 });
+        giveToOwner(path, dirname(path));
         chmodSync(path, 0o600);
       } catch {
         // The shell also works without a folder for its history.

@@ -6,7 +6,6 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   realpathSync,
   renameSync,
@@ -14,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { Failure } from "../failure.ts";
 
 /** Enough to get back behind a mistake that was noticed late. */
@@ -47,6 +47,7 @@ const replace = (path: string, text: string): void => {
   try {
     writeFileSync(fresh, text, { mode: 0o600, flush: true });
     chmodSync(fresh, 0o600); // whatever mode an older file of that name had
+    giveToOwner(fresh, path);
     renameSync(fresh, path);
   } catch (error) {
     rmSync(fresh, { force: true });
@@ -60,6 +61,7 @@ const copyIfThere = (from: string, to: string): void => {
   try {
     copyFileSync(from, to);
     chmodSync(to, 0o600);
+    giveToOwner(to, from);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
@@ -90,7 +92,7 @@ export const keepCopy = (path: string): void => {
 export const writeKeptFile = (path: string, text: string, isGood: boolean): void => {
   const target = targetOf(path);
   try {
-    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(target));
     removeUnfinished(target);
     // Copies are beside the link.
     if (target !== path) removeUnfinished(path);

@@ -3,9 +3,10 @@
  * SQLite's own, held on an empty database next to the file: the kernel releases it when the process
  * ends, even by a crash. The lock's file is not removed, because a removed one could be held twice.
  */
-import { chmodSync, mkdirSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { Failure } from "../failure.ts";
 
 /** A change takes milliseconds, or a tenth of a second with a passphrase. */
@@ -13,10 +14,21 @@ const PATIENCE_MS = 10_000;
 /** SQLite's result code if another process has the lock. */
 const SQLITE_BUSY = 5;
 
+/** SQLite would make it readable by others. */
+const makeFile = (path: string): void => {
+  try {
+    const file = openSync(path, "wx", 0o600);
+    giveToOwner(file, dirname(path));
+    closeSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+};
+
 const take = (path: string, patienceMs: number): DatabaseSync => {
+  makeFile(path);
   const database = new DatabaseSync(path, { timeout: patienceMs });
   try {
-    chmodSync(path, 0o600);
     database.exec("begin exclusive");
     return database;
   } catch (error) {
@@ -33,7 +45,7 @@ const take = (path: string, patienceMs: number): DatabaseSync => {
 export const withLock = (path: string, change: () => void, patienceMs = PATIENCE_MS): void => {
   let database: DatabaseSync;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(path));
     database = take(`${path}.lock`, patienceMs);
   } catch (error) {
     const isBusy = (error as { errcode?: number }).errcode === SQLITE_BUSY;

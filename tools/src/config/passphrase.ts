@@ -51,9 +51,17 @@ export const askPassphrase = (question: string): string => {
       error,
     );
   }
-  const stty = (...words: string[]): string =>
+  // Null if there is no such program.
+  const stty = (...words: string[]): string | null =>
     spawnSync("stty", words, { stdio: [terminal, "pipe", "ignore"], encoding: "utf8" }).stdout;
-  const before = stty("-g").trim();
+  const before = stty("-g")?.trim();
+  if (before === undefined) {
+    closeSync(terminal);
+    throw new Failure(
+      "usage",
+      `stty is missing, which hides what is typed: set ${PASSPHRASE_VARIABLE}`,
+    );
+  }
   try {
     // Byte by byte: a signal would end the process with a terminal that shows nothing.
     stty("-echo", "-icanon", "-isig");

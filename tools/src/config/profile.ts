@@ -6,6 +6,7 @@
 import { chmodSync, copyFileSync, existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { Failure } from "../failure.ts";
 import { readTextFile } from "../text-file.ts";
@@ -241,6 +242,7 @@ export const restoreCopy = (path: string, copy: ProfileCopy): string | null => {
       for (let n = 1; aside === null || existsSync(aside); n++) aside = replacedPath(path, n);
       copyFileSync(path, aside);
       chmodSync(aside, 0o600);
+      giveToOwner(aside, path);
     }
     writeKeptFile(path, text, false);
   });

@@ -219,23 +219,30 @@ class Reporter {
 export const reportBoard = async (board: EspruinoRepl): Promise<readonly Row[]> => {
   const reporter = new Reporter(board);
   await board.attach(true);
-  await reporter.ask(
-    "errors since the start",
-    "E.getErrorFlags()",
-    (flags) => (flags as string[]).join(" ") || "none",
-  );
-  await reporter.aboutRestart();
-  await reporter.aboutMemory("memory with the program");
-  await reporter.reset();
-  await reporter.aboutEngine();
-  await reporter.aboutMemory("memory");
-  for (const helper of HELPERS) await board.evaluate(`(${helper},1)`);
-  await reporter.aboutAnswers();
-  await reporter.aboutTimes();
-  await reporter.aboutStorage();
-  await reporter.aboutLine();
-  await reporter.aboutWatchdog();
-  await reporter.aboutRandomness();
-  await board.type("load()");
+  try {
+    await reporter.ask(
+      "errors since the start",
+      "E.getErrorFlags()",
+      (flags) => (flags as string[]).join(" ") || "none",
+    );
+    await reporter.aboutRestart();
+    await reporter.aboutMemory("memory with the program");
+    await reporter.reset();
+    await reporter.aboutEngine();
+    await reporter.aboutMemory("memory");
+    for (const helper of HELPERS) await board.evaluate(`(${helper},1)`);
+    await reporter.aboutAnswers();
+    await reporter.aboutTimes();
+    await reporter.aboutStorage();
+    await reporter.aboutLine();
+    await reporter.aboutWatchdog();
+    await reporter.aboutRandomness();
+  } catch (error) {
+    // Such as too little memory, which is worth reporting.
+    if (!(error instanceof BoardError)) throw error;
+    reporter.rows.push(["the report ended early", error.message]);
+  } finally {
+    await board.type("load()").catch(() => undefined);
+  }
   return reporter.rows;
 };

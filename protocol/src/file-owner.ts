@@ -1,0 +1,35 @@
+/**
+ * Files stay their owner's: what root makes in another user's folder, as through sudo with HOME
+ * kept, belongs to that user. Otherwise one such run takes the file away from them.
+ */
+import { fchownSync, lchownSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+const asRoot = (): boolean => process.geteuid?.() === 0;
+
+/**
+ * Gives what was just made (a path, or an open file) to the owner of `like`; if there is none, to
+ * the owner of its folder. Does nothing unless run as root.
+ */
+export const giveToOwner = (made: string | number, like: string): void => {
+  if (!asRoot()) return;
+  try {
+    const { uid, gid }: Stats =
+      statSync(like, { throwIfNoEntry: false }) ?? statSync(dirname(like));
+    if (typeof made === "number") fchownSync(made, uid, gid);
+    else lchownSync(made, uid, gid);
+  } catch {
+    // A root without that right, or a file system without owners: the file is usable as it is.
+  }
+};
+
+/** Makes a folder (0700) and its parents, if missing; they belong to whom the first existing one. */
+export const makeFolder = (path: string): void => {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (made === undefined) return;
+  const first = resolve(made);
+  const folder = dirname(first);
+  for (let at = resolve(path); at.length >= first.length; at = dirname(at)) {
+    giveToOwner(at, folder);
+  }
+};
