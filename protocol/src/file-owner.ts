@@ -23,7 +23,7 @@ export const giveToOwner = (made: string | number, like: string): void => {
   }
 };
 
-/** Makes a folder (0700) and its parents, if missing; they belong to whom the first existing one. */
+/** Makes a folder (0700) and its parents, if missing, owned as the first that existed. */
 export const makeFolder = (path: string): void => {
   const made = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (made === undefined) return;

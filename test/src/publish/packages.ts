@@ -137,7 +137,8 @@ export class Packages {
     this.installLine = packed.trim();
     for (const name of PACKAGES) await this.install(name, this.consumer);
     for (const name of SDKS) await this.install(name, this.sdks);
-    for (const name of PACKAGES) this.linkPeers(name);
+    for (const name of PACKAGES) this.linkPeers(name, this.consumer);
+    for (const name of SDKS) this.linkPeers(name, this.sdks);
   }
 
   path(name: Name, ...parts: string[]): string {
@@ -181,10 +182,10 @@ export class Packages {
     }
   }
 
-  /** Peer dependencies come from the consumer, here as npm would hoist them. */
-  private linkPeers(name: Name): void {
+  /** Peer dependencies come from the folder that installs, here as npm would hoist them. */
+  private linkPeers(name: Name, folder: string): void {
     for (const peer of Object.keys(this.manifest(name).peerDependencies ?? {})) {
-      link(name, peer, this.consumer);
+      link(name, peer, folder);
     }
   }
 }
