@@ -148,6 +148,12 @@ it("receives messages in the same segment as the 101", async () => {
   expect(log).toEqual(["opened", "one", "two", "end"]);
 });
 
+it("receives once what is repeated while it waits", async () => {
+  const texts = ["one", "two", "one", "end"].map((text) => frame(TEXT, text));
+  const { log } = await hear(texts.join(""));
+  expect(log).toEqual(["opened", "one", "two", "end"]);
+});
+
 it("joins fragments with control frames in between", async () => {
   const { log } = await hear(
     frame(TEXT, "a", false) +
