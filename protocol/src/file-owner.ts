@@ -2,8 +2,14 @@
  * Files stay their owner's: what root makes in another user's folder, as through sudo with HOME
  * kept, belongs to that user. Otherwise one such run takes the file away from them.
  */
-import { fchownSync, lchownSync, mkdirSync, type Stats, statSync } from "node:fs";
+import { constants, fchownSync, lchownSync, mkdirSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+
+/**
+ * A flag for opening what root then gives away: a link that somebody put there must not be
+ * followed. Windows has none.
+ */
+export const NO_LINK = constants.O_NOFOLLOW ?? 0;
 
 const asRoot = (): boolean => process.geteuid?.() === 0;
 

@@ -7,9 +7,9 @@
  * that. So an agent that accepts pushes needs a supervisor that calls `endTrial` and restarts it.
  */
 import { createHash } from "node:crypto";
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";
@@ -165,7 +165,8 @@ export const endTrial = async (stateDir: string, reason: string): Promise<boolea
 
 /** Durable on return. */
 const writePart = (path: string, at: number, part: Uint8Array): void => {
-  const file = openSync(path, at === 0 ? "w" : "r+", 0o600);
+  const making = at === 0 ? constants.O_CREAT | constants.O_TRUNC : 0;
+  const file = openSync(path, constants.O_RDWR | making | NO_LINK, 0o600);
   try {
     giveToOwner(file, dirname(path));
     for (let done = 0; done < part.length; ) {

@@ -8,7 +8,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { restBase } from "@blindrelay/protocol/relay-url";
@@ -99,7 +99,7 @@ export const downloadRelease = async (
 ): Promise<void> => {
   const part = path + PART_SUFFIX;
   const http = nodeHttp(proxy);
-  const file = await onDisk(open(part, constants.O_RDWR | constants.O_CREAT, 0o600));
+  const file = await onDisk(open(part, constants.O_RDWR | constants.O_CREAT | NO_LINK, 0o600));
   try {
     const { size } = await onDisk(file.stat());
     const kept = size <= update.size ? size : 0;

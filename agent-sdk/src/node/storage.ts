@@ -5,6 +5,7 @@
  */
 import {
   closeSync,
+  constants,
   fsyncSync,
   openSync,
   readdirSync,
@@ -13,7 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, makeFolder, NO_LINK } from "@blindrelay/protocol/file-owner";
 import type { StoragePort } from "../ports.ts";
 import { IS_WINDOWS } from "./windows.ts";
 
@@ -32,7 +33,8 @@ export const flushFolder = (folder: string): void => {
 };
 
 const writeDurably = (path: string, text: string, replaced: string): void => {
-  const handle = openSync(path, "w", 0o600);
+  const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
+  const handle = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | NO_LINK, 0o600);
   try {
     giveToOwner(handle, replaced);
     const bytes = Buffer.from(text, "latin1");

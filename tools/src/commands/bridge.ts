@@ -39,7 +39,7 @@ Modes:
 Example:
   blindrelay bridge /dev/ttyACM0
   blindrelay bridge /dev/ttyUSB0 --mode lines --mapping printer.json --agent printer-1
-  blindrelay bridge --config /etc/blindrelay/bridge.json
+  blindrelay bridge --config /etc/blindrelay-bridge/bridge.json
 
 Without a profile, lines and raw need BLINDRELAY_AGENT_ID, _RELAY_TOKEN and _AGENT_TOKEN; with
 --config each port names a file with the output of \`blindrelay agent export AGENT --json\`. If a port
