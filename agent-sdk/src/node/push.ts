@@ -7,7 +7,15 @@
  * that. So an agent that accepts pushes needs a supervisor that calls `endTrial` and restarts it.
  */
 import { createHash } from "node:crypto";
-import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
 import type { Agent, Program } from "../core/agent.ts";

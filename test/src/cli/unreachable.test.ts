@@ -180,7 +180,8 @@ describe.each(Object.entries(PLACES) as [ReasonName, (() => Promise<Place>) | nu
           stateDir: path(name),
           program: () => undefined,
           log: (level, message) => {
-            if (level === "warn" && !message.startsWith("a new state folder")) warnings.push(message);
+            if (level === "warn" && !message.startsWith("a new state folder"))
+              warnings.push(message);
           },
         });
         const tries = new Promise<string>((resolve) => {
