@@ -23,8 +23,8 @@ export const jsonEscape = (code: number): string =>
     ? `\\u${hex4(code)}`
     : `\\u${hex4(0xd800 + ((code - 0x10000) >> 10))}\\u${hex4(0xdc00 + (code & 1023))}`;
 
-/** JSON.stringify writes these as `null` or `{}`, as if nothing had been there. */
-const SUSPECT = /null|\{\}/;
+/** JSON.stringify writes what JSON lacks as `null` or `{}`, as if nothing had been there. */
+const isSuspect = (text: string): boolean => text.indexOf("null") >= 0 || text.indexOf("{}") >= 0;
 
 interface Place {
   readonly value: unknown;
@@ -41,11 +41,13 @@ interface Place {
 const lackingAt = (top: unknown): string | null => {
   const places: Place[] = [{ value: top, path: "", isItem: false }];
   for (let place = places.pop(); place !== undefined; place = places.pop()) {
-    const { path, isItem } = place;
+    const path = place.path;
+    const isItem = place.isItem;
     let value = place.value;
-    const written = value as { toJSON?: () => unknown } | null | undefined;
-    if (typeof value === "object" && typeof written?.toJSON === "function")
-      value = written.toJSON();
+    if (typeof value === "object" && value !== null) {
+      const written = value as { toJSON?: () => unknown };
+      if (typeof written.toJSON === "function") value = written.toJSON();
+    }
     const isNone = value === undefined || typeof value === "function";
     if ((isNone && isItem) || (typeof value === "number" && value - value !== 0)) return path;
     if (typeof value !== "object" || value === null) continue;
@@ -78,7 +80,7 @@ const stringify = (value: unknown): string | undefined => {
  */
 export const encodeJson = (value: unknown): string | undefined => {
   const text = stringify(value);
-  if (text !== undefined && SUSPECT.test(text) && value !== null) {
+  if (text !== undefined && isSuspect(text) && value !== null) {
     const path = lackingAt(value);
     if (path !== null) throw new TypeError(`not a JSON value${path === "" ? "" : ` at ${path}`}`);
   }
