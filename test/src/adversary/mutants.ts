@@ -662,7 +662,9 @@ const PUSHES: readonly Mutant[] = [
   },
   {
     without: "an agent that runs a trial takes no other push",
-    patches: [patch(PUSH, "else if (state.trial === null) {", "else if (state.n >= 0) {")],
+    patches: [
+      patch(PUSH, "else if (state.trial === null && !port.onTrial) {", "else if (state.n >= 0) {"),
+    ],
     rather: ["push", "behave", "moment"],
   },
   {
