@@ -331,7 +331,7 @@ export const CHECKS = {
     const storage = new MemoryStorage();
     const program = "a program";
     const port = {
-      ...{ storage, maxPlaintext: 384, onTrial: true, hasWatchdog: true, room: () => 100 },
+      ...{ storage, maxPlaintext: 384, onTrial: false, hasWatchdog: true, room: () => 100 },
       ...{ erase: () => {}, write: () => {}, restart: () => {}, confirmed: () => {} },
       sha256: () => sha256(program),
     };
@@ -342,6 +342,7 @@ export const CHECKS = {
     ask({ at: 0, data: Buffer.from(program).toString("base64url") });
     ask({ start: true });
     push.startPush(storage);
+    port.onTrial = true;
     assert.throws(() => ask({ confirm: sha256("another").slice(0, 16) }), /not on trial/);
     ask({ confirm: sha256(program).slice(0, 16) });
   },
