@@ -113,8 +113,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: "relay-server/src/core/drain.ts",
     edits: [
       {
-        from: "    return (10 + Math.floor(stagger(this.#count) * this.#windowS * 10)) / 10;\n",
-        to: "    return 1;\n",
+        from: "    return (FIRST_RECONNECT_MS / 100 + tenths) / 10;\n",
+        to: "    return FIRST_RECONNECT_MS / 1000;\n",
       },
     ],
     scenario: "rolling-deployment",
