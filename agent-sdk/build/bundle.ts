@@ -126,9 +126,16 @@ const checkNames = (modules: readonly Module[], natives: readonly string[]): voi
   }
 };
 
-/** Builds the file from `entry`, the path of a portable module; the file has its exports. */
-export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle => {
-  const modules = modulesInOrder(entry, options.natives);
+/**
+ * Builds the file from `entry`, the path of a portable module; the file has its exports. `source`:
+ * of an entry that is no file.
+ */
+export const bundle = (
+  entry: string,
+  options: BundleOptions = WITHOUT,
+  source?: string,
+): Bundle => {
+  const modules = modulesInOrder(entry, options.natives, source);
   checkNames(modules, options.natives);
   const isNative = ({ path }: Module): boolean => options.natives.includes(path);
   const replaced = new Set(modules.filter(isNative).flatMap(({ names }) => names));
