@@ -34,7 +34,7 @@ export interface Bundle {
   readonly stored: string;
   /** In order. Their sum is the length of `stored` without the exports and the last newline. */
   readonly parts: readonly Part[];
-  /** Paths of its modules, in order. */
+  /** Paths of its modules that are files, in order. */
   readonly modules: readonly string[];
   /** Names of functions that `code` may use before it defines them (stored.ts). */
   readonly late: readonly string[];
@@ -182,7 +182,9 @@ export const bundle = (
     code: unmarked(stretches.join("")),
     stored,
     parts: pieces.map(({ path }, i) => ({ path, bytes: bytes[i] ?? 0 })),
-    modules: modules.map(({ path }) => path),
+    modules: modules
+      .map(({ path }) => path)
+      .filter((path) => source === undefined || path !== entry),
     late: options.stored ? functionNames(stretches.join("")) : [],
   };
 };
