@@ -1,5 +1,5 @@
 /**
- * `node scripts/drawings.ts` draws docs/*.svg from the texts in docs/drawings; a test compares them.
+ * `node scripts/drawings.ts` draws docs/*.svg from the texts in docs/drawings; a test compares.
  *
  * A drawing is either boxes and arrows or a sequence. Its first line is its description, for people
  * who do not see it; empty lines and lines that begin with # do not count.

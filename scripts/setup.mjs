@@ -1,8 +1,8 @@
 /**
  * Makes the checkout ready to run: installs the dependencies, among them the workspace's own Node,
- * but only if something about them has changed, and makes the sources that are not committed. It is the `pre…` step of the npm scripts, so it has
- * to run on any Node from 20 on with nothing installed, must return at once when there is nothing
- * to do, and never writes to standard output.
+ * but only if something about them has changed, and makes the sources that are not committed. It is
+ * the `pre…` step of the npm scripts, so it has to run on any Node from 20 on with nothing
+ * installed, must return at once when there is nothing to do, and never writes to standard output.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -31,7 +31,7 @@ const NODE_PACKAGE = "scripts/node";
 const LOCK_STALE_MS = 15 * 60_000;
 const LOCK_POLL_MS = 200;
 
-/** Sources that are made, not committed, and what they are made from: anything newer makes again. */
+/** Sources that are made, not committed. Each is made again when something in `from` is newer. */
 const MADE = [
   {
     script: "simulator/scripts/make-operations.ts",

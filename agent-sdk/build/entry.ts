@@ -1,6 +1,6 @@
 /**
- * The entry of a board's file: `require("blindrelay")` gives what it exports. The six entries differ
- * in their links and in push only, so they are made.
+ * The entry of a board's file: `require("blindrelay")` gives what it exports. The six entries
+ * differ in their links and in push only, so they are made.
  */
 
 /**
