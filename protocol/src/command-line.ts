@@ -1,5 +1,53 @@
 /** What the help and the errors of all three commands have in common. No I/O of its own. */
 
+/** Why a command exits with a code other than 0 (docs/commands.md, "Exit codes"). */
+export const EXIT = {
+  expectation: 1,
+  usage: 2,
+  agentError: 3,
+  unreachable: 4,
+  refused: 5,
+  timeout: 6,
+  device: 7,
+  fault: 70,
+  interrupted: 130,
+} as const;
+
+export type FailureKind = keyof typeof EXIT;
+
+/** `message` names the cause and its fix, for a person; it contains no secret. */
+export class Failure extends Error {
+  readonly kind: FailureKind;
+  readonly exitCode: number;
+
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "Failure";
+    this.kind = kind;
+    this.exitCode = EXIT[kind];
+  }
+}
+
+/** Of whatever was thrown. */
+export const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+/** As commander's InvalidArgumentError: the value of a flag is refused with this message. */
+class InvalidValue extends Error {
+  readonly code = "commander.invalidArgument";
+  readonly exitCode = 1;
+}
+
+/** Reads the value of a flag. `most`: null for no limit. */
+export const wholeNumber =
+  (least: number, most: number | null) =>
+  (text: string): number => {
+    const number = /^[0-9]+$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= least && number <= (most ?? Number.MAX_SAFE_INTEGER)) return number;
+    const range = most === null ? `of at least ${least}` : `from ${least} to ${most}`;
+    throw new InvalidValue(`a whole number ${range}`);
+  };
+
 /** Commander's Command, as far as it is used here. */
 interface CommandLine {
   readonly commands: readonly CommandLine[];

@@ -4,7 +4,7 @@
  * server.
  */
 import { readFileSync } from "node:fs";
-import { tidyCommands } from "@blindrelay/protocol/command-line";
+import { Failure, messageOf, tidyCommands } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
@@ -20,7 +20,6 @@ import {
 import { contained, fault } from "./contain.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
 import { dataFolderText, defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
-import { Failure, messageOf } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
 import { qrCodeFor } from "./ops/qr-code.ts";

@@ -5,6 +5,7 @@
  * system (default-data-dir.ts).
  */
 import { MAX_MESSAGE_BYTES, OUTBOX_BYTES, RATE_BURST, RATE_PER_SECOND } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { type Static, Type } from "typebox";
 import { Value } from "typebox/value";
 import {
@@ -17,7 +18,6 @@ import {
 import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "./core/limits.ts";
 import { defaultDataFolder } from "./default-data-dir.ts";
 import { type Environment, ownEnvironment } from "./environment.ts";
-import { Failure } from "./failure.ts";
 
 const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback });
 const Positive = (fallback: number) => Type.Integer({ minimum: 1, default: fallback });

@@ -7,7 +7,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
-import { Failure } from "./failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { messageOf } from "./failure.ts";
+import { messageOf } from "@blindrelay/protocol/command-line";
 
 export interface DiskProblem {
   readonly what: string;

@@ -9,7 +9,7 @@ import { enableCompileCache } from "node:module";
 enableCompileCache();
 
 const { CommanderError } = await import("commander");
-const { EXIT, Failure } = await import("./failure.ts");
+const { EXIT, Failure } = await import("@blindrelay/protocol/command-line");
 const { dropForeignVariables } = await import("./environment.ts");
 dropForeignVariables(process.env);
 const { makeCli } = await import("./cli.ts");

@@ -4,9 +4,9 @@
  * not ready, so that the peers land elsewhere.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Parts } from "./assemble.ts";
 import type { OpenBus } from "./bus/open.ts";
-import { Failure } from "./failure.ts";
 import type { Rebalance } from "./ops/node-socket.ts";
 
 /** Until the other nodes and a load balancer know that this one is not ready. */

@@ -5,6 +5,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import type { Logger } from "pino";
 import { assemble, complaint, type Parts } from "./assemble.ts";
 import { openBus } from "./bus/open.ts";
@@ -14,7 +15,6 @@ import { contained } from "./contain.ts";
 import { openAlone } from "./control/data-dir.ts";
 import type { Hub } from "./core/hub.ts";
 import { descriptorWatch, maxOpenFiles } from "./descriptors.ts";
-import { Failure, messageOf } from "./failure.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
 import { createLog } from "./log.ts";
 import { openPaths } from "./ops/check.ts";

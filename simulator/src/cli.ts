@@ -2,13 +2,12 @@
  * The commands of `blindrelay-sim`, their flags and help. Each command's code is loaded when it
  * runs, so that `--help` needs neither a relay nor a world.
  */
-import { tidyCommands } from "@blindrelay/protocol/command-line";
+import { EXIT, Failure, tidyCommands, wholeNumber } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { ReplayFlags } from "./commands/replay.ts";
 import type { RunFlags } from "./commands/run.ts";
 import type { ValidateFlags } from "./commands/validate.ts";
-import { EXIT, Failure } from "./failure.ts";
 import { print } from "./output.ts";
 import { DEFAULT_AGENTS } from "./scenario/from-flags.ts";
 import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
@@ -140,7 +139,7 @@ Examples:
 
 /** Runs one command; resolves with its exit code. */
 export async function runCli(args = process.argv): Promise<number> {
-  let exitCode: number = EXIT.ok;
+  let exitCode: number = 0;
   await makeCli((code) => {
     exitCode = code;
   }).parseAsync(args);
@@ -148,7 +147,7 @@ export async function runCli(args = process.argv): Promise<number> {
 }
 
 export function exitCodeOf(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
   if (error instanceof ScenarioError) {
     process.stderr.write(`${error.message}\n`);
     return EXIT.usage;
@@ -165,16 +164,6 @@ export function exitCodeOf(error: unknown): number {
 
 function collect(value: string, before: string[]): string[] {
   return [...before, value];
-}
-
-function wholeNumber(least: number, most: number) {
-  return (text: string): number => {
-    const value = Number(text);
-    if (!/^[0-9]+$/.test(text) || value < least || value > most) {
-      throw new InvalidArgumentError(`a whole number from ${least} to ${most}`);
-    }
-    return value;
-  };
 }
 
 function oneOf(...names: string[]) {

@@ -10,12 +10,12 @@ enableCompileCache();
 process.removeAllListeners("warning");
 
 const { exitCodeOf, runCli } = await import("./cli.ts");
-const { EXIT, Failure } = await import("./failure.ts");
+const { Failure } = await import("@blindrelay/protocol/command-line");
 // A reader that left (`… | head`) is not a failure, and hides none: the exit code is the same.
 const endUnwritten = (error: NodeJS.ErrnoException): void => {
   if (error.code === "EPIPE") return;
   const why = `the answer could not be written: ${error.message}`;
-  process.exit(exitCodeOf(new Failure(EXIT.fault, why)));
+  process.exit(exitCodeOf(new Failure("fault", why)));
 };
 process.stdout.on("error", endUnwritten);
 process.stderr.on("error", () => undefined); // there is nowhere left to report it

@@ -5,9 +5,9 @@
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { dialectWarning, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText } from "@blindrelay/protocol/parse-json";
 import { type Node, parse } from "acorn";
-import { EXIT, Failure } from "./failure.ts";
 import { type Problem, ScenarioError } from "./scenario/problems.ts";
 
 export type Tree = Node & Record<string, unknown>;
@@ -27,7 +27,7 @@ export function readProgramFile(path: string, shown: string): string {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const reason = code === "ENOENT" ? "file not found" : message;
-    throw new Failure(EXIT.usage, `the device program ${shown} cannot be read: ${reason}`);
+    throw new Failure("usage", `the device program ${shown} cannot be read: ${reason}`);
   }
 }
 

@@ -4,12 +4,12 @@
  */
 import { randomBytes } from "node:crypto";
 import { makeToken, tokenProblem } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
 import { checkToken } from "./check-token.ts";
 import type { Key, Keyring, Profile } from "./config/profile.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
-import { Failure } from "./failure.ts";
 import { Rest } from "./rest.ts";
 
 /** REST with the account of the settings. */

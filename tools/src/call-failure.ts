@@ -1,6 +1,6 @@
 /** The exit code for each CallError of the client SDK. */
 import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
-import { Failure, type FailureKind } from "./failure.ts";
+import { Failure, type FailureKind } from "@blindrelay/protocol/command-line";
 import { jsonText } from "./output.ts";
 
 const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {

@@ -1,6 +1,6 @@
 /** Refuses credentials of the wrong kind or with a typing error before anything is sent. */
 import { tokenProblem } from "@blindrelay/protocol";
-import { Failure } from "./failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 
 /** Throws a Failure (refused) with the reason. `name`: the setting that contains the token. */
 export const checkToken = (

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { CALL_ERRORS, CallError, type CallErrorCode } from "@blindrelay/client-sdk";
 import { makeToken } from "@blindrelay/protocol";
+import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { afterAll, expect, it, vi } from "vitest";
 import { callFailure } from "./call-failure.ts";
 import { exitCodeOf, makeCli } from "./cli.ts";
 import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
 import { checkAgentId, httpBase, Settings } from "./config/settings.ts";
-import { EXIT, Failure } from "./failure.ts";
 import { jsonText, printStatus, table } from "./output.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-cli-"));

@@ -2,13 +2,12 @@
  * All commands under one name, and the exit codes of their errors. This file runs nothing by
  * itself.
  */
-import { tidyCommands } from "@blindrelay/protocol/command-line";
+import { EXIT, Failure, type FailureKind, tidyCommands } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { Context } from "./commands/context.ts";
 import type { Environment } from "./config/profile.ts";
 import { Settings } from "./config/settings.ts";
-import { EXIT, Failure, type FailureKind } from "./failure.ts";
 import { jsonText, printStatus } from "./output.ts";
 
 const DEFAULT_PROFILE = "default";

@@ -1,10 +1,10 @@
 /** A client for one command: connects within a time limit, and reports failures as exit codes. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { callFailure } from "./call-failure.ts";
 import { checkToken } from "./check-token.ts";
 import type { Settings } from "./config/settings.ts";
-import { Failure } from "./failure.ts";
 import { printStatus } from "./output.ts";
 
 const RETRY_MS = 2_000;

@@ -3,11 +3,11 @@
  * keyring.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { accountRest, agentPath, demandToken } from "./account.ts";
 import { checkToken } from "./check-token.ts";
 import { checkAgentId, type Settings } from "./config/settings.ts";
-import { Failure } from "./failure.ts";
 import { printStatus } from "./output.ts";
 import { RestFailure } from "./rest.ts";
 

@@ -13,7 +13,7 @@ enableCompileCache();
 // Node's warnings about its own features (such as erasing types) are of no use to users.
 process.removeAllListeners("warning");
 
-const { Failure } = await import("./failure.ts");
+const { Failure } = await import("@blindrelay/protocol/command-line");
 const { exitCodeOf, makeCli } = await import("./cli.ts");
 const { wasInterrupted } = await import("./interrupted.ts");
 const { isClaimed } = await import("./uncaught.ts");

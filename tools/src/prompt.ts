@@ -3,7 +3,7 @@
  */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import { Failure } from "./failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 
 /** A person ended a question in place of an answer. */
 export class Unanswered extends Failure {

@@ -9,9 +9,9 @@ import {
   verify,
 } from "node:crypto";
 import { createReadStream, readFileSync, writeFileSync } from "node:fs";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText } from "@blindrelay/protocol/parse-json";
 import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
-import { Failure } from "./failure.ts";
 
 const KEY_ID_DIGITS = 16;
 

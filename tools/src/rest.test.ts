@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
+import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { delay, HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import { EXIT, Failure } from "./failure.ts";
 import { Rest, type RestFailure } from "./rest.ts";
 
 const BASE = "https://relay.example";

@@ -1,6 +1,6 @@
 /** The REST client for commands: its failures have exit codes, and fixes for the command line. */
 import { type RestError, type RestLimits, Rest as SdkRest } from "@blindrelay/client-sdk/rest";
-import { Failure, type FailureKind } from "./failure.ts";
+import { Failure, type FailureKind } from "@blindrelay/protocol/command-line";
 
 const KINDS: { readonly [code: string]: FailureKind } = {
   UNTRUSTED_SIGNATURE: "refused", // the request is well-formed; the relay does not accept this key

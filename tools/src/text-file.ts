@@ -1,7 +1,7 @@
 /** Reads files that people edit: programs, settings, keys. */
 import { readFileSync } from "node:fs";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
-import { Failure } from "./failure.ts";
 
 /**
  * The text of a file. Throws a Failure (usage): `what`, the path and the reason, without the

@@ -1,5 +1,5 @@
 /** The Wi-Fi for a board: its name from a flag, its password from standard input. */
-import { Failure } from "./failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { firstLines } from "./first-lines.ts";
 import { questions } from "./prompt.ts";
 

@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { checkServerIdentity } from "node:tls";
+import { Failure } from "@blindrelay/protocol/command-line";
 import {
   type ConnectionOptions,
   connect,
@@ -15,7 +16,6 @@ import {
 } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import { contained, detached } from "../contain.ts";
-import { Failure } from "../failure.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
 /**

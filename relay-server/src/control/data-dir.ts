@@ -2,9 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import { type Clocks, systemClocks } from "../clock.ts";
 import { withDiskProblem } from "../disk-problem.ts";
-import { Failure, messageOf } from "../failure.ts";
 import { databaseClock, machineClock, type StoreClock } from "../store/clock.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
 import {

@@ -5,7 +5,7 @@
  * next start completes.
  */
 import { join } from "node:path";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { noteAct } from "../store/audit.ts";
 import {
   currentTokens,

@@ -15,9 +15,9 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { messageOf } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { withDiskProblem } from "../disk-problem.ts";
-import { messageOf } from "../failure.ts";
 import { IS_WINDOWS } from "../windows.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 

@@ -14,9 +14,9 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { storePath } from "../control/data-dir.ts";
 import { withDiskProblem } from "../disk-problem.ts";
-import { Failure } from "../failure.ts";
 import { IS_WINDOWS } from "../windows.ts";
 
 export interface BackupResult {

@@ -5,6 +5,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { messageOf } from "@blindrelay/protocol/command-line";
 import { Kysely, sql } from "kysely";
 import type { Clocks } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -12,7 +13,6 @@ import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
 import { diskProblem } from "../disk-problem.ts";
-import { messageOf } from "../failure.ts";
 import { databaseClock } from "../store/clock.ts";
 import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";

@@ -2,11 +2,12 @@
  * Administration of a data folder without HTTP: backup, check and users (docs/commands.md). Each
  * command's code is loaded when it runs: `--help` needs no database.
  */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
 import { readConfig, variableOf } from "../config.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { dataFolderText, defaultDataFolder } from "../default-data-dir.ts";
-import { Failure } from "../failure.ts";
 import type { Finding } from "./check.ts";
 import { PASSWORD_STDIN, readPassword } from "./password.ts";
 import type { Unlocked } from "./users.ts";

@@ -4,8 +4,8 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Failure } from "../failure.ts";
 import { createLog } from "../log.ts";
 import { askNode, listenForCommands, type Rebalance } from "./node-socket.ts";
 

@@ -8,9 +8,9 @@ import { chmodSync, closeSync, existsSync, openSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
+import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import type { Logger } from "pino";
 import { contained, detached } from "../contain.ts";
-import { Failure, messageOf } from "../failure.ts";
 import { IS_WINDOWS, pipeOf } from "../windows.ts";
 
 const NAME = "node.sock";

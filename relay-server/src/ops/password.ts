@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 
 /** What the flag says of itself. */
 export const PASSWORD_STDIN =

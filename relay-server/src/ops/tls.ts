@@ -6,9 +6,9 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, unwatchFile, watchFile } from "node:fs";
 import type { RequestListener } from "node:http";
 import { createServer, type Server } from "node:https";
+import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import type { Logger } from "pino";
 import { contained } from "../contain.ts";
-import { Failure, messageOf } from "../failure.ts";
 
 /** How often the files are checked. Renewals happen weeks before the old certificate expires. */
 const LOOK_MS = 2000;

@@ -1,9 +1,9 @@
 /** `user ...` and `unlock`: user management for the owner of the data folder. */
 import { isIP } from "node:net";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { userProblem } from "../control/account.ts";
 import { type DataOptions, openData } from "../control/data-dir.ts";
 import { administer, createUser, type NewUser, type UserChange } from "../control/user-admin.ts";
-import { Failure } from "../failure.ts";
 import { noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";

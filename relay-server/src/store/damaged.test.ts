@@ -7,11 +7,11 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { sql } from "kysely";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { initStore, storePath } from "../control/data-dir.ts";
-import { Failure } from "../failure.ts";
 import { type RunningServer, startServer } from "../server.ts";
 import { callRest, connectPeer } from "../testing/peer.ts";
 import { openStore } from "./open.ts";

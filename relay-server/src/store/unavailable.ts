@@ -3,7 +3,7 @@
  * frozen or restarting, a disk that is full or broken. REST answers 503 `UNAVAILABLE`, links the
  * same code.
  */
-import { messageOf } from "../failure.ts";
+import { messageOf } from "@blindrelay/protocol/command-line";
 
 export class StoreUnavailable extends Error {
   constructor(cause: unknown, message = `the store is unavailable: ${messageOf(cause)}`) {

@@ -1,5 +1,5 @@
 /** What a command does when its user interrupts it. */
-import { EXIT } from "../failure.ts";
+import { EXIT } from "@blindrelay/protocol/command-line";
 
 /** Ctrl-C ends `go`; a second one, at least a second later, ends the process at once. */
 export async function interruptible(go: (signal: AbortSignal) => Promise<number>): Promise<number> {

@@ -1,6 +1,6 @@
 /** `blindrelay-sim replay`: repeats the run of a report, and compares trace and outcome. */
 import { dirname, resolve } from "node:path";
-import { EXIT, Failure } from "../failure.ts";
+import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { print } from "../output.ts";
 import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
@@ -26,7 +26,7 @@ async function replayReport(
   const before = readReport(path);
   const whole = { scenario: before.scenario, seed: before.seed, trace: before.trace };
   const wanted = flags.shrunk ? before.shrunk : whole;
-  if (wanted === null) throw new Failure(EXIT.usage, `${path} contains no shrunk scenario`);
+  if (wanted === null) throw new Failure("usage", `${path} contains no shrunk scenario`);
   const progress = new Progress(process.stderr);
   const programs =
     before.world === "virtual" ? restorePrograms(wanted.scenario, before.programs) : undefined;
@@ -47,13 +47,13 @@ async function replayReport(
   if (!flags.json) {
     print(`trace ${report.trace}, ${sameTrace ? "the same" : `not ${wanted.trace}`}; ${outcome}`);
   }
-  if (sameTrace && sameOutcome) return EXIT.ok;
+  if (sameTrace && sameOutcome) return 0;
   process.stderr.write(
     sameTrace
       ? "blindrelay-sim: the same trace, but a different outcome\n"
       : "blindrelay-sim: a different trace: the simulator, the SDK, the relay or the program has changed\n",
   );
-  return EXIT.failed;
+  return EXIT.expectation;
 }
 
 /** The broken oracles, joined. */

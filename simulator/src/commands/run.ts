@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { EXIT, Failure } from "../failure.ts";
+import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { print } from "../output.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
@@ -35,13 +35,13 @@ export interface RunFlags {
 
 export async function run(what: string | undefined, flags: RunFlags): Promise<number> {
   if (flags.seed !== undefined && flags.seeds !== undefined) {
-    throw new Failure(EXIT.usage, "give either --seed or --seeds");
+    throw new Failure("usage", "give either --seed or --seeds");
   }
   if (flags.live !== undefined && flags.world === "virtual") {
-    throw new Failure(EXIT.usage, "give either --live or --world virtual");
+    throw new Failure("usage", "give either --live or --world virtual");
   }
   if (flags.compare !== undefined && flags.report === undefined) {
-    throw new Failure(EXIT.usage, "--compare is for report.html: give --report DIR too");
+    throw new Failure("usage", "--compare is for report.html: give --report DIR too");
   }
   const earlier = flags.compare === undefined ? undefined : readReport(flags.compare);
   const loaded = await loadAsked(what, flags);
@@ -57,7 +57,7 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
   if (what === undefined) {
     const { program, agents = DEFAULT_AGENTS, call } = flags;
     if (program === undefined) {
-      throw new Failure(EXIT.usage, "give a scenario (see: blindrelay-sim list) or --program FILE");
+      throw new Failure("usage", "give a scenario (see: blindrelay-sim list) or --program FILE");
     }
     const folder = process.cwd();
     const calls = call.map(usableCall);
@@ -65,12 +65,12 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
     const world = isLive ? "live" : "virtual";
     const made = scenarioOf(namedProgram(folder, program), agents, calls, world);
     if (isLive && calls.length === 0) {
-      throw new Failure(EXIT.usage, "the live world needs a call to make: --call METHOD[:JSON]");
+      throw new Failure("usage", "the live world needs a call to make: --call METHOD[:JSON]");
     }
     return checkScenario(made, folder, "--program");
   }
   if (flags.call.length > 0) {
-    throw new Failure(EXIT.usage, "--call needs --program; a scenario names its own calls");
+    throw new Failure("usage", "--call needs --program; a scenario names its own calls");
   }
   return loadScenario(what, (scenario, folder, report) => {
     const { program, agents, live } = flags;
@@ -87,14 +87,14 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
 /** The `--program` as a scenario in `folder` would name it. Throws a Failure if there is none. */
 function namedProgram(folder: string, program: string): string {
   if (existsSync(program)) return relativeTo(folder, program);
-  throw new Failure(EXIT.usage, `--program ${program}: file not found`);
+  throw new Failure("usage", `--program ${program}: file not found`);
 }
 
 function usableCall(text: string) {
   try {
     return parseCall(text);
   } catch (error) {
-    throw new Failure(EXIT.usage, (error as Error).message);
+    throw new Failure("usage", (error as Error).message);
   }
 }
 
@@ -129,7 +129,7 @@ async function runSeeds(
     await write(flags.junit, renderJunit(reports));
   }
   if (signal.aborted) return interrupted();
-  return reports.every(({ ok }) => ok) ? EXIT.ok : EXIT.failed;
+  return reports.every(({ ok }) => ok) ? 0 : EXIT.expectation;
 }
 
 async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
@@ -144,7 +144,7 @@ async function write(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text);
   } catch (error) {
-    throw new Failure(EXIT.fault, `${file} could not be written: ${(error as Error).message}`);
+    throw new Failure("fault", `${file} could not be written: ${(error as Error).message}`);
   }
 }
 
@@ -157,6 +157,6 @@ async function reserveFolder(folder: string, flag: string): Promise<void> {
   try {
     await makeFolder(folder);
   } catch (error) {
-    throw new Failure(EXIT.usage, `${flag} ${folder}: ${(error as Error).message}`);
+    throw new Failure("usage", `${flag} ${folder}: ${(error as Error).message}`);
   }
 }

@@ -5,7 +5,7 @@
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
-import { EXIT, Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { asFunctionBody, parseProgramText, readProgramFile, type Tree } from "../program-file.ts";
 import { ScenarioError } from "../scenario/problems.ts";
 
@@ -39,7 +39,7 @@ export const espruinoProgram = async (file: string, shown: string): Promise<stri
   const { refused } = checkProgram(text);
   if (refused.length > 0) {
     const list = refused.map((refusal) => describeRefusal(shown, refusal)).join("\n  ");
-    throw new Failure(EXIT.usage, `Espruino does not run this as written:\n  ${list}`);
+    throw new Failure("usage", `Espruino does not run this as written:\n  ${list}`);
   }
   return exactDecimals(toModule(text));
 };

@@ -1,8 +1,8 @@
 /** Reads the report of an earlier run. */
 import { readFileSync } from "node:fs";
 import { extname, join } from "node:path";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
-import { EXIT, Failure } from "../failure.ts";
 import type { Report } from "./report.ts";
 
 /** `path`: a report.json, or its folder. Throws a Failure. */
@@ -15,6 +15,6 @@ export function readReport(path: string): Report {
     }
     return report;
   } catch (error) {
-    throw new Failure(EXIT.usage, `${file}: ${(error as Error).message}`);
+    throw new Failure("usage", `${file}: ${(error as Error).message}`);
   }
 }

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { RestError } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { abortedAfter } from "../aborted.ts";
-import { EXIT, Failure } from "../failure.ts";
 import type { Called } from "../live/clients.ts";
 import type { OrderedAgent } from "../live/fleet-messages.ts";
 import type { Plan, PlannedDevice } from "../plan.ts";
@@ -98,10 +98,10 @@ export class LiveAgents {
     const { externalUrl: url } = relay;
     if (url === undefined || signal.aborted) return error;
     if (error instanceof RestError && [401, 403].includes(error.status)) {
-      return new Failure(EXIT.refused, `${url} refused the request: ${error.message}`);
+      return new Failure("refused", `${url} refused the request: ${error.message}`);
     }
     const isAway = ["UNREACHABLE", "TIMED_OUT", "NOT_A_RELAY"].includes((error as RestError).code);
-    return isAway ? new Failure(EXIT.unreachable, error.message) : error;
+    return isAway ? new Failure("unreachable", error.message) : error;
   }
 }
 

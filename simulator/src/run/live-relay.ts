@@ -6,7 +6,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tokenProblem } from "@blindrelay/protocol";
-import { EXIT, Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Called } from "../live/clients.ts";
 import { stopChild } from "../live/processes.ts";
 import type { PlannedFault } from "../plan.ts";
@@ -61,10 +61,10 @@ export class LiveRelay {
     if (this.externalUrl !== undefined) {
       this.accountToken = process.env[TOKEN_VARIABLE] ?? "";
       if (this.accountToken === "") {
-        throw new Failure(EXIT.usage, `--live needs the account token in ${TOKEN_VARIABLE}`);
+        throw new Failure("usage", `--live needs the account token in ${TOKEN_VARIABLE}`);
       }
       const problem = tokenProblem(this.accountToken, "account");
-      if (problem !== null) throw new Failure(EXIT.refused, `${TOKEN_VARIABLE}: ${problem}`);
+      if (problem !== null) throw new Failure("refused", `${TOKEN_VARIABLE}: ${problem}`);
       return this.accountToken;
     }
     const { signal } = stopping;

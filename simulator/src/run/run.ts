@@ -5,7 +5,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
-import { EXIT, Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { STUCK_MS } from "../guard/watchdog.ts";
 import { makePlan, planHash } from "../plan.ts";
 import { checkLiveProgram, readProgramFile } from "../program-file.ts";
@@ -134,7 +134,7 @@ async function findEngines(
       xsProgram(file, shown(file), group);
       const xs = await findXs(folder);
       if (xs.kind === "missing") {
-        throw new Failure(EXIT.usage, `${group}: there is no XS engine here: ${xs.reason}`);
+        throw new Failure("usage", `${group}: there is no XS engine here: ${xs.reason}`);
       }
       found.xs = xs.path;
     } else {
@@ -142,7 +142,7 @@ async function findEngines(
       const binary = findEspruino("ESPRUINO_BIN");
       if (binary === null) {
         throw new Failure(
-          EXIT.usage,
+          "usage",
           `${group}: set ESPRUINO_BIN to a Linux build of Espruino (RELEASE=1 make BOARD=LINUX)`,
         );
       }

@@ -4,7 +4,7 @@
  */
 import { access, constants, rmdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
 import { openFileLimit, openFileWarning } from "../report/machine.ts";

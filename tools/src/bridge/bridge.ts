@@ -12,7 +12,7 @@ import {
   systemTimer,
 } from "@blindrelay/agent-sdk/node";
 import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Identity } from "../identity.ts";
 import { openFailure } from "../repl/port.ts";
 import { openerFor } from "../serial/open.ts";

@@ -4,11 +4,11 @@
  */
 import { dirname, resolve } from "node:path";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import { otherReadersOf } from "../config/file-readers.ts";
-import { Failure } from "../failure.ts";
 import type { Identity } from "../identity.ts";
 import { printStatus } from "../output.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";

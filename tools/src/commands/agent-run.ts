@@ -13,10 +13,10 @@ import {
   loadDialect,
 } from "@blindrelay/agent-sdk/dialect";
 import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
 import { interrupted } from "../interrupted.ts";

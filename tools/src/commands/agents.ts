@@ -2,6 +2,8 @@
  * `blindrelay agent add, list, show, rm, rotate, export`: the agents of the user's account, over
  * REST.
  */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
@@ -18,7 +20,6 @@ import {
 } from "../account.ts";
 import type { Settings } from "../config/settings.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
-import { Failure } from "../failure.ts";
 import {
   type JsonFlag,
   oneLine,

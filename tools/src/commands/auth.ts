@@ -2,9 +2,10 @@
  * `blindrelay auth status, token, rotate, logout`: the account of the profile, and the token that
  * stands for it.
  */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { accountRest, demandToken } from "../account.ts";
-import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../output.ts";
 import type { Context } from "./context.ts";
 

@@ -1,4 +1,6 @@
 /** Implements `blindrelay bridge`. Rejects with a Failure. */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
@@ -13,7 +15,6 @@ import {
 } from "../bridge/config.ts";
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
 import { interrupted } from "../interrupted.ts";
 import { printJson, printResult, printStatus } from "../output.ts";

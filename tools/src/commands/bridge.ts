@@ -1,9 +1,10 @@
 /** `blindrelay bridge`: serial devices as agents, until Ctrl-C or SIGTERM. */
+
+import { wholeNumber } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
 import { withLines } from "./board.ts";
 import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
-import { wholeNumber } from "./number-flags.ts";
 
 export const addBridge = (cli: Command, context: Context): void => {
   const command = cli

@@ -1,6 +1,7 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
 import { text } from "node:stream/consumers";
 import { type Agent, CallError } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
@@ -8,7 +9,6 @@ import { checkCallLength } from "../call-length.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
-import { Failure } from "../failure.ts";
 import { methodsOf, similarMethod } from "../methods.ts";
 import { printJson, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";

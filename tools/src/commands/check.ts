@@ -1,7 +1,7 @@
 /** `blindrelay check FILE`: finds what boards cannot run in a device program, without a board. */
 import { type BoardMemory, describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../output.ts";
 

@@ -1,6 +1,7 @@
 /** `blindrelay devices`: lists the serial ports of this machine, and what answers on them. */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { Failure } from "../failure.ts";
 import { printJson, printStatus, printText, table } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";

@@ -2,8 +2,9 @@
  * The first login on a relay that requires two factors: an authenticator gets its secret, and a
  * code confirms it.
  */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
-import { Failure } from "../failure.ts";
 import { printStatus } from "../output.ts";
 import { type Questions, questions, Unanswered } from "../prompt.ts";
 import { showQrCode } from "../qr-code.ts";

@@ -1,5 +1,6 @@
 /** `blindrelay events [AGENT]`: prints the events of agents, and their connects and disconnects. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
+import { wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { callFailure } from "../call-failure.ts";
 import { checkToken } from "../check-token.ts";
@@ -8,7 +9,6 @@ import { connectClient } from "../connect.ts";
 import { interrupted } from "../interrupted.ts";
 import { jsonText, oneLine, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
-import { wholeNumber } from "./number-flags.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
 

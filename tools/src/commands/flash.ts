@@ -6,9 +6,9 @@
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
 import type { Settings } from "../config/settings.ts";
-import { EXIT, Failure } from "../failure.ts";
 import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
 import { type Online, waitUntilOnline } from "../flash/online.ts";

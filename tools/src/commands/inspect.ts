@@ -5,9 +5,9 @@
 import type { ReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { checkAgentId } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
 import { jsonText, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";

@@ -1,10 +1,11 @@
 /** `blindrelay login`: password and one-time code once, then a profile with the account token. */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { demandToken } from "../account.ts";
 import { isSealed } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
 import { firstLines } from "../first-lines.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { questions } from "../prompt.ts";

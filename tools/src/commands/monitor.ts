@@ -3,8 +3,8 @@
  * port is back.
  */
 import { setTimeout as wait } from "node:timers/promises";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
-import { Failure } from "../failure.ts";
 import { interrupted } from "../interrupted.ts";
 import { jsonText, printStatus } from "../output.ts";
 import { openPort, type Port, type PortFlags } from "../repl/port.ts";

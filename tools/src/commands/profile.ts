@@ -2,11 +2,11 @@
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { text } from "node:stream/consumers";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { askPassphrase } from "../config/passphrase.ts";
 import { isSealed, listCopies, restoreCopy } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printResult, printText } from "../output.ts";
 import type { Context } from "./context.ts";
 

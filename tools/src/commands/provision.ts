@@ -1,10 +1,11 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
+
+import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, agentPath, createAgent, demandToken, keepKey, makeKey } from "../account.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
-import { Failure } from "../failure.ts";
 import { boardProblem } from "../flash/espruino.ts";
 import {
   type BoardConfig,

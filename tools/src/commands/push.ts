@@ -1,19 +1,18 @@
 /** `blindrelay push`: sends a device program over the relay, on trial until it is confirmed. */
 import type { Client } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
+import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account.ts";
 import { checkToken } from "../check-token.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
-import { Failure } from "../failure.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { printJson, printStatus, printText } from "../output.ts";
 import { groupsOf, pushFleet } from "../push/fleet.ts";
 import { programsFor } from "../push/programs.ts";
 import { type Programs, type Pushed, PushedAgent } from "../push/push-one.ts";
 import type { Context } from "./context.ts";
-import { wholeNumber } from "./number-flags.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const MAX_VERSION = 32;

@@ -3,15 +3,15 @@
  * verifies a file.
  */
 import { createReadStream } from "node:fs";
+import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import {
   ARTIFACT_MEDIA_TYPE,
   SIGNATURE_HEADER,
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
 import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { accountRest } from "../account.ts";
-import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText, table } from "../output.ts";
 import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
 import { type Rest, RestFailure } from "../rest.ts";
@@ -32,11 +32,7 @@ interface PublishFlags extends NameFlags {
   readonly draft?: boolean;
 }
 
-const percentage = (text: string): number => {
-  const value = Number(text);
-  if (/^\d{1,3}$/.test(text) && value <= 100) return value;
-  throw new InvalidArgumentError("A whole number from 0 to 100.");
-};
+const percentage = wholeNumber(0, 100);
 
 export const addRelease = (cli: Command, context: Context): void => {
   const release = cli

@@ -1,10 +1,10 @@
 /** A terminal on a remote serial port: the two byte streams of `blindrelay bridge --mode raw`. */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
+import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { Failure } from "../failure.ts";
 import { interrupted } from "../interrupted.ts";
 import { printStatus } from "../output.ts";
-import { onOff, wholeNumber } from "./number-flags.ts";
+import { onOff } from "./number-flags.ts";
 
 export interface SerialFlags {
   readonly baud?: number;

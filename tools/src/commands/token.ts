@@ -4,8 +4,8 @@
  */
 import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { Failure } from "../failure.ts";
 import { type JsonFlag, printJson, printText } from "../output.ts";
 import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";

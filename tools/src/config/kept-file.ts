@@ -13,8 +13,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
-import { Failure } from "../failure.ts";
 
 /** Enough to get back behind a mistake that was noticed late. */
 export const COPIES = 3;

@@ -6,8 +6,8 @@
 import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
-import { Failure } from "../failure.ts";
 
 /** A change takes milliseconds, or a tenth of a second with a passphrase. */
 const PATIENCE_MS = 10_000;

@@ -1,7 +1,7 @@
 /** Asks for a passphrase on the terminal itself, so that standard input stays free for data. */
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 
 export const PASSPHRASE_VARIABLE = "BLINDRELAY_PASSPHRASE";
 

@@ -6,9 +6,9 @@
 import { chmodSync, copyFileSync, existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import { Failure } from "../failure.ts";
 import { readTextFile } from "../text-file.ts";
 import {
   COPIES,

@@ -5,10 +5,10 @@
 import { dirname, join } from "node:path";
 
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import { relayUrl } from "@blindrelay/protocol/relay-url";
-import { Failure } from "../failure.ts";
 import { withLock } from "./lock.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
 import {

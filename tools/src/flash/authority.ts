@@ -9,9 +9,9 @@ import {
   type DetailedPeerCertificate,
   type TLSSocket,
 } from "node:tls";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { reasonOfError } from "@blindrelay/protocol/net";
 import { openTunnel, proxyFor } from "@blindrelay/protocol/net/node";
-import { Failure } from "../failure.ts";
 
 const TIMEOUT_MS = 10_000;
 /** The version that Moddable's TLS supports. */

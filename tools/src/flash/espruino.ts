@@ -5,7 +5,7 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { type BoardProgram, readProgram } from "./program.ts";

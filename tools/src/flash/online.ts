@@ -4,10 +4,10 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { callFailure } from "../call-failure.ts";
 import type { Settings } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
-import { Failure } from "../failure.ts";
 import { hasWatchdog } from "../watchdog.ts";
 
 const CONNECT_LIMIT_MS = 15_000;

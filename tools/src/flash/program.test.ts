@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Failure } from "@blindrelay/protocol/command-line";
 import { afterAll, expect, it } from "vitest";
-import type { Failure } from "../failure.ts";
 import { readProgram } from "./program.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-program-"));

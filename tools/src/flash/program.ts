@@ -6,7 +6,7 @@
  */
 import { existsSync } from "node:fs";
 import { describeRefusal, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { readTextFile } from "../text-file.ts";
 
 /** The program as JavaScript, with unchanged columns. Throws a Failure (usage). */

@@ -6,9 +6,9 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bootCountMarker, provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { encodeJson, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { Failure } from "../failure.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import type { Wifi } from "../wifi.ts";

@@ -14,8 +14,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
-import { Failure } from "../failure.ts";
 
 /** agent-sdk's folder; its entry point is one level below, in `src` or `dist`. */
 export const SDK_ROOT = new URL("../", import.meta.resolve("@blindrelay/agent-sdk"));

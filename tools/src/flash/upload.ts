@@ -3,7 +3,7 @@
  * then length and CRC-32 read back from flash.
  */
 import { crc32 } from "node:zlib";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { BoardError, type EspruinoRepl } from "../repl/repl.ts";
 
 const CHUNK_BYTES = 384;

@@ -1,5 +1,5 @@
+import { Failure } from "@blindrelay/protocol/command-line";
 import { describe, expect, it } from "vitest";
-import { Failure } from "../failure.ts";
 import { groupsOf, pushFleet } from "./fleet.ts";
 import { TakesNone } from "./push-one.ts";
 

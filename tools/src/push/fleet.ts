@@ -3,7 +3,7 @@
  * previous one has kept the program, or accepts none. A failed trial, or an agent that does not
  * come back, ends the push.
  */
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { TakesNone } from "./push-one.ts";
 
 export interface FleetReport {

@@ -3,7 +3,7 @@
  * agents.
  */
 import { describeRefusal, isSyntax, loadDialect } from "@blindrelay/agent-sdk/dialect";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { readProgram, readSource } from "../flash/program.ts";
 import { printStatus } from "../output.ts";
 import type { Programs, Pushable } from "./push-one.ts";

@@ -5,8 +5,8 @@ import {
   type CallErrorCode,
   type CallOptions,
 } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Failure } from "../failure.ts";
 import { type Programs, PushedAgent, TakesNone } from "./push-one.ts";
 
 const TOKEN = `e2e_${"A".repeat(43)}`;

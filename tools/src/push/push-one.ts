@@ -6,10 +6,10 @@
 import { createHash } from "node:crypto";
 import type { Agent } from "@blindrelay/client-sdk";
 import { CallError } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../call-failure.ts";
-import { Failure } from "../failure.ts";
 import { hasWatchdog, NO_WATCHDOG } from "../watchdog.ts";
 
 const METHOD = "system.push";

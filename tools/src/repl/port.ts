@@ -2,7 +2,7 @@
  * A board's port for its prompt: any address of serial/, failures with their fix as exit codes, and
  * bytes sent no faster than the line, because XOFF does not stop what is in the system's buffer.
  */
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";
 import { linesProblem, openerFor } from "../serial/open.ts";
 import { DEFAULT_SETTINGS, messageOf, type OpeningLines } from "../serial/port.ts";

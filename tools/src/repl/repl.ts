@@ -9,7 +9,7 @@
  */
 import { randomInt } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { Failure } from "../failure.ts";
+import { Failure } from "@blindrelay/protocol/command-line";
 import type { Port } from "./port.ts";
 
 const XON = 0x11;
