@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
-import { CONFIG_KEYS, flagOf } from "../relay-server/src/config.ts";
 import { addOperations } from "../relay-server/src/ops/commands.ts";
+import { CONFIG_KEYS, flagOf } from "../relay-server/src/settings/config.ts";
 import { makeCli as makeSimulatorCli } from "../simulator/src/cli.ts";
 import { makeCli } from "../tools/src/cli.ts";
 

@@ -8,6 +8,11 @@ import { Failure, messageOf, tidyCommands } from "@blindrelay/protocol/command-l
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
+import { contained, fault } from "./base/contain.ts";
+import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
+import { addOperations } from "./ops/commands.ts";
+import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
+import { qrCodeFor } from "./ops/qr-code.ts";
 import {
   CONFIG_KEYS,
   Config,
@@ -16,13 +21,8 @@ import {
   maskConfig,
   readConfig,
   variableOf,
-} from "./config.ts";
-import { contained, fault } from "./contain.ts";
-import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
-import { dataFolderText, defaultDataFolder, hideFromGit } from "./default-data-dir.ts";
-import { addOperations } from "./ops/commands.ts";
-import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
-import { qrCodeFor } from "./ops/qr-code.ts";
+} from "./settings/config.ts";
+import { dataFolderText, defaultDataFolder, hideFromGit } from "./settings/default-data-dir.ts";
 
 const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 

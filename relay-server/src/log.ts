@@ -5,7 +5,7 @@
  */
 import { write, writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino } from "pino";
-import { contained } from "./contain.ts";
+import { contained } from "./base/contain.ts";
 
 /** Lines that wait for a slow reader of the log; further lines are dropped and counted. */
 const MAX_WAITING = 4096;

@@ -10,7 +10,7 @@ enableCompileCache();
 
 const { CommanderError } = await import("commander");
 const { EXIT, Failure } = await import("@blindrelay/protocol/command-line");
-const { dropForeignVariables } = await import("./environment.ts");
+const { dropForeignVariables } = await import("./settings/environment.ts");
 dropForeignVariables(process.env);
 const { makeCli } = await import("./cli.ts");
 const { unavailability } = await import("./store/unavailable.ts");

@@ -6,11 +6,11 @@ import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { Gauge, Registry } from "prom-client";
 import { expect, test } from "vitest";
+import { newTimings } from "./base/duration-histogram.ts";
 import { UsernameLockout } from "./control/username-lockout.ts";
 import type { HubStats } from "./core/hub.ts";
 import { Lockout } from "./core/lockout.ts";
 import { World } from "./core/testing/test-hub.ts";
-import { newTimings } from "./duration-histogram.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 
 const ENGINES = {

@@ -11,13 +11,13 @@ import {
   Registry as Metrics,
   type Registry,
 } from "prom-client";
+import { contained, faultCounts } from "./base/contain.ts";
+import { registerDurations, type Timings } from "./base/duration-histogram.ts";
 import type { BusTraffic } from "./bus/counted.ts";
-import { contained, faultCounts } from "./contain.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { NoticeReader } from "./control/notice-reader.ts";
 import type { HubStats } from "./core/hub.ts";
 import { openFiles } from "./descriptors.ts";
-import { registerDurations, type Timings } from "./duration-histogram.ts";
 import { limitPipelining } from "./http/limits/pipelining.ts";
 import type { StoreClock } from "./store/clock.ts";
 import type { Store } from "./store/open.ts";

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { systemClocks } from "./clock.ts";
+import { systemClocks } from "./base/clock.ts";
 import { initStore, openData } from "./control/data-dir.ts";
 import { rekey } from "./control/key-rotation.ts";
 import { masterKeyPath } from "./control/master-key.ts";

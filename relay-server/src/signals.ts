@@ -1,7 +1,7 @@
 /** SIGTERM and SIGINT while the relay runs: the first one drains it. */
 import { constants } from "node:os";
 import type { Logger } from "pino";
-import { contained } from "./contain.ts";
+import { contained } from "./base/contain.ts";
 
 /**
  * Counted from the first signal; a third one after that ends the relay without waiting for the

@@ -388,6 +388,17 @@ describe("no cycles", () => {
     ]);
   });
 
+  test("a folder and src, whose files import each other's", () => {
+    const found = check({
+      "tools/src/cli.ts": `import "./serial/a.ts";`,
+      "tools/src/failure.ts": "",
+      "tools/src/serial/a.ts": `import "../failure.ts";`,
+    });
+    expect(found).toEqual([
+      "tools/src/cli.ts:1 a cycle: tools/src -> tools/src/serial -> tools/src",
+    ]);
+  });
+
   test("a folder that comes back to another folder of the one it left", () => {
     const found = check({
       "tools/src/serial/lines/a.ts": `import "../../flash/a.ts";`,

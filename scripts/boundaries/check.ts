@@ -139,7 +139,8 @@ function checkImporters(graph: Graph, rule: ImportersRule): Violation[] {
 
 function checkCycles(graph: Graph, rule: CyclesRule): Violation[] {
   const keep = (path: string) => !matches(path, TEST_FILES);
-  const found = rule.of === "files" ? fileCycles(graph, keep) : folderCycles(graph, keep);
+  const found =
+    rule.of === "files" ? fileCycles(graph, keep) : folderCycles(graph, keep, rule.openTops ?? []);
   return found.map(({ names, edges }) => {
     const [first] = edges as [Edge, ...Edge[]];
     return {

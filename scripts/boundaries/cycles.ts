@@ -2,7 +2,7 @@
  * Import cycles, of files and of a package's folders. Types count: a type in the
  * wrong file ties two files together just as a value does, for anyone who reads or moves them.
  */
-import type { Edge, Graph } from "./graph.ts";
+import { type Edge, type Graph, packageOf } from "./graph.ts";
 
 /** One edge of a cycle for each place to look at. */
 export interface Cycle {
@@ -19,11 +19,17 @@ export const fileCycles = (graph: Graph, keep: (path: string) => boolean): Cycle
 
 /**
  * Cycles of folders: two folders of one package that import each other, directly or through others.
- * A folder right under `src` counts with all that is in it, and each folder in it by itself.
+ * A folder right under `src` counts with all that is in it, and each folder in it by itself, `src`
+ * included, except in `openTops`: there each file right under `src` counts by itself.
  */
-export const folderCycles = (graph: Graph, keep: (path: string) => boolean): Cycle[] => {
+export const folderCycles = (
+  graph: Graph,
+  keep: (path: string) => boolean,
+  openTops: readonly string[],
+): Cycle[] => {
   const edges = importsOf(graph, keep);
-  const found = [...cycles(edges, topFolderOf), ...cycles(edges, folderOf)];
+  const folder = (path: string) => folderOf(path, !openTops.includes(packageOf(path)));
+  const found = [...cycles(edges, topFolderOf), ...cycles(edges, folder)];
   const byNames = new Map(found.map((cycle) => [cycle.names.join(), cycle]));
   return [...byNames.values()];
 };
@@ -35,9 +41,10 @@ const topFolderOf = (path: string): string => path.split("/").slice(0, topDepth(
 const topDepth = (path: string): number => (path.split("/")[1] === "src" ? 3 : 2);
 
 /** `relay-server/src/http/routes/auth.ts` -> `relay-server/src/http/routes`. */
-const folderOf = (path: string): string => {
+const folderOf = (path: string, isTopOne: boolean): string => {
   const parts = path.split("/");
-  return parts.length <= topDepth(path) ? path : parts.slice(0, -1).join("/");
+  const isTop = parts.length <= topDepth(path);
+  return isTop && !(isTopOne && parts.length === 3) ? path : parts.slice(0, -1).join("/");
 };
 
 function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {

@@ -7,11 +7,11 @@ import { makeToken } from "@blindrelay/protocol";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { afterAll, expect, it, vi } from "vitest";
-import { callFailure } from "./call-failure.ts";
+import { callFailure } from "./base/call-failure.ts";
+import { jsonText, printStatus, table } from "./base/output.ts";
 import { exitCodeOf, makeCli } from "./cli.ts";
 import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
 import { checkAgentId, httpBase, Settings } from "./config/settings.ts";
-import { jsonText, printStatus, table } from "./output.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-cli-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

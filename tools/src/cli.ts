@@ -5,10 +5,10 @@
 import { EXIT, Failure, type FailureKind, tidyCommands } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
+import { jsonText, printStatus } from "./base/output.ts";
 import type { Context } from "./commands/context.ts";
 import type { Environment } from "./config/profile.ts";
 import { Settings } from "./config/settings.ts";
-import { jsonText, printStatus } from "./output.ts";
 
 const DEFAULT_PROFILE = "default";
 

@@ -12,9 +12,9 @@ import fc from "fast-check";
 import { HttpResponse, http } from "msw";
 import { setupServer } from "msw/node";
 import { afterAll, afterEach, beforeAll, expect, it, vi } from "vitest";
+import { makeKey } from "./base/release-files.ts";
 import { exitCodeOf, makeCli } from "./cli.ts";
 import { type Profile, writeProfile } from "./config/profile.ts";
-import { makeKey } from "./release-files.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-hostile-"));
 const path = join(folder, "default.json");

@@ -15,8 +15,8 @@ process.removeAllListeners("warning");
 
 const { Failure } = await import("@blindrelay/protocol/command-line");
 const { exitCodeOf, makeCli } = await import("./cli.ts");
-const { wasInterrupted } = await import("./interrupted.ts");
-const { isClaimed } = await import("./uncaught.ts");
+const { wasInterrupted } = await import("./base/interrupted.ts");
+const { isClaimed } = await import("./base/uncaught.ts");
 // A closed reader (`… | head`) ends the command, as usual; a full disk does not.
 const endUnwritten = (error: NodeJS.ErrnoException): never => {
   if (error.code === "EPIPE") process.exit(0);

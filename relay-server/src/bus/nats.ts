@@ -15,7 +15,7 @@ import {
   type NatsConnection,
 } from "@nats-io/transport-node";
 import type { Logger } from "pino";
-import { contained, detached } from "../contain.ts";
+import { contained, detached } from "../base/contain.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
 /**

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import type { Logger } from "pino";
-import type { Config } from "../config.ts";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
+import type { Config } from "../settings/config.ts";
 import type { Cluster } from "./cluster.ts";
 import { type BusTraffic, counted } from "./counted.ts";
 

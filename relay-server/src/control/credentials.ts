@@ -3,7 +3,7 @@
  * `/wss` and REST. Form and checksum come first and cost no query.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
-import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { Db } from "../store/open.ts";
 import { findSession } from "../store/sessions.ts";
 import { findToken } from "../store/tokens.ts";

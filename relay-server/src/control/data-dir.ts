@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
-import { type Clocks, systemClocks } from "../clock.ts";
-import { withDiskProblem } from "../disk-problem.ts";
+import { type Clocks, systemClocks } from "../base/clock.ts";
+import { withDiskProblem } from "../base/disk-problem.ts";
 import { databaseClock, machineClock, type StoreClock } from "../store/clock.ts";
 import { lockStore, type StoreLock } from "../store/lock.ts";
 import {

@@ -3,7 +3,7 @@
  * short-lived tokens are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
-import { whenKnown } from "../maybe-promise.ts";
+import { whenKnown } from "../base/maybe-promise.ts";
 import { hold } from "../store/advisory-lock.ts";
 import { holdKey } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";

@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemClocks } from "../clock.ts";
+import { systemClocks } from "../base/clock.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
 import type { Db } from "../store/open.ts";

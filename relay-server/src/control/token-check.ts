@@ -4,8 +4,8 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
-import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
 import { ownerOf } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
 import {

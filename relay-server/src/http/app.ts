@@ -12,7 +12,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 import { accessOf } from "./base/access.ts";
 import type { App, HttpContext } from "./base/context.ts";
 import { answerProblems, malformedRequest } from "./base/problem.ts";

@@ -1,6 +1,6 @@
 /** Shuts down the REST server: it accepts no new connections, and answers requests in progress. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 import type { App } from "./base/context.ts";
 
 /** After this, a long upload or download is aborted. */

@@ -15,9 +15,9 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { withDiskProblem } from "../base/disk-problem.ts";
+import { IS_WINDOWS } from "../base/windows.ts";
 import { storePath } from "../control/data-dir.ts";
-import { withDiskProblem } from "../disk-problem.ts";
-import { IS_WINDOWS } from "../windows.ts";
 
 export interface BackupResult {
   /** Absolute path. */

@@ -7,12 +7,13 @@ import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
 import { Kysely, sql } from "kysely";
-import type { Clocks } from "../clock.ts";
-import type { Config } from "../config.ts";
+import type { Clocks } from "../base/clock.ts";
+import { diskProblem } from "../base/disk-problem.ts";
+import { IS_WINDOWS } from "../base/windows.ts";
 import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
-import { diskProblem } from "../disk-problem.ts";
+import type { Config } from "../settings/config.ts";
 import { databaseClock } from "../store/clock.ts";
 import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
@@ -22,7 +23,6 @@ import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
 import { StoreDamaged, unavailability } from "../store/unavailable.ts";
 import { isHotJournal } from "../store/verify.ts";
-import { IS_WINDOWS } from "../windows.ts";
 
 /** With less than this, or less than the store's size, a backup or a busy day may fill the disk. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;

@@ -5,9 +5,9 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
-import { readConfig, variableOf } from "../config.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
-import { dataFolderText, defaultDataFolder } from "../default-data-dir.ts";
+import { readConfig, variableOf } from "../settings/config.ts";
+import { dataFolderText, defaultDataFolder } from "../settings/default-data-dir.ts";
 import type { Finding } from "./check.ts";
 import { PASSWORD_STDIN, readPassword } from "./password.ts";
 import type { Unlocked } from "./users.ts";

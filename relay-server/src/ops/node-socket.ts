@@ -10,8 +10,8 @@ import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import type { Logger } from "pino";
-import { contained, detached } from "../contain.ts";
-import { IS_WINDOWS, pipeOf } from "../windows.ts";
+import { contained, detached } from "../base/contain.ts";
+import { IS_WINDOWS, pipeOf } from "../base/windows.ts";
 
 const NAME = "node.sock";
 /** sun_path is 104 bytes on macOS and 108 on Linux, including a final zero. */

@@ -8,7 +8,7 @@ import type { RequestListener } from "node:http";
 import { createServer, type Server } from "node:https";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import type { Logger } from "pino";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 
 /** How often the files are checked. Renewals happen weeks before the old certificate expires. */
 const LOOK_MS = 2000;

@@ -1,6 +1,6 @@
 /** Locks by name, for cases in which rows alone cannot keep two transactions apart. */
 import { CompiledQuery, PostgresAdapter } from "kysely";
-import type { MaybePromise } from "../maybe-promise.ts";
+import type { MaybePromise } from "../base/maybe-promise.ts";
 import type { Db } from "./open.ts";
 
 const LOCK = "select pg_advisory_xact_lock(hashtextextended($1, 0))";

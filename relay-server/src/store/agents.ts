@@ -1,6 +1,6 @@
 /** Agents and their owners. */
 import { sql } from "kysely";
-import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";

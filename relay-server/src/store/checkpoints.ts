@@ -5,7 +5,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 
 interface WorkerData {
   readonly checkpointsOf: string;

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { generateSync } from "otplib";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemClocks } from "../clock.ts";
+import { systemClocks } from "../base/clock.ts";
 import { initStore } from "../control/data-dir.ts";
 import { checkRelay } from "../ops/check.ts";
 import { startServer } from "../server.ts";

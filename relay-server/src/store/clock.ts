@@ -4,7 +4,7 @@
  * asking the database. An embedded store has no clock of its own, and the machine's is used.
  */
 import { type Kysely, sql } from "kysely";
-import type { Clocks } from "../clock.ts";
+import type { Clocks } from "../base/clock.ts";
 import type { Tables } from "./tables.ts";
 
 /** A machine whose clock is further off than this is told to set it. */

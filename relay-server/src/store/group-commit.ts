@@ -5,8 +5,8 @@
  * disk.
  */
 import { type Kysely, sql } from "kysely";
-import { detached } from "../contain.ts";
-import type { MaybePromise } from "../maybe-promise.ts";
+import { detached } from "../base/contain.ts";
+import type { MaybePromise } from "../base/maybe-promise.ts";
 import type { Tables } from "./tables.ts";
 import { unavailability } from "./unavailable.ts";
 

@@ -6,7 +6,7 @@
 import type { Duplex } from "node:stream";
 import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
 import pg from "pg";
-import { contained, detached } from "../contain.ts";
+import { contained, detached } from "../base/contain.ts";
 import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed

@@ -3,7 +3,7 @@
  * SQLite's own work when a fleet reconnected. These are compiled once for each open store.
  */
 import type { Compilable, CompiledQuery } from "kysely";
-import type { MaybePromise } from "../maybe-promise.ts";
+import type { MaybePromise } from "../base/maybe-promise.ts";
 import { SqliteAtHand } from "./sqlite.ts";
 import type { Db } from "./tables.ts";
 

@@ -3,7 +3,7 @@
  */
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
-import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { hold } from "./advisory-lock.ts";
 import { crowdedOwners, forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";

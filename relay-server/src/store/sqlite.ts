@@ -11,7 +11,7 @@ import {
   SqliteDialect,
   type SqliteStatement,
 } from "kysely";
-import type { MaybePromise } from "../maybe-promise.ts";
+import type { MaybePromise } from "../base/maybe-promise.ts";
 import { classifier, type Heed, type Run } from "./sqlite-failures.ts";
 import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 

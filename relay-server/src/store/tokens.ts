@@ -1,6 +1,6 @@
 /** Persistent tokens: account tokens and agent relay tokens, by hash (section 1). */
 import { sql } from "kysely";
-import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { ENDED_TOKENS_PER_OWNER } from "./bounds.ts";
 import { crowdedOwners, forgetRows, pause } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";

@@ -6,7 +6,7 @@
 import type { Writable } from "node:stream";
 import { MAX_FRAGMENTS } from "@blindrelay/protocol";
 import * as ws from "ws";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 import { type FrameFault, FrameFilter, type FrameFilterOptions } from "./frame-filter.ts";
 
 /**

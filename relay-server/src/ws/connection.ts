@@ -5,7 +5,7 @@
  */
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
-import { contained, countFault } from "../contain.ts";
+import { contained, countFault } from "../base/contain.ts";
 import type { Connection, Content } from "../core/connection.ts";
 import { RateBucket } from "../core/rate-limit.ts";
 import { type ScannedPacket, scanPacket } from "../core/scan.ts";

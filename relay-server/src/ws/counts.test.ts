@@ -7,7 +7,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { encodeClientAuth, encodeEnvelope, encodePacket } from "@blindrelay/protocol/wire";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { systemClocks } from "../clock.ts";
+import { systemClocks } from "../base/clock.ts";
 import { Lockout } from "../core/lockout.ts";
 import { authOf, MemoryStore } from "../core/testing/test-hub.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";

@@ -5,7 +5,7 @@ import { text as consumeText } from "node:stream/consumers";
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
-import { systemClocks } from "../clock.ts";
+import { systemClocks } from "../base/clock.ts";
 import { Lockout } from "../core/lockout.ts";
 import { authOf, envelope, type Fields, MemoryStore, packet } from "../core/testing/test-hub.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";

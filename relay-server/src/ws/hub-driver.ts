@@ -3,8 +3,10 @@
  * answer to each within bounded time. Decides nothing.
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
-import type { Clocks } from "../clock.ts";
-import { contained, countFault } from "../contain.ts";
+import type { Clocks } from "../base/clock.ts";
+import { contained, countFault } from "../base/contain.ts";
+import { newTimings, type Timings } from "../base/duration-histogram.ts";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { shortestMoveMs } from "../core/drain.ts";
@@ -12,9 +14,7 @@ import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
-import { newTimings, type Timings } from "../duration-histogram.ts";
-import { type MaybePromise, whenKnown } from "../maybe-promise.ts";
-import type { ErrorLog } from "../outage-log.ts";
+import type { ErrorLog } from "../store/outage-log.ts";
 
 export interface HubParts {
   lookups: HubLookups;

@@ -6,7 +6,7 @@
  *     open --close, peer's close, peer's end--> closing --the socket's close--> closed
  */
 import type { Socket } from "node:net";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 import type { Frame, HubLink } from "../core/link.ts";
 import { closeFrame, inPlace, MASK_BYTES, textFrame } from "./frames.ts";
 

@@ -8,7 +8,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 import { endWithProblem, HttpProblem } from "../http/base/problem.ts";
 import { hasOneHost, notOneHost } from "../http/host-header.ts";
 import { acceptSocket } from "./connection.ts";

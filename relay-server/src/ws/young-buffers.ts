@@ -5,7 +5,7 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { contained } from "../contain.ts";
+import { contained } from "../base/contain.ts";
 
 /** Fewer than make V8 collect; with small messages V8 collects earlier by itself. */
 const BYTES_BETWEEN = 12 * 1024 * 1024;

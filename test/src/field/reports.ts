@@ -42,7 +42,7 @@ export const REPORTS: readonly Report[] = [
   {
     report: "nodejs/node#60415",
     what: "lines typed ahead were dropped, and a password was shown",
-    reason: "open: tools/src/prompt.ts keeps no line that came before its question",
+    reason: "open: tools/src/base/prompt.ts keeps no line that came before its question",
   },
   {
     report: "microsoft/vscode-serial-monitor#90",

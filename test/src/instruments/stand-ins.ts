@@ -10,8 +10,8 @@ const STAND_INS = {
   "/relay-server/src/control/master-key.ts": "secrets/witnessed-master-key.ts",
   "/relay-server/src/control/passwords.ts": "secrets/witnessed-passwords.ts",
   "/relay-server/src/control/totp.ts": "secrets/witnessed-totp.ts",
-  "/tools/src/show-secret.ts": "secrets/shown-secret.ts",
-  "/tools/src/wifi.ts": "secrets/witnessed-wifi.ts",
+  "/tools/src/base/show-secret.ts": "secrets/shown-secret.ts",
+  "/tools/src/base/wifi.ts": "secrets/witnessed-wifi.ts",
 };
 
 const HERE = new URL(".", import.meta.url);

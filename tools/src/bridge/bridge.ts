@@ -13,7 +13,7 @@ import {
 } from "@blindrelay/agent-sdk/node";
 import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Identity } from "../identity.ts";
+import type { Identity } from "../account/identity.ts";
 import { openFailure } from "../repl/port.ts";
 import { openerFor } from "../serial/open.ts";
 import type { OpenPort } from "../serial/port.ts";

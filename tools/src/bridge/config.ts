@@ -8,9 +8,10 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
+import type { Identity } from "../account/identity.ts";
+import { printStatus } from "../base/output.ts";
+import { readJsonFile } from "../base/text-file.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
-import type { Identity } from "../identity.ts";
-import { printStatus } from "../output.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
 import { linesProblem } from "../serial/open.ts";
 import {
@@ -19,7 +20,6 @@ import {
   messageOf,
   type OpeningLines,
 } from "../serial/port.ts";
-import { readJsonFile } from "../text-file.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
 import { readSettings } from "./settings.ts";
 

@@ -15,14 +15,14 @@ import {
 import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { identify } from "../account/identity.ts";
+import { interrupted } from "../base/interrupted.ts";
+import { printJson, printStatus } from "../base/output.ts";
+import { claimUncaught, describeThrown, isOfProgram } from "../base/uncaught.ts";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
 import { readSource } from "../flash/program.ts";
-import { identify } from "../identity.ts";
-import { interrupted } from "../interrupted.ts";
-import { printJson, printStatus } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
-import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
 import { version } from "./version-flags.ts";
 

@@ -17,9 +17,8 @@ import {
   keepPendingKey,
   listAgents,
   makeKey,
-} from "../account.ts";
-import type { Settings } from "../config/settings.ts";
-import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../device-files.ts";
+} from "../account/account.ts";
+import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
 import {
   type JsonFlag,
   oneLine,
@@ -28,9 +27,10 @@ import {
   printStatus,
   printText,
   table,
-} from "../output.ts";
-import { questions } from "../prompt.ts";
-import { RestFailure } from "../rest.ts";
+} from "../base/output.ts";
+import { questions } from "../base/prompt.ts";
+import { RestFailure } from "../base/rest.ts";
+import type { Settings } from "../config/settings.ts";
 import type { Context } from "./context.ts";
 
 interface AddFlags extends JsonFlag {

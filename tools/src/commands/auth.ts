@@ -5,8 +5,8 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { accountRest, demandToken } from "../account.ts";
-import { type JsonFlag, printJson, printResult, printStatus, printText } from "../output.ts";
+import { accountRest, demandToken } from "../account/account.ts";
+import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
 import type { Context } from "./context.ts";
 
 export const addAuth = (cli: Command, context: Context): void => {

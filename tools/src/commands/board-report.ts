@@ -1,8 +1,8 @@
 /** `blindrelay board report PORT`: what a board is and does, as one text to paste into a report. */
 import type { Command } from "commander";
 import pkg from "../../package.json" with { type: "json" };
+import { oneLine, printResult, printStatus } from "../base/output.ts";
 import { type Row, reportBoard } from "../flash/board-report.ts";
-import { oneLine, printResult, printStatus } from "../output.ts";
 import type { PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";

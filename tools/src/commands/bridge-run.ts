@@ -1,6 +1,9 @@
 /** Implements `blindrelay bridge`. Rejects with a Failure. */
 
 import { Failure } from "@blindrelay/protocol/command-line";
+import { identify } from "../account/identity.ts";
+import { interrupted } from "../base/interrupted.ts";
+import { printJson, printResult, printStatus } from "../base/output.ts";
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
@@ -15,9 +18,6 @@ import {
 } from "../bridge/config.ts";
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { identify } from "../identity.ts";
-import { interrupted } from "../interrupted.ts";
-import { printJson, printResult, printStatus } from "../output.ts";
 import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 
 export interface BridgeFlags {

@@ -2,8 +2,8 @@
 import { type BoardMemory, describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readSource } from "../flash/program.ts";
-import { type JsonFlag, printJson, printStatus, printText } from "../output.ts";
 
 interface CheckFlags extends JsonFlag {
   readonly board?: string;

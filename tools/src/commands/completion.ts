@@ -3,7 +3,7 @@
  * agents.
  */
 import { Argument, type Command, Option } from "commander";
-import { printText } from "../output.ts";
+import { printText } from "../base/output.ts";
 import type { Context } from "./context.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;

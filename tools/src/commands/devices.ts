@@ -2,7 +2,7 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { printJson, printStatus, printText, table } from "../output.ts";
+import { printJson, printStatus, printText, table } from "../base/output.ts";
 import { readBoard } from "../repl/board.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { EspruinoRepl, REPL_LIMITS, runtimeOf } from "../repl/repl.ts";

@@ -11,12 +11,12 @@ import { reasonOfError } from "@blindrelay/protocol/net";
 import { proxyFor } from "@blindrelay/protocol/net/node";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
-import { accountRest, agentPath } from "../account.ts";
+import { accountRest, agentPath } from "../account/account.ts";
+import { connectClient } from "../account/connect.ts";
+import { type JsonFlag, printJson, printText } from "../base/output.ts";
+import { Rest, RestFailure } from "../base/rest.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
-import { connectClient } from "../connect.ts";
-import { type JsonFlag, printJson, printText } from "../output.ts";
-import { Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { listPorts } from "./devices.ts";
 

@@ -5,11 +5,11 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
-import { printStatus } from "../output.ts";
-import { type Questions, questions, Unanswered } from "../prompt.ts";
-import { showQrCode } from "../qr-code.ts";
-import { Rest, RestFailure } from "../rest.ts";
-import { showSecret } from "../show-secret.ts";
+import { printStatus } from "../base/output.ts";
+import { type Questions, questions, Unanswered } from "../base/prompt.ts";
+import { showQrCode } from "../base/qr-code.ts";
+import { Rest, RestFailure } from "../base/rest.ts";
+import { showSecret } from "../base/show-secret.ts";
 
 const TRIES = 3;
 

@@ -2,12 +2,12 @@
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { callFailure } from "../call-failure.ts";
-import { checkToken } from "../check-token.ts";
+import { connectClient } from "../account/connect.ts";
+import { callFailure } from "../base/call-failure.ts";
+import { checkToken } from "../base/check-token.ts";
+import { interrupted } from "../base/interrupted.ts";
+import { jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
-import { connectClient } from "../connect.ts";
-import { interrupted } from "../interrupted.ts";
-import { jsonText, oneLine, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 30_000;

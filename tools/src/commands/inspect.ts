@@ -7,8 +7,8 @@ import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { jsonText, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
-import { jsonText, printResult, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
 import { explainPacket, type PacketReport, packetsIn, suiteName } from "./inspect-packet.ts";
 

@@ -3,13 +3,13 @@
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
-import { demandToken } from "../account.ts";
+import { demandToken } from "../account/account.ts";
+import { firstLines } from "../base/first-lines.ts";
+import { printJson, printStatus, printText } from "../base/output.ts";
+import { questions } from "../base/prompt.ts";
+import { Rest, RestFailure } from "../base/rest.ts";
 import { isSealed } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { firstLines } from "../first-lines.ts";
-import { printJson, printStatus, printText } from "../output.ts";
-import { questions } from "../prompt.ts";
-import { Rest, RestFailure } from "../rest.ts";
 import type { Context } from "./context.ts";
 import { enrol } from "./enrol.ts";
 

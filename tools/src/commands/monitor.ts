@@ -5,8 +5,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
-import { interrupted } from "../interrupted.ts";
-import { jsonText, printStatus } from "../output.ts";
+import { interrupted } from "../base/interrupted.ts";
+import { jsonText, printStatus } from "../base/output.ts";
 import { openPort, type Port, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud } from "./board.ts";

@@ -4,10 +4,10 @@ import { dirname } from "node:path";
 import { text } from "node:stream/consumers";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { type JsonFlag, printJson, printResult, printText } from "../base/output.ts";
 import { askPassphrase } from "../config/passphrase.ts";
 import { isSealed, listCopies, restoreCopy } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { type JsonFlag, printJson, printResult, printText } from "../output.ts";
 import type { Context } from "./context.ts";
 
 interface PassphraseFlags {

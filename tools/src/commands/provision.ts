@@ -3,7 +3,16 @@
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { type Command, InvalidArgumentError } from "commander";
-import { accountRest, agentPath, createAgent, demandToken, keepKey, makeKey } from "../account.ts";
+import {
+  accountRest,
+  agentPath,
+  createAgent,
+  demandToken,
+  keepKey,
+  makeKey,
+} from "../account/account.ts";
+import { printJson, printStatus, printText } from "../base/output.ts";
+import { readWifi, type Wifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
 import { boardProblem } from "../flash/espruino.ts";
@@ -13,12 +22,10 @@ import {
   provisionBoard,
   provisionFolder,
 } from "../flash/provision.ts";
-import { printJson, printStatus, printText } from "../output.ts";
 import { readBoard } from "../repl/board.ts";
 import { DEFAULT_BAUD_RATE, type PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
-import { readWifi, type Wifi } from "../wifi.ts";
 import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 

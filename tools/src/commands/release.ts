@@ -11,11 +11,18 @@ import {
 } from "@blindrelay/protocol/releases";
 import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
-import { accountRest } from "../account.ts";
-import { type JsonFlag, printJson, printResult, printStatus, printText, table } from "../output.ts";
-import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../release-files.ts";
-import { type Rest, RestFailure } from "../rest.ts";
-import { readJsonFile } from "../text-file.ts";
+import { accountRest } from "../account/account.ts";
+import {
+  type JsonFlag,
+  printJson,
+  printResult,
+  printStatus,
+  printText,
+  table,
+} from "../base/output.ts";
+import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../base/release-files.ts";
+import { type Rest, RestFailure } from "../base/rest.ts";
+import { readJsonFile } from "../base/text-file.ts";
 import type { Context } from "./context.ts";
 import { releaseVersion, version } from "./version-flags.ts";
 

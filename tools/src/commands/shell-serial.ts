@@ -2,8 +2,8 @@
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { interrupted } from "../interrupted.ts";
-import { printStatus } from "../output.ts";
+import { interrupted } from "../base/interrupted.ts";
+import { printStatus } from "../base/output.ts";
 import { onOff } from "./number-flags.ts";
 
 export interface SerialFlags {

@@ -6,8 +6,8 @@ import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { type JsonFlag, printJson, printText } from "../output.ts";
-import { questions } from "../prompt.ts";
+import { type JsonFlag, printJson, printText } from "../base/output.ts";
+import { questions } from "../base/prompt.ts";
 import type { Context } from "./context.ts";
 
 const USES: { readonly [kind in TokenKind]: string } = {

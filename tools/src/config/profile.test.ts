@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readToken } from "@blindrelay/protocol";
 import { afterAll, expect, it } from "vitest";
-import { keepKey } from "../account.ts";
+import { keepKey } from "../account/account.ts";
 import { makeCli } from "../cli.ts";
 import { isSealed, type Profile, readProfile, writeProfile } from "./profile.ts";
 import { Settings } from "./settings.ts";

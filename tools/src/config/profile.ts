@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import { readTextFile } from "../text-file.ts";
+import { readTextFile } from "../base/text-file.ts";
 import {
   COPIES,
   copyPath,

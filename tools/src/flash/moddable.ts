@@ -10,9 +10,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join, resolve } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parse } from "acorn";
-import { printJson, printStatus, printText } from "../output.ts";
+import { printJson, printStatus, printText } from "../base/output.ts";
+import { readJsonFile } from "../base/text-file.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
-import { readJsonFile } from "../text-file.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import type { BoardConfig } from "./provision.ts";

@@ -5,10 +5,10 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { callFailure } from "../call-failure.ts";
+import { connectClient } from "../account/connect.ts";
+import { callFailure } from "../base/call-failure.ts";
+import { hasWatchdog } from "../base/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
-import { connectClient } from "../connect.ts";
-import { hasWatchdog } from "../watchdog.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const POLL_MS = 500;

@@ -7,7 +7,7 @@
 import { existsSync } from "node:fs";
 import { describeRefusal, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { readTextFile } from "../text-file.ts";
+import { readTextFile } from "../base/text-file.ts";
 
 /** The program as JavaScript, with unchanged columns. Throws a Failure (usage). */
 export const readSource = (path: string): string => {

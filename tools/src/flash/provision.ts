@@ -9,9 +9,9 @@ import { bootCountMarker, provisionBootCount, type StoragePort } from "@blindrel
 import { Failure } from "@blindrelay/protocol/command-line";
 import { encodeJson, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import type { Wifi } from "../base/wifi.ts";
 import { CONFIG_FILE } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
-import type { Wifi } from "../wifi.ts";
 import { type BoardFile, eraseFile, writeFile } from "./upload.ts";
 
 /** "blindrelay.json" on a board; agent-sdk/src/espruino/files.ts reads it. */

@@ -4,8 +4,8 @@
  */
 import { describeRefusal, isSyntax, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { printStatus } from "../base/output.ts";
 import { readProgram, readSource } from "../flash/program.ts";
-import { printStatus } from "../output.ts";
 import type { Programs, Pushable } from "./push-one.ts";
 
 /** The end of what a board with Unicode strings calls itself (agent-sdk/src/espruino/agent.ts). */

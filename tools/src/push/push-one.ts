@@ -9,8 +9,8 @@ import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { callFailure } from "../call-failure.ts";
-import { hasWatchdog, NO_WATCHDOG } from "../watchdog.ts";
+import { callFailure } from "../base/call-failure.ts";
+import { hasWatchdog, NO_WATCHDOG } from "../base/watchdog.ts";
 
 const METHOD = "system.push";
 /** As on the agent: the digits that identify a program. */

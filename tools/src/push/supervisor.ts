@@ -6,7 +6,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";
 import { EXIT } from "@blindrelay/protocol/command-line";
-import { printStatus } from "../output.ts";
+import { printStatus } from "../base/output.ts";
 
 /** Set in the environment of the process that runs the agent. */
 const MARK = "BLINDRELAY_SUPERVISED";

@@ -5,8 +5,8 @@ import type { FastifyBaseLogger, FastifyInstance } from "fastify";
 import type { NodeFigures } from "../../bus/membership.ts";
 import type { ControlContext } from "../../control/context.ts";
 import type { HubStats } from "../../core/hub.ts";
-import type { ErrorLog } from "../../outage-log.ts";
 import type { ReleaseKeys } from "../../releases/keys.ts";
+import type { ErrorLog } from "../../store/outage-log.ts";
 import type { AddressReader } from "./client-address.ts";
 
 export type App = FastifyInstance<

@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";
 import { PROBLEM_MEDIA_TYPE, type Problem } from "@blindrelay/protocol/schema/rest";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
-import { contained } from "../../contain.ts";
+import { contained } from "../../base/contain.ts";
 import { Overloaded } from "../../control/hash-queue.ts";
 import { QuotaExceeded } from "../../control/quotas.ts";
 import { unavailability } from "../../store/unavailable.ts";

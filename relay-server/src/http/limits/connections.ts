@@ -6,7 +6,7 @@
  */
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { contained } from "../../contain.ts";
+import { contained } from "../../base/contain.ts";
 import { addressKey } from "../../core/address-group.ts";
 import { BySize } from "./by-size.ts";
 

@@ -3,7 +3,7 @@
  * already cost most of what it will.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { contained } from "../../contain.ts";
+import { contained } from "../../base/contain.ts";
 
 /** Calls `pass`, now or later, for a request that may go on. */
 type Guard = (request: IncomingMessage, response: ServerResponse, pass: () => void) => unknown;

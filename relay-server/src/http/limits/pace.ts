@@ -8,7 +8,7 @@
  * latter by user, with refused logins as one more.
  */
 import type { IncomingMessage, Server } from "node:http";
-import { contained } from "../../contain.ts";
+import { contained } from "../../base/contain.ts";
 import { HttpProblem } from "../base/problem.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { guardRequests } from "./guard-requests.ts";

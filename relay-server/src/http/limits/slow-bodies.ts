@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, Server } from "node:http";
 import type { FastifyInstance } from "fastify";
-import { contained } from "../../contain.ts";
+import { contained } from "../../base/contain.ts";
 import { endWithProblem, HttpProblem } from "../base/problem.ts";
 
 /** A connection that is idle for this long while a request is in progress is closed. */

@@ -10,8 +10,8 @@ import { makeMasterKey } from "../../../../relay-server/src/control/master-key.t
 import { hashPassword } from "../../../../relay-server/src/control/passwords.ts";
 import { drawRecoveryCodes, drawTotpSecret } from "../../../../relay-server/src/control/totp.ts";
 import { createLog } from "../../../../relay-server/src/log.ts";
-import { printStatus } from "../../../../tools/src/output.ts";
-import { showSecret } from "../../../../tools/src/show-secret.ts";
+import { printStatus } from "../../../../tools/src/base/output.ts";
+import { showSecret } from "../../../../tools/src/base/show-secret.ts";
 import { takeLeaks } from "./judge.ts";
 import { leaksIn } from "./leaks.ts";
 import { FULL_COST_DUMMY_HASH, hashAtFullCost } from "./witnessed-passwords.ts";

@@ -9,10 +9,10 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
-import { initStore } from "./control/data-dir.ts";
+import { initStore } from "../control/data-dir.ts";
+import { createLog } from "../log.ts";
+import { type RunningServer, startServer } from "../server.ts";
 import { Durations, registerDurations } from "./duration-histogram.ts";
-import { createLog } from "./log.ts";
-import { type RunningServer, startServer } from "./server.ts";
 
 test("a duration is counted in the first bucket that it fits, bounds included", () => {
   const durations = new Durations([1, 10]);

@@ -2,10 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { callFailure } from "./call-failure.ts";
-import { checkToken } from "./check-token.ts";
-import type { Settings } from "./config/settings.ts";
-import { printStatus } from "./output.ts";
+import { callFailure } from "../base/call-failure.ts";
+import { checkToken } from "../base/check-token.ts";
+import { printStatus } from "../base/output.ts";
+import type { Settings } from "../config/settings.ts";
 
 const RETRY_MS = 2_000;
 

@@ -21,7 +21,7 @@ export const isClaimed = (error: unknown): boolean => claim?.(error) ?? false;
 
 /** Folders of this code, as they appear in stacks. */
 const OURS = [
-  import.meta.url,
+  new URL("../main.ts", import.meta.url).href,
   ...["agent-sdk", "client-sdk", "protocol"].map((name) =>
     import.meta.resolve(`@blindrelay/${name}`),
   ),

@@ -5,11 +5,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
+import { checkToken } from "../base/check-token.ts";
+import { printStatus } from "../base/output.ts";
+import { RestFailure } from "../base/rest.ts";
+import { checkAgentId, type Settings } from "../config/settings.ts";
 import { accountRest, agentPath, demandToken } from "./account.ts";
-import { checkToken } from "./check-token.ts";
-import { checkAgentId, type Settings } from "./config/settings.ts";
-import { printStatus } from "./output.ts";
-import { RestFailure } from "./rest.ts";
 
 /** The identity of an agent; checked. */
 export interface Identity {

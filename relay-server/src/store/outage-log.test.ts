@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { expect, test } from "vitest";
+import { openStore } from "./open.ts";
 import { OutageLog } from "./outage-log.ts";
-import { openStore } from "./store/open.ts";
-import { writeSetting } from "./store/settings.ts";
-import { StoreDamaged, StoreUnavailable } from "./store/unavailable.ts";
+import { writeSetting } from "./settings.ts";
+import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 
 const start = () => {
   const lines: unknown[][] = [];

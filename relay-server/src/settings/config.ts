@@ -14,8 +14,8 @@ import {
   METADATA_BYTES_PER_USER,
   REQUESTS_AT_ONCE,
   REQUESTS_PER_MINUTE,
-} from "./control/quotas.ts";
-import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "./core/limits.ts";
+} from "../control/quotas.ts";
+import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "../core/limits.ts";
 import { defaultDataFolder } from "./default-data-dir.ts";
 import { type Environment, ownEnvironment } from "./environment.ts";
 

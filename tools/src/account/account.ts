@@ -7,10 +7,10 @@ import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
-import { checkToken } from "./check-token.ts";
-import type { Key, Keyring, Profile } from "./config/profile.ts";
-import { checkAgentId, type Settings } from "./config/settings.ts";
-import { Rest } from "./rest.ts";
+import { checkToken } from "../base/check-token.ts";
+import { Rest } from "../base/rest.ts";
+import type { Key, Keyring, Profile } from "../config/profile.ts";
+import { checkAgentId, type Settings } from "../config/settings.ts";
 
 /** REST with the account of the settings. */
 export const accountRest = (settings: Settings): Rest => {

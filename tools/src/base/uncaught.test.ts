@@ -7,7 +7,7 @@ const thrown = (...frames: string[]): Error => {
   error.stack = ["Error: oops", ...frames.map((frame) => `    at ${frame}`)].join("\n");
   return error;
 };
-const OWN = `run (${new URL("./connect.ts", import.meta.url)}:3:4)`;
+const OWN = `run (${new URL("../account/connect.ts", import.meta.url)}:3:4)`;
 const SDK = `emit (${new URL("./core/agent.ts", import.meta.resolve("@blindrelay/agent-sdk"))}:3:4)`;
 const NODE = "listOnTimeout (node:internal/timers:573:17)";
 const WS = "Receiver.emit (/home/ada/node_modules/ws/lib/websocket.js:1282:20)";

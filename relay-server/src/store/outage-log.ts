@@ -3,8 +3,8 @@
  * full, then a line with their number every few seconds, and one when the store is back.
  */
 import type { Logger } from "pino";
-import type { Store } from "./store/open.ts";
-import { unavailability } from "./store/unavailable.ts";
+import type { Store } from "./open.ts";
+import { unavailability } from "./unavailable.ts";
 
 const EVERY_MS = 10_000;
 

@@ -1,8 +1,8 @@
 /**
  * What a device needs to be an agent, in the format of its firmware or a shell, secrets included.
  */
-import type { Key } from "./config/profile.ts";
-import { httpBase } from "./config/settings.ts";
+import type { Key } from "../config/profile.ts";
+import { httpBase } from "../config/settings.ts";
 
 export const DEVICE_FORMATS = ["env", "espruino", "moddable"] as const;
 export type DeviceFormat = (typeof DEVICE_FORMATS)[number];
