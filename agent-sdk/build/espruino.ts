@@ -16,7 +16,7 @@ const LAZY = [
   "src/core/failures.ts",
   "src/core/limits.ts",
   "src/core/push.ts",
-  "protocol/src/link-states.ts",
+  "protocol/src/link/states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
   "src/espruino/handshake.ts",

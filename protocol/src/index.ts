@@ -1,7 +1,8 @@
 export type { ErrorCode, ErrorEntry, RetryAdvice } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
-export type { LinkEvent, LinkState } from "./link-states.ts";
-export { nextLinkState } from "./link-states.ts";
+export * from "./link/defaults.ts";
+export type { LinkEvent, LinkState } from "./link/states.ts";
+export { nextLinkState } from "./link/states.ts";
 export type {
   Link,
   LinkEvents,

@@ -4,9 +4,14 @@
  *
  * [portable]
  */
-import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "@blindrelay/protocol";
+import {
+  BACKOFF_FIRST_MS,
+  LOCKOUT_S,
+  REFUSED_WAIT_MS,
+  TAKEOVER_RETRY_S,
+} from "@blindrelay/protocol";
 import { own } from "@blindrelay/protocol/crypto";
-import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
+import { REPLACED_FIRST_MS } from "./defaults.ts";
 
 /**
  * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`

@@ -6,14 +6,13 @@
  * The relay's messages are unproven, so none of them makes a call that is not idempotent be sent
  * again other than byte for byte: a lying relay cannot make an agent do something twice.
  */
-import { SESSION_RENEW_MS } from "@blindrelay/protocol";
+import { BACKOFF_MAX_MS, SESSION_RENEW_MS } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
 import { backoffMs } from "./backoff.ts";
 import { failed, isSafe } from "./call.ts";
 import {
-  BACKOFF_CEILING_MS,
   DROPPED_CEILING_MS,
   MAX_BYTES_PER_AGENT,
   MAX_IN_FLIGHT_PER_AGENT,
@@ -493,7 +492,7 @@ export class Peer {
     const mayWait = (call: Call) => code === "AGENT_OFFLINE" && call.waitForAgent;
     const refused = this.queue.filter((call) => !mayWait(call));
     this.queue = this.queue.filter(mayWait);
-    if (this.subscribed || this.queue.length > 0) this.delayRetry(BACKOFF_CEILING_MS);
+    if (this.subscribed || this.queue.length > 0) this.delayRetry(BACKOFF_MAX_MS);
     for (const call of refused) this.host.settle(call, failed(error(true)));
     // With one packet in flight, the error is about it. With several, some may have been delivered.
     const only = session.onlyCall();
