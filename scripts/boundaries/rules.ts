@@ -80,6 +80,7 @@ const SHARED_BASICS = [
   "protocol/src/spec.ts",
   "protocol/src/errors.ts",
   "protocol/src/link/defaults.ts",
+  "protocol/src/link/failures.ts",
   "protocol/src/link/states.ts",
   "protocol/src/ports.ts",
   "protocol/src/tokens.ts",

@@ -6,10 +6,10 @@
  *
  * [portable]
  */
+import type { Failure } from "@blindrelay/protocol";
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS, MAX_ASKED_WAIT_MS } from "@blindrelay/protocol";
 import type { Random } from "../ports.ts";
 import { SLOW_MAX_MS, SPREAD_MS, STABLE_MS } from "./defaults.ts";
-import type { Failure } from "./failures.ts";
 
 /** `first * 2^times`, at most `max`. No shifts: their counts wrap at 32. */
 export const doubled = (first: number, times: number, max: number): number => {

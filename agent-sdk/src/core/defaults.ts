@@ -27,8 +27,6 @@ export const STABLE_MS = 60000;
  * Doubling from 120 s keeps one stale device under the relay's 5 failures in 300 s.
  */
 export const SLOW_MAX_MS = 3600000;
-/** First wait after being replaced: long enough that two devices do not fight at network speed. */
-export const REPLACED_FIRST_MS = 60000;
 
 /** After a lockout, the devices behind one address return over this time, not all at once. */
 export const SPREAD_MS = 120000;

@@ -2,10 +2,9 @@
  * Make before break on Node: the agent's side of protocol's MovingLink. This is not in the core,
  * because boards can hold only one connection and have no bytes to spare.
  */
-import { MAX_ASKED_WAIT_MS } from "@blindrelay/protocol";
+import { authFailure, MAX_ASKED_WAIT_MS } from "@blindrelay/protocol";
 import { type LoginAnswer, MovingLink, type MovingSide } from "@blindrelay/protocol/moving-link";
 import { decodeForAgent, encodeAgentAuth } from "@blindrelay/protocol/wire";
-import { authFailure } from "../core/failures.ts";
 import type { LinkOptions } from "../core/link.ts";
 import type { Link, LinkEvents, LinkPort } from "../ports.ts";
 

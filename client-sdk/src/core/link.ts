@@ -8,12 +8,14 @@
  */
 import {
   AUTH_TIMEOUT_MS,
+  authFailure,
   BACKOFF_FIRST_MS,
   BACKOFF_MAX_MS,
   CLOSE_NORMAL,
   LINK_SILENCE_MS,
   type LinkEvent,
   type LinkState,
+  linkFailure,
   MAX_ASKED_WAIT_MS,
   nextLinkState,
   REFUSED_WAIT_MS,
@@ -44,18 +46,6 @@ import {
   TOKEN_RESERVE_MS,
   TOKEN_RESERVE_REQUESTS,
 } from "./defaults.ts";
-
-/** Refusals that say nothing about the credentials. */
-const NOT_OUR_FAULT = ["UNAVAILABLE", "INTERNAL", "RESTARTING"];
-/** Refusals of the connection, to be tried again when the relay says so. */
-const LATER = ["QUOTA_EXCEEDED", "RATE_LIMITED"];
-/** Refusals after which a session token is still good: it was not judged, or found valid. */
-const KEEPS_SESSION = [...NOT_OUR_FAULT, "QUOTA_EXCEEDED"];
-/**
- * About the session token, also the one that the relay makes during a login with the account token:
- * that has ended already if its clock jumped meanwhile.
- */
-const SESSION_OVER = ["SESSION_EXPIRED", "LIMIT_EXCEEDED"];
 
 export interface RelayLinkOptions {
   readonly url: string;
@@ -273,42 +263,32 @@ export class RelayLink implements MovingSide {
    * Handles a failed auth_response. The connection stays open for one more attempt with the other
    * token.
    */
-  private authFailed(failure: AuthFailed): void {
-    const code = failure.code ?? "";
-    const retryAfterS = failure.retryAfter ?? 0;
-    if (this.triedSession && this.dropSession(code) && retryAfterS <= 0) {
-      this.sendAuth();
-      return;
+  private authFailed({ code: given, error, retryAfter }: AuthFailed): void {
+    const code = given ?? "";
+    const retryAfterS = retryAfter ?? 0;
+    const { course, dropsSession } = authFailure(code);
+    if (this.triedSession && dropsSession && this.accountToken !== null) {
+      this.sessionToken = null;
+      if (retryAfterS <= 0) {
+        this.sendAuth();
+        return;
+      }
     }
-    const message = `the relay refused the credentials: ${failure.error}`;
-    const isLoginOver = !this.triedSession && SESSION_OVER.includes(code);
-    if (NOT_OUR_FAULT.includes(code) || isLoginOver) {
-      this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
-      return;
-    }
-    if (LATER.includes(code)) {
+    const message = `the relay refused the credentials: ${error}`;
+    const later = { relayCode: code, retryable: true };
+    if (course === "asked") {
       this.nextDelayMs = retryAfterS > 0 ? askedMs(retryAfterS) : null;
-      this.lose(new CallError("REFUSED", message, { relayCode: code, retryable: true }), "refused");
-      return;
-    }
-    if (code === "LOCKED_OUT" || retryAfterS > 0) {
+      this.lose(new CallError("REFUSED", message, later), "refused");
+    } else if (course === "spread" || (dropsSession && retryAfterS > 0)) {
       const leastMs = Math.max(REFUSED_WAIT_MS, askedMs(retryAfterS));
       this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random) / 4));
       const waiting = `${message} (locked out for ${Math.ceil(retryAfterS)} s)`;
-      this.lose(new CallError("REFUSED", waiting, { relayCode: code, retryable: true }), "refused");
-      return;
+      this.lose(new CallError("REFUSED", waiting, later), "refused");
+    } else if (course === "backoff" && !(dropsSession && this.accountToken === null)) {
+      this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
+    } else {
+      this.refuse(new CallError("REFUSED", message, { relayCode: code }));
     }
-    this.refuse(new CallError("REFUSED", message, { relayCode: code }));
-  }
-
-  /**
-   * Drops a session token that was refused, if there is another one to log in with. Returns whether
-   * it did.
-   */
-  private dropSession(code: string): boolean {
-    if (this.accountToken === null || KEEPS_SESSION.includes(code)) return false;
-    this.sessionToken = null;
-    return true;
   }
 
   /** Handles errors about the link itself, after which the relay closes; true if it was one. */
@@ -326,7 +306,8 @@ export class RelayLink implements MovingSide {
       if (this.state === "online") this.moveIn(waitMs, null);
       return true;
     }
-    if (code === "LIMIT_EXCEEDED" || code === "SESSION_EXPIRED" || code === "REVOKED") {
+    const failure = linkFailure(code);
+    if (failure?.course === "backoff" && failure.dropsSession) {
       this.sessionToken = null;
       if (this.accountToken === null) {
         const text = `the session token is over: ${message.error}`;
@@ -359,18 +340,18 @@ export class RelayLink implements MovingSide {
    */
   answered(text: string): LoginAnswer {
     const message = decodeForClient(text);
-    if (message.kind === "authFailed" && NOT_OUR_FAULT.includes(message.code ?? "")) {
-      return "failed";
-    }
     if (message.kind !== "authenticated" && message.kind !== "authFailed") return null;
     const isRenewal = this.renews !== null;
-    if (message.kind === "authFailed" || (isRenewal && !message.renewed)) {
-      // An older relay accepts the login without renewing the session token that this names.
-      if (isRenewal) this.canRenew = false;
-      return "refused";
+    if (message.kind === "authFailed") {
+      const { course, dropsSession } = authFailure(message.code);
+      if (course === "backoff" && !dropsSession) return "failed";
+    } else if (!isRenewal || message.renewed) {
+      if (isRenewal) this.renewed = message;
+      return "accepted";
     }
-    if (isRenewal) this.renewed = message;
-    return "accepted";
+    // An older relay accepts the login without renewing the session token that this names.
+    if (isRenewal) this.canRenew = false;
+    return "refused";
   }
 
   retries(tries: number): boolean {
