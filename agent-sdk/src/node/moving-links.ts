@@ -14,7 +14,7 @@ const LEAVE_MS = 2000;
 const MAX_NOTICE_LENGTH = 512;
 
 /** A subset of the core's options; `ports.link` makes the links. */
-export type MovingOptions = Pick<
+type MovingOptions = Pick<
   LinkOptions,
   "agentId" | "relayToken" | "runtime" | "firmwareVersion" | "ports"
 >;

@@ -53,7 +53,7 @@ export type LinkReport =
   | { readonly state: "online" }
   | { readonly state: "offline" | "refused"; readonly reason: CallError };
 
-export interface ClientCoreEvents {
+interface ClientCoreEvents {
   link(report: LinkReport): void;
   presence(presence: Presence): void;
   event(peer: Peer, event: string, data: unknown): void;
@@ -63,7 +63,7 @@ export interface ClientCoreEvents {
   reopened(peer: Peer, reason: string): void;
 }
 
-export interface CallRequest {
+interface CallRequest {
   readonly method: string;
   readonly params: unknown;
   readonly timeoutMs: number;

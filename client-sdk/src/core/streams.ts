@@ -13,7 +13,7 @@ import {
 } from "@blindrelay/protocol/streams";
 import { MAX_STREAM_CHUNK } from "./defaults.ts";
 
-export interface StreamHost {
+interface StreamHost {
   /** Seals and sends a notification's text; false if the session cannot. */
   notify(text: string): boolean;
   /** The last stream has ended. */

@@ -17,7 +17,7 @@ const REPLACED_FIRST_MS = 60000;
  * else `waitMs`; `spread`: the same, and up to two minutes more at random; `never`: not with this
  * configuration.
  */
-export type Course = "backoff" | "slow" | "asked" | "spread" | "never";
+type Course = "backoff" | "slow" | "asked" | "spread" | "never";
 
 export interface Failure {
   readonly course: Course;

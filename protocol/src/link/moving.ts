@@ -66,7 +66,7 @@ export interface MovingSide {
   closed(link: MovingLink, code: number, reason: string): void;
 }
 
-export interface MovingPorts {
+interface MovingPorts {
   readonly link: LinkPort;
   readonly timer: TimerPort;
   readonly log: Log;

@@ -49,7 +49,7 @@ export interface IncomingEvents {
 const LAST_STREAM = 2147483647;
 
 /** Whether a value can be a stream's number. */
-export const isStreamNumber = (value: unknown): value is number =>
+const isStreamNumber = (value: unknown): value is number =>
   typeof value === "number" && value >= 1 && value <= LAST_STREAM && Math.floor(value) === value;
 
 const isCount = (value: unknown): value is number =>
@@ -73,7 +73,7 @@ export const fromBase64 = (text: string): Uint8Array | null => {
   return fromBase64url(text.substring(0, end).split("+").join("-").split("/").join("_"));
 };
 
-export interface StreamTableOptions {
+interface StreamTableOptions {
   /** The most bytes that one notification may carry. */
   readonly maxChunk: number;
   /** Seals and sends; false if the session cannot do so. Never throws. */

@@ -45,7 +45,7 @@ import { Presence } from "./presence.ts";
 import { type BusTraffic, type SubjectParts, Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
 
-export interface ClusterParts extends SubjectParts {
+interface ClusterParts extends SubjectParts {
   /** Limit of a client's or an agent's message. */
   readonly maxMessageBytes: number;
   readonly nowMs: () => number;

@@ -40,7 +40,7 @@ export interface Holding {
   readonly unsubscribe: () => void;
 }
 
-export interface HoldingsParts {
+interface HoldingsParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   /** Limit of a client's message. */

@@ -17,7 +17,7 @@ interface OnlineAgentOnBus {
   readonly onlineForMs: number;
 }
 
-export interface PresenceParts {
+interface PresenceParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   readonly nowMs: () => number;

@@ -36,7 +36,7 @@ import { secondsUntil, timestamp } from "../base/time.ts";
 import { userAnswer } from "./account.ts";
 
 /** The same for a wrong name, password or code, and for an account locked after wrong codes. */
-export const WRONG_CREDENTIALS = "Wrong user name, password or one-time code. A code is good once.";
+const WRONG_CREDENTIALS = "Wrong user name, password or one-time code. A code is good once.";
 
 export const authRoutes = (app: App, context: HttpContext): void => {
   const config: AuthConfig = {
