@@ -14,7 +14,7 @@
  * |                |                                | claimed, older, "nobody listens"         |
  *
  * Holdings knows the agents that are here, Claims moves them between nodes, Membership knows the
- * nodes, Presence tells nodes with clients of a user which agents are online. This file carries
+ * nodes, Announcements tell nodes with clients of a user which agents are online. This file carries
  * the clients' messages, and hands each received message to one of the four or to the hub.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
@@ -26,6 +26,7 @@ import type { Hub } from "../core/hub.ts";
 import type { Frame } from "../core/link.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
+import { Announcements } from "./announcements.ts";
 import {
   Bodies,
   NOTICES_PER_MESSAGE,
@@ -41,7 +42,6 @@ import { CLAIM_TIMEOUT_MS, Claims } from "./claims.ts";
 import { decodeBusMessage } from "./head.ts";
 import { Holdings } from "./holdings.ts";
 import { Membership } from "./membership.ts";
-import { Presence } from "./presence.ts";
 import { type BusTraffic, type SubjectParts, Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
 
@@ -66,7 +66,7 @@ export class Cluster implements Bus {
   readonly holdings: Holdings;
   readonly #claims: Claims;
   readonly membership: Membership;
-  readonly #presence: Presence;
+  readonly #announcements: Announcements;
   #attached: Hub | null = null;
 
   constructor(parts: ClusterParts) {
@@ -90,12 +90,12 @@ export class Cluster implements Bus {
       nowMs,
       onLost: (userId, agentId, number) => this.agentOffline(userId, agentId, number, false),
     });
-    this.#presence = new Presence({ subjects, hub, nowMs });
+    this.#announcements = new Announcements({ subjects, hub, nowMs });
     this.membership = new Membership({
       subjects,
       hub,
       nowMs,
-      askForAgents: (node) => this.#presence.ask(node),
+      askForAgents: (node) => this.#announcements.ask(node),
     });
   }
 
@@ -126,7 +126,7 @@ export class Cluster implements Bus {
     this.#subjects.guard(() => {
       this.membership.tick();
       this.#hub.guests.refresh((node) => this.membership.isLive(node), this.#parts.nowMs());
-      this.#presence.compare(this.membership.nodes());
+      this.#announcements.compare(this.membership.nodes());
       if (this.membership.figures().length > 0) this.holdings.nameSome();
     });
   }
@@ -219,21 +219,21 @@ export class Cluster implements Bus {
 
   agentOnline(userId: string, agent: OnlineAgent, isNews: boolean): void {
     this.holdings.add(agent.agentId, userId, agent.loginNumber);
-    this.#presence.agentOnline(userId, agent, isNews);
+    this.#announcements.agentOnline(userId, agent, isNews);
   }
 
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void {
-    this.#presence.agentOffline(userId, agentId, loginNumber, moving);
+    this.#announcements.agentOffline(userId, agentId, loginNumber, moving);
     // If it moves, later messages are forwarded until the other node holds it.
     if (!moving) this.holdings.remove(agentId, loginNumber);
   }
 
   clientsOnline(userId: string): void {
-    this.#presence.clientsOnline(userId);
+    this.#announcements.clientsOnline(userId);
   }
 
   clientsOffline(userId: string): void {
-    this.#presence.clientsOffline(userId);
+    this.#announcements.clientsOffline(userId);
   }
 
   claim(
@@ -294,13 +294,13 @@ export class Cluster implements Bus {
         guests.refused(from, readCode(third), readBody(Bodies.refuse, body), nowMs());
         break;
       case "here":
-        this.#presence.here(words, body);
+        this.#announcements.here(words, body);
         break;
       case "who":
-        this.#presence.answerWho(readName(from), readName(third), true);
+        this.#announcements.answerWho(readName(from), readName(third), true);
         break;
       case "compare":
-        this.#presence.compared(readName(from), readBody(Bodies.compare, body));
+        this.#announcements.compared(readName(from), readBody(Bodies.compare, body));
         break;
       case "differs":
         remoteAgents.doubtAt(readName(third), readName(from), nowMs());
@@ -344,7 +344,7 @@ export class Cluster implements Bus {
         break;
       }
       case "who":
-        this.#presence.answerWho(node, readBody(Bodies.who, body).userId, false);
+        this.#announcements.answerWho(node, readBody(Bodies.who, body).userId, false);
         break;
       case "known":
         usernameLockout.succeedElsewhere(readBody(Bodies.known, body).pair);

@@ -152,15 +152,15 @@ const answerLogin = async (
   refuseShutName(context, request, username);
   const rank = context.usernameLockout.isKnown(username, address)
     ? KNOWN
-    : KNOWN + 1 + context.wrongLogins.of(address, context.steadyMs());
+    : KNOWN + 1 + context.loginOrder.of(address, context.steadyMs());
   const result = await logIn(context, username, password, totp_code, address, rank).catch(
     (error: unknown) => {
-      if (error instanceof Overloaded) context.wrongLogins.unheard(address, context.steadyMs());
+      if (error instanceof Overloaded) context.loginOrder.unheard(address, context.steadyMs());
       throw error;
     },
   );
   if (result === null) {
-    context.wrongLogins.wrong(address, context.steadyMs());
+    context.loginOrder.wrong(address, context.steadyMs());
     throw failedAuthentication(
       context,
       request,

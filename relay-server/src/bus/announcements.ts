@@ -17,19 +17,19 @@ interface OnlineAgentOnBus {
   readonly onlineForMs: number;
 }
 
-interface PresenceParts {
+interface AnnouncementsParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   readonly nowMs: () => number;
 }
 
-export class Presence {
-  readonly #parts: PresenceParts;
+export class Announcements {
+  readonly #parts: AnnouncementsParts;
   /** For each user with clients here: unsubscribes from the user's subject. */
   readonly #users = new Map<string, () => void>();
   readonly #rounds = new Rounds();
 
-  constructor(parts: PresenceParts) {
+  constructor(parts: AnnouncementsParts) {
     this.#parts = parts;
   }
 
