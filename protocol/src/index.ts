@@ -1,5 +1,6 @@
 export type { ErrorCode, ErrorEntry } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
+export * from "./link/backoff.ts";
 export * from "./link/defaults.ts";
 export type { Failure } from "./link/failures.ts";
 export {

@@ -13,6 +13,7 @@ import {
   authFailure,
   BACKOFF_MAX_MS,
   CLOSE_NORMAL,
+  doubled,
   LINK_SILENCE_MS,
   LOCKED_OUT,
   LOST,
@@ -25,7 +26,7 @@ import { asciiBytes, crc32 } from "@blindrelay/protocol/crypto";
 import type { AgentsPacket, MessageForAgent, RelayError } from "@blindrelay/protocol/wire";
 import { decodeForAgent, encodeAgentAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "../ports.ts";
-import { Backoff, doubled } from "./backoff.ts";
+import { Backoff } from "./backoff.ts";
 import { CONNECT_TIMEOUT_MS, SESSION_TOKEN_MARGIN_MS } from "./defaults.ts";
 
 /** In the range for private use: the relay only logs it. */

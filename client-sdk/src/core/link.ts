@@ -12,6 +12,8 @@ import {
   BACKOFF_FIRST_MS,
   BACKOFF_MAX_MS,
   CLOSE_NORMAL,
+  doubled,
+  jittered,
   LINK_SILENCE_MS,
   type LinkEvent,
   type LinkState,
@@ -19,6 +21,7 @@ import {
   MAX_ASKED_WAIT_MS,
   nextLinkState,
   REFUSED_WAIT_MS,
+  randomFraction,
   SESSION_MAX_REQUESTS,
 } from "@blindrelay/protocol";
 import { type LoginAnswer, MovingLink, type MovingSide } from "@blindrelay/protocol/moving-link";
@@ -34,7 +37,6 @@ import {
 } from "@blindrelay/protocol/wire";
 import { CallError } from "../errors.ts";
 import type { Link, Ports } from "../ports.ts";
-import { backoffMs, randomFraction } from "./backoff.ts";
 import {
   CONNECT_TIMEOUT_MS,
   LEFT_LINK_MS,
@@ -199,7 +201,7 @@ export class RelayLink implements MovingSide {
     this.link = null;
     if (this.movesAt !== null && this.nextDelayMs === null) {
       const waitMs = Math.max(0, this.movesAt - this.ports.timer.now());
-      this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random) * 500);
+      this.nextDelayMs = Math.round(waitMs + randomFraction(this.ports.random, 0) * 500);
     }
     if (this.state === "connecting" && reason !== "") this.loseBecause(reason);
     else this.loseBecause(`the connection closed (${code}${reason === "" ? "" : ` ${reason}`})`);
@@ -281,7 +283,7 @@ export class RelayLink implements MovingSide {
       this.lose(new CallError("REFUSED", message, later), "refused");
     } else if (course === "spread" || (dropsSession && retryAfterS > 0)) {
       const leastMs = Math.max(REFUSED_WAIT_MS, askedMs(retryAfterS));
-      this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random) / 4));
+      this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random, 0) / 4));
       const waiting = `${message} (locked out for ${Math.ceil(retryAfterS)} s)`;
       this.lose(new CallError("REFUSED", waiting, later), "refused");
     } else if (course === "backoff" && !(dropsSession && this.accountToken === null)) {
@@ -429,9 +431,8 @@ export class RelayLink implements MovingSide {
     if (!this.move("lost")) return;
     this.drop(reason);
     this.failure = failure;
-    const delayMs =
-      this.nextDelayMs ??
-      backoffMs(this.ports.random, this.attempt, BACKOFF_FIRST_MS, BACKOFF_MAX_MS);
+    const backoffMs = doubled(BACKOFF_FIRST_MS, this.attempt, BACKOFF_MAX_MS);
+    const delayMs = this.nextDelayMs ?? jittered(backoffMs, randomFraction(this.ports.random, 0));
     this.nextDelayMs = null;
     this.arm(delayMs, () => {
       if (this.move("elapsed")) this.dial();

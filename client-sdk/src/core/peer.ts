@@ -6,10 +6,15 @@
  * The relay's messages are unproven, so none of them makes a call that is not idempotent be sent
  * again other than byte for byte: a lying relay cannot make an agent do something twice.
  */
-import { BACKOFF_MAX_MS, SESSION_RENEW_MS } from "@blindrelay/protocol";
+import {
+  BACKOFF_MAX_MS,
+  doubled,
+  jittered,
+  randomFraction,
+  SESSION_RENEW_MS,
+} from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
-import { backoffMs } from "./backoff.ts";
 import { failed, isSafe } from "./call.ts";
 import {
   DROPPED_CEILING_MS,
@@ -300,7 +305,7 @@ export class Peer implements PeerSessionEvents {
 
   /** Streams that have not ended. */
   get streams(): number {
-    return this.sessions().reduce((sum, session) => sum + session.streams.count, 0);
+    return this.sessions().reduce((sum, session) => sum + session.streams.count(), 0);
   }
 
   /** Holds back what its streams send. */
@@ -319,7 +324,7 @@ export class Peer implements PeerSessionEvents {
   }
 
   private streaming(): PeerSession[] {
-    return this.sessions().filter((session) => session.streams.count > 0);
+    return this.sessions().filter((session) => session.streams.count() > 0);
   }
 
   private sessions(): PeerSession[] {
@@ -502,7 +507,8 @@ export class Peer implements PeerSessionEvents {
   private delayRetry(ceilingMs: number): void {
     if (this.retryTimer !== null) return;
     const { timer, random } = this.host.ports;
-    const waitMs = backoffMs(random, this.failures, RESUBSCRIBE_BASE_MS, ceilingMs);
+    const longestMs = doubled(RESUBSCRIBE_BASE_MS, this.failures, ceilingMs);
+    const waitMs = jittered(longestMs, randomFraction(random, 0));
     this.failures++;
     this.retryTimer = timer.set(waitMs, () => this.retryNow());
   }

@@ -5,7 +5,7 @@
  * sending a refused packet again byte for byte.
  */
 import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS, SESSION_RENEW_MS } from "@blindrelay/protocol";
-import { asciiBytes, isObject, own, type Version } from "@blindrelay/protocol/crypto";
+import { asciiBytes, encodeJson, isObject, own, type Version } from "@blindrelay/protocol/crypto";
 import {
   CLOSE_METHOD,
   CLOSE_NOTICE,
@@ -14,9 +14,11 @@ import {
   DEFAULT_CLIENT_TIMINGS,
   FIRST_PING_ID,
 } from "@blindrelay/protocol/session";
+import { StreamTable } from "@blindrelay/protocol/streams";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
 import {
+  MAX_STREAM_CHUNK,
   PING_TIMEOUT_MS,
   RESEND_BASE_MS,
   RESEND_CEILING_MS,
@@ -24,7 +26,6 @@ import {
 } from "./defaults.ts";
 import { EarlyPackets } from "./early-packets.ts";
 import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
-import { isStreamNotice, SessionStreams } from "./streams.ts";
 
 /** The agent's count of events that it could not send in this session (section 2). */
 const LOST_METHOD = "system.lost";
@@ -108,7 +109,7 @@ export interface PeerSessionOptions {
 export class PeerSession {
   readonly agentId: string;
   readonly peer: PeerSessionEvents;
-  readonly streams: SessionStreams;
+  readonly streams: StreamTable;
   /** Bytes of the packets in flight. */
   bytesInFlight = 0;
   /** Waiting before refused packets are sent again; later packets would overtake them. */
@@ -154,8 +155,10 @@ export class PeerSession {
     this.ports = host.ports;
     this.host = host;
     this.renewAfterMs = options.renewAfterMs ?? SESSION_RENEW_MS;
-    this.streams = new SessionStreams({
-      notify: (text) => this.notify(text),
+    this.streams = new StreamTable({
+      maxChunk: MAX_STREAM_CHUNK,
+      notify: (method, params) =>
+        this.notify(`{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`),
       drained: () => {
         this.follow();
         peer.drained(this);
@@ -198,7 +201,7 @@ export class PeerSession {
 
   /** Calls in flight and open streams, which would be cut off by its end. */
   get engaged(): number {
-    return this.inFlight + this.streams.count;
+    return this.inFlight + this.streams.count();
   }
 
   get renewalDue(): boolean {
@@ -475,7 +478,7 @@ export class PeerSession {
     if (said.kind === "event") {
       if (said.event === CLOSE_METHOD) this.droppedByAgent();
       else if (said.event === LOST_METHOD) this.eventsLost(said.data);
-      else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
+      else if (said.event.startsWith("stream.")) this.streams.receive(said.event, said.data);
       else this.peer.event(this, said.event, said.data);
     }
     if (said.kind === "lost event") {
@@ -545,7 +548,7 @@ export class PeerSession {
     const wanted = this.linkUp && (this.subscribed || this.engaged > 0);
     if (!wanted) return this.acceptedAt + SESSION_LAPSE_MS;
     // A stream's packets are not answered one by one, so sending them proves nothing.
-    const since = this.streams.count > 0 ? this.acceptedAt : this.sentAt;
+    const since = this.streams.count() > 0 ? this.acceptedAt : this.sentAt;
     return since + CLIENT_KEEPALIVE_MS;
   }
 

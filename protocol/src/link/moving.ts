@@ -21,6 +21,7 @@ import type { Link, LinkPort, Log, TimerPort } from "../ports.ts";
 import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, OUTBOX_BYTES } from "../spec.ts";
 import { decodeForAgent } from "../wire/for-agent.ts";
 import { PONG_TEXT } from "../wire/ping.ts";
+import { doubled } from "./backoff.ts";
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS } from "./defaults.ts";
 
 /** By then, what was sent on one link has reached its agent, and the next link can be used. */
@@ -260,7 +261,7 @@ export class MovingLink implements Link {
   private failed(): void {
     this.stayHere();
     if (this.phase !== "settled" || this.side.retries?.(this.tries) === false) return;
-    this.dialIn(Math.min(BACKOFF_FIRST_MS * 2 ** this.tries, BACKOFF_MAX_MS));
+    this.dialIn(doubled(BACKOFF_FIRST_MS, this.tries, BACKOFF_MAX_MS));
     this.tries++;
   }
 
