@@ -31,7 +31,7 @@ export const grantGrace = async (tx: Db, hash: string, untilMs: number): Promise
   await tx.updateTable("tokens").set({ good_until: untilMs }).where("hash", "=", hash).execute();
 };
 
-export interface WrappedSecrets {
+interface WrappedSecrets {
   readonly id: string;
   readonly totp_secret: string | null;
   readonly totp_pending: string | null;

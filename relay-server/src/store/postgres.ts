@@ -12,7 +12,7 @@ import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
 
 /** How patiently a pool waits, in milliseconds. */
-export interface Patience {
+interface Patience {
   /** A database that has not responded at all for this long counts as gone. */
   readonly silence: number;
   /** The limit of one statement, which may wait for a lock even if the database responds. */
@@ -36,7 +36,7 @@ export interface PoolFigures {
   readonly waiting: number;
 }
 
-export interface BoundedPool {
+interface BoundedPool {
   readonly dialect: Dialect;
   figures(): PoolFigures;
 }

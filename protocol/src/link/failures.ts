@@ -1,20 +1,23 @@
 /**
- * What an agent does for each way in which a link can end: how it waits, whether waiting helps at
- * all, whether the session token is still useful, and what a person should check.
+ * What agents and clients do for each way in which a link can end: how they wait, whether waiting
+ * helps at all, whether the session token is still useful, and what a person should check.
  *
  * [portable]
  */
-import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "@blindrelay/protocol";
-import { own } from "@blindrelay/protocol/crypto";
-import { BACKOFF_FIRST_MS, REPLACED_FIRST_MS } from "./defaults.ts";
+import { own } from "../encoding/json.ts";
+import { LOCKOUT_S, REFUSED_WAIT_MS, TAKEOVER_RETRY_S } from "../spec.ts";
+import { BACKOFF_FIRST_MS } from "./defaults.ts";
+
+/** First wait after being replaced: long enough that two devices do not fight at network speed. */
+const REPLACED_FIRST_MS = 60000;
 
 /**
- * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: from `waitMs`
- * doubling to an hour, if a person is needed; `asked`: after the delay that the relay requested,
+ * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: a person is
+ * needed; a client stops, an agent waits from `waitMs` doubling to an hour; `asked`: after the delay that the relay requested,
  * else `waitMs`; `spread`: the same, and up to two minutes more at random; `never`: not with this
  * configuration.
  */
-export type Course = "backoff" | "slow" | "asked" | "spread" | "never";
+type Course = "backoff" | "slow" | "asked" | "spread" | "never";
 
 export interface Failure {
   readonly course: Course;
@@ -24,7 +27,7 @@ export interface Failure {
    * Whether the session token must not be used again: it was refused, or may have been the reason.
    */
   readonly dropsSession: boolean;
-  /** For the log and the status: what happened, and what to do. */
+  /** For an agent's log and status: what happened, and what to do. */
   readonly advice: string;
 }
 
@@ -42,6 +45,13 @@ export const REFUSED: Failure = {
   waitMs: REFUSED_WAIT_MS,
   dropsSession: true,
   advice: "the relay refuses this agent: compare agent_id and relay token with the relay's",
+};
+
+const UNAVAILABLE: Failure = {
+  course: "backoff",
+  waitMs: 0,
+  dropsSession: false,
+  advice: "the relay's store is not available: see the relay's log",
 };
 
 /** By code, for `auth_response` and for `error` messages that end a link. */
@@ -111,12 +121,14 @@ const FAILURES: { readonly [code: string]: Failure } = {
     advice: "the relay restarts",
   },
   AUTH_TIMEOUT: LOST,
-  UNAVAILABLE: {
-    course: "backoff",
+  QUOTA_EXCEEDED: {
+    course: "asked",
     waitMs: 0,
     dropsSession: false,
-    advice: "the relay's store is not available: see the relay's log",
+    advice: "the account has its limit of connections: close some",
   },
+  UNAVAILABLE,
+  INTERNAL: UNAVAILABLE,
 };
 
 /** The relay lets nobody at this address log in for now. */

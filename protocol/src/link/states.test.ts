@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type LinkEvent, type LinkState, nextLinkState } from "./link-states.ts";
+import { type LinkEvent, type LinkState, nextLinkState } from "./states.ts";
 
 const STATES: LinkState[] = [
   "idle",

@@ -1,8 +1,8 @@
 /**
- * Counts wrong logins by address, and failed ones by network. When more users log in than passwords
- * can be hashed, users in the networks with the fewest attempts go first: an attacker with
- * thousands of addresses shares the count of the whole network, while a user in a new place has a
- * low one.
+ * Decides whose password is hashed first when more users log in than passwords can be hashed, by
+ * counting wrong logins by address, and failed ones by network. Users in the networks with the
+ * fewest attempts go first: an attacker with thousands of addresses shares the count of the whole
+ * network, while a user in a new place has a low one.
  */
 import { addressKey } from "../core/address-group.ts";
 
@@ -13,7 +13,7 @@ const MAX_COUNTED = 8192;
 /** An address that has failed comes after all others, whatever their networks did. */
 const ADDRESS_WEIGHT = 1_000_000;
 
-export class WrongLogins {
+export class LoginOrder {
   readonly #addresses = new RecentCounts();
   readonly #networks = new RecentCounts();
 

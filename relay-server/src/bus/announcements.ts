@@ -6,7 +6,8 @@ import type { OnlineAgent } from "../core/bus.ts";
 import type { Hub } from "../core/hub.ts";
 import { digestOf, Rounds, USERS_PER_MESSAGE } from "./anti-entropy.ts";
 import { AGENTS_PER_MESSAGE, Bodies, readBody, readCount, readName } from "./bodies.ts";
-import { messageIn, type Subjects } from "./subjects.ts";
+import { decodeBusMessage } from "./head.ts";
+import type { Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
 
 /** An `OnlineAgent` in the body of `here`; `epoch` is the login number. */
@@ -16,19 +17,19 @@ interface OnlineAgentOnBus {
   readonly onlineForMs: number;
 }
 
-export interface PresenceParts {
+interface AnnouncementsParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   readonly nowMs: () => number;
 }
 
-export class Presence {
-  readonly #parts: PresenceParts;
+export class Announcements {
+  readonly #parts: AnnouncementsParts;
   /** For each user with clients here: unsubscribes from the user's subject. */
   readonly #users = new Map<string, () => void>();
   readonly #rounds = new Rounds();
 
-  constructor(parts: PresenceParts) {
+  constructor(parts: AnnouncementsParts) {
     this.#parts = parts;
   }
 
@@ -110,7 +111,7 @@ export class Presence {
 
   #toUser({ payload }: Delivery): void {
     const { subjects, hub, nowMs } = this.#parts;
-    const { words, body } = messageIn(payload);
+    const { words, body } = decodeBusMessage(payload);
     const [kind, node, userId, agentId, loginNumber, moving] = words;
     if (node === subjects.node) return;
     if (kind === "here") this.here(words, body);
