@@ -6,15 +6,15 @@ import { EXIT, Failure } from "../failure.ts";
 import { print } from "../output.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
+import { renderJunit } from "../report/junit.ts";
+import { Progress } from "../report/progress.ts";
 import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
 import { renderTable } from "../report/table.ts";
-import { renderJunit } from "../run/junit.ts";
-import { relativeTo } from "../run/programs.ts";
 import { runScenario } from "../run/run.ts";
 import { DEFAULT_AGENTS, override, parseCall, scenarioOf } from "../scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
-import { Progress } from "../start/progress.ts";
+import { relativeTo } from "../virtual/programs.ts";
 import { interrupted, interruptible } from "./interruptible.ts";
 
 export interface RunFlags {

@@ -1,8 +1,8 @@
 /** `blindrelay-sim validate`: checks a scenario and its programs, or prints its plan. */
 import { print } from "../output.ts";
 import { describePlan, makePlan } from "../plan.ts";
-import { loadPrograms } from "../run/programs.ts";
 import { loadScenario } from "../scenario/load.ts";
+import { loadPrograms } from "../virtual/programs.ts";
 
 export interface ValidateFlags {
   plan?: boolean;

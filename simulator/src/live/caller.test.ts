@@ -8,10 +8,10 @@ import { makeToken } from "@blindrelay/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { KINDS } from "../devices/kinds.ts";
 import { Tally } from "../report/tally.ts";
-import { type RelayChild, startRelay } from "../start/relay.ts";
-import { logIn, type MadeAgent, makeAgents } from "../start/rest.ts";
 import { type CallerOptions, callAll } from "./caller.ts";
 import { type FleetChild, startFleet } from "./fleet-child.ts";
+import { type RelayChild, startRelay } from "./relay-process.ts";
+import { logIn, type MadeAgent, makeAgents } from "./rest.ts";
 
 const never = new AbortController().signal;
 

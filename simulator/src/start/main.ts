@@ -8,11 +8,11 @@ import { Failure } from "../failure.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
 import { openFileLimit, openFileWarning } from "../report/machine.ts";
+import { Progress } from "../report/progress.ts";
 import { renderTable } from "../report/table.ts";
 import { ScenarioError } from "../scenario/problems.ts";
 import type { RunSettings } from "./build-report.ts";
 import { HELP, parseFlags, USAGE } from "./flags.ts";
-import { Progress } from "./progress.ts";
 import { run } from "./run.ts";
 
 const EXIT = { ok: 0, failed: 1, usage: 2, interrupted: 130 };

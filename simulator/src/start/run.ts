@@ -13,14 +13,14 @@ import { aborted } from "../aborted.ts";
 import { KINDS, ownRole, type Role } from "../devices/kinds.ts";
 import { callAll } from "../live/caller.ts";
 import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
+import { readUsage } from "../live/metrics.ts";
+import { type RelayChild, startRelay } from "../live/relay-process.ts";
+import { logIn, type MadeAgent, makeAgents } from "../live/rest.ts";
+import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
 import { Tally } from "../report/tally.ts";
 import { Timeline } from "../report/timeline.ts";
 import { buildReport, type RunSettings } from "./build-report.ts";
-import { readUsage } from "./metrics.ts";
-import type { Progress } from "./progress.ts";
-import { type RelayChild, startRelay } from "./relay.ts";
-import { logIn, type MadeAgent, makeAgents } from "./rest.ts";
 
 /** Well within what a relay's listen queue and two cores can handle. */
 const CONNECTIONS_PER_SECOND = 2_000;

@@ -11,8 +11,8 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { makeFolder } from "../report/folder.ts";
+import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
-import type { Progress } from "./progress.ts";
 import { run } from "./run.ts";
 
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));

@@ -6,7 +6,7 @@ import { relative, resolve } from "node:path";
 import { KINDS, kindNamed } from "../devices/kinds.ts";
 import { shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { type LoadedProgram, loadProgram, parseProgram } from "../world/program.ts";
+import { type LoadedProgram, loadProgram, parseProgram } from "./program.ts";
 
 /**
  * Reads every program that the scenario names. Throws a ScenarioError if the virtual world cannot

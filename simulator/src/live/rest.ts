@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { Rest, RestError } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
 import { KINDS } from "../devices/kinds.ts";
-import type { RelayChild } from "./relay.ts";
+import type { RelayChild } from "./relay-process.ts";
 
 /** An agent that exists on the relay, with both its secrets. */
 export interface MadeAgent {

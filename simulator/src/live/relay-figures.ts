@@ -4,8 +4,8 @@
  */
 import { MAX_BINDINGS_PER_CONNECTION, OUTBOX_BYTES } from "@blindrelay/protocol";
 import { QUEUED_BYTES_PER_USER } from "@blindrelay/relay-server/core";
-import type { RelayUsage } from "../start/metrics.ts";
-import type { Measurements } from "../world/measure.ts";
+import type { Measurements } from "../report/measure.ts";
+import type { RelayUsage } from "./metrics.ts";
 
 /** A queue may exceed its limit by one message. */
 const SLACK_BYTES = 65_536;

@@ -1,11 +1,11 @@
 /** Counts the calls of a live run, and checks how each of them ended. */
 import type { CallError } from "@blindrelay/client-sdk/node";
-import type { Called, EndedCall } from "../live/clients.ts";
 import type { CallEnd, ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { Plan, PlannedDevice } from "../plan.ts";
-import type { Measurements } from "../world/measure.ts";
-import type { LiveOracles } from "./live-oracles.ts";
+import type { Measurements } from "../report/measure.ts";
+import type { Called, EndedCall } from "./clients.ts";
+import type { LiveOracles } from "./oracles.ts";
 
 export interface LiveCallsOptions {
   plan: Plan;

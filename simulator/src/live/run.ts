@@ -12,19 +12,17 @@ import { setTimeout as delay } from "node:timers/promises";
 import { relayUrl } from "@blindrelay/client-sdk/node";
 import { aborted } from "../aborted.ts";
 import { Failure } from "../failure.ts";
-import type { BoardsOptions } from "../live/boards.ts";
-import { Clients } from "../live/clients.ts";
-import { type FleetChild, type FleetReport, startFleet } from "../live/fleet-child.ts";
-import type { OrderedAgent } from "../live/fleet-messages.ts";
 import { ExecutionOracle } from "../oracle/executions.ts";
 import { LivenessOracle } from "../oracle/liveness.ts";
 import { makePlan, type Plan } from "../plan.ts";
+import { Measurements } from "../report/measure.ts";
+import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
+import { type Threshold, thresholdsOf } from "../report/thresholds.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import type { Progress } from "../start/progress.ts";
-import { Measurements } from "../world/measure.ts";
-import { LiveAgents, programsOf } from "./live-agents.ts";
-import { LiveCalls } from "./live-calls.ts";
+import { LiveAgents, programsOf } from "./agents.ts";
+import type { BoardsOptions } from "./boards.ts";
+import { LiveCalls } from "./calls.ts";
 import {
   checkExecutions,
   checkPresence,
@@ -32,15 +30,17 @@ import {
   SETTLE_MS,
   settle,
   wholeLimitMs,
-} from "./live-checks.ts";
-import { LiveFaults } from "./live-faults.ts";
-import { ClientNetworks } from "./live-networks.ts";
-import { LiveOracles } from "./live-oracles.ts";
-import { DRAIN_MS, LiveRelay } from "./live-relay.ts";
-import { liveReport } from "./live-report.ts";
-import { Sampler } from "./live-sampler.ts";
+} from "./checks.ts";
+import { Clients } from "./clients.ts";
+import { LiveFaults } from "./faults.ts";
+import { type FleetChild, type FleetReport, startFleet } from "./fleet-child.ts";
+import type { OrderedAgent } from "./fleet-messages.ts";
+import { ClientNetworks } from "./networks.ts";
+import { LiveOracles } from "./oracles.ts";
+import { DRAIN_MS, LiveRelay } from "./relay.ts";
 import { RelayFigures } from "./relay-figures.ts";
-import { type Threshold, thresholdsOf } from "./thresholds.ts";
+import { liveReport } from "./report.ts";
+import { Sampler } from "./sampler.ts";
 
 export interface LiveOptions {
   seed: number;

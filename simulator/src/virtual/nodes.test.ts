@@ -3,10 +3,10 @@
  */
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { ClusterOracle } from "../oracle/cluster.ts";
-import { runVirtual } from "../run/virtual.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { BusLink } from "./bus.ts";
 import { parseProgram } from "./program.ts";
+import { runVirtual } from "./run.ts";
 import { ModelStore } from "./store.ts";
 
 const LAMP = parseProgram(

@@ -2,10 +2,11 @@
  * What a run measures: outcomes and latencies of calls, gauges over time, for both thresholds and
  * the report.
  */
-import { count } from "../report/format.ts";
-import type { FailureCount, Sample } from "../report/report.ts";
-import { Tally } from "../report/tally.ts";
+
 import type { Measured, Metric } from "../scenario/thresholds.ts";
+import { count } from "./format.ts";
+import type { FailureCount, Sample } from "./report.ts";
+import { Tally } from "./tally.ts";
 
 interface Gauge {
   last: number;

@@ -1,14 +1,14 @@
 /** What must hold at the end of a live run, once its calls have ended. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Called, Clients } from "../live/clients.ts";
-import type { FleetChild } from "../live/fleet-child.ts";
 import type { ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { Plan } from "../plan.ts";
-import { onlineAgents } from "../start/rest.ts";
-import type { LiveAgents } from "./live-agents.ts";
-import type { LiveOracles } from "./live-oracles.ts";
-import type { LiveRelay } from "./live-relay.ts";
+import type { LiveAgents } from "./agents.ts";
+import type { Called, Clients } from "./clients.ts";
+import type { FleetChild } from "./fleet-child.ts";
+import type { LiveOracles } from "./oracles.ts";
+import type { LiveRelay } from "./relay.ts";
+import { onlineAgents } from "./rest.ts";
 
 /**
  * Time from a device's planned start to its login: a fixed part, one for each device of the fleet,

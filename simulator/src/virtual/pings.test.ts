@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { loadPrograms } from "../run/programs.ts";
-import { runVirtual } from "../run/virtual.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
+import { loadPrograms } from "./programs.ts";
+import { runVirtual } from "./run.ts";
 
 /** Resting links, and everything that may happen to one. */
 const FAULTS: Fault[] = [

@@ -16,9 +16,9 @@ const at = (path: string): string =>
 const printed = (body: string, code: string): string => {
   const source = JSON.stringify(`export default (agent) => {\n${body}\n};`);
   const whole = `import { startGuard } from ${at("guard.ts")};
-    import { runVirtual } from ${at("../run/virtual.ts")};
+    import { runVirtual } from ${at("./run.ts")};
     import { shrink } from ${at("../shrink/shrink.ts")};
-    import { parseProgram } from ${at("../world/program.ts")};
+    import { parseProgram } from ${at("./program.ts")};
     const programs = new Map([["./pump.js", parseProgram(${source}, "pump.js")]]);
     const scenario = ${JSON.stringify(SCENARIO)};
     const run = { seed: 1, programs, stuckMs: 500 };

@@ -2,7 +2,7 @@
  * JUnit XML, as CI services read it: one suite for each run, one case for each threshold and
  * oracle.
  */
-import type { Report } from "../report/report.ts";
+import type { Report } from "./report.ts";
 
 export function renderJunit(reports: readonly Report[]): string {
   const suites = reports.map(suite);

@@ -1,13 +1,14 @@
 /** Makes the report of a live run from its measurements. */
-import type { Missing } from "../live/fleet.ts";
-import { missingDevices } from "../live/missing.ts";
+
 import { type Plan, planHash, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
+import type { Measurements } from "../report/measure.ts";
 import type { KindResult, OracleResult, Report } from "../report/report.ts";
+import { judge, type Threshold } from "../report/thresholds.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import type { Measurements } from "../world/measure.ts";
-import { judge, type Threshold } from "./thresholds.ts";
-import { phases } from "./virtual.ts";
+import { phases } from "../virtual/run.ts";
+import type { Missing } from "./fleet.ts";
+import { missingDevices } from "./missing.ts";
 
 export interface LiveFacts {
   scenario: Scenario;

@@ -1,5 +1,5 @@
 /** A scenario's thresholds, as a run judges them: while it plays, and in its report. */
-import type { Report } from "../report/report.ts";
+
 import type { Scenario } from "../scenario/schema.ts";
 import {
   evaluate,
@@ -8,6 +8,7 @@ import {
   parseThreshold,
 } from "../scenario/thresholds.ts";
 import { durationMs } from "../scenario/units.ts";
+import type { Report } from "./report.ts";
 
 export interface Threshold {
   parsed: ParsedThreshold;

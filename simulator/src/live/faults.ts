@@ -1,13 +1,13 @@
 /** Plays the faults of a live run: on the fleet, on the networks of clients, and on the relay. */
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
-import type { Called } from "../live/clients.ts";
-import type { FleetChild } from "../live/fleet-child.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { PlannedFault } from "../plan.ts";
-import { eachAtOnce, rotateAgent } from "../start/rest.ts";
-import type { ClientNetworks } from "./live-networks.ts";
-import type { LiveRelay } from "./live-relay.ts";
+import type { Called } from "./clients.ts";
+import type { FleetChild } from "./fleet-child.ts";
+import type { ClientNetworks } from "./networks.ts";
+import type { LiveRelay } from "./relay.ts";
+import { eachAtOnce, rotateAgent } from "./rest.ts";
 
 export interface LiveFaultsOptions {
   relay: LiveRelay;

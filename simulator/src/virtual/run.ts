@@ -1,14 +1,15 @@
 /** One run in the virtual world, from a checked scenario to its report. */
-import { type Guard, startGuard } from "../guard/guard.ts";
+
 import { makePlan, type Plan, plannedCalls } from "../plan.ts";
 import { machine } from "../report/machine.ts";
 import type { KindResult, Report } from "../report/report.ts";
+import { judge, reasonToAbort, type Threshold, thresholdsOf } from "../report/thresholds.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
-import type { LoadedProgram } from "../world/program.ts";
-import { oraclesOf, type Violation, World } from "../world/world.ts";
+import { type Guard, startGuard } from "./guard.ts";
+import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
-import { judge, reasonToAbort, type Threshold, thresholdsOf } from "./thresholds.ts";
+import { oraclesOf, type Violation, World } from "./world.ts";
 
 export interface RunOptions {
   seed: number;

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { makePlan } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
-import { loadPrograms } from "../run/programs.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { VirtualBus } from "./bus.ts";
 import { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
+import { loadPrograms } from "./programs.ts";
 import { ModelStore } from "./store.ts";
 import { World } from "./world.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { RelayUsage } from "../start/metrics.ts";
-import { Measurements } from "../world/measure.ts";
+import { Measurements } from "../report/measure.ts";
+import type { RelayUsage } from "./metrics.ts";
 import { RelayFigures } from "./relay-figures.ts";
 
 const usage = (of: Partial<RelayUsage>): RelayUsage => ({

@@ -3,9 +3,9 @@
  * promises that they leave rejected, which would end this process, are reported.
  */
 import { setImmediate } from "node:timers/promises";
-import { describeError, type LoadedProgram } from "../world/program.ts";
-import type { World } from "../world/world.ts";
+import { describeError, type LoadedProgram } from "./program.ts";
 import { startWatchdog } from "./watchdog.ts";
+import type { World } from "./world.ts";
 
 export interface Guard {
   /**

@@ -2,10 +2,11 @@
  * Samples a live run once a second, and ends it when an aborting threshold is missed. Records when
  * the fleet became complete.
  */
-import type { FleetChild } from "../live/fleet-child.ts";
-import type { Measurements } from "../world/measure.ts";
-import type { LiveRelay } from "./live-relay.ts";
-import { reasonToAbort, type Threshold } from "./thresholds.ts";
+
+import type { Measurements } from "../report/measure.ts";
+import { reasonToAbort, type Threshold } from "../report/thresholds.ts";
+import type { FleetChild } from "./fleet-child.ts";
+import type { LiveRelay } from "./relay.ts";
 
 const SAMPLE_MS = 1_000;
 

@@ -7,14 +7,14 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tokenProblem } from "@blindrelay/protocol";
 import { EXIT, Failure } from "../failure.ts";
-import type { Called } from "../live/clients.ts";
-import { stopChild } from "../live/processes.ts";
 import type { PlannedFault } from "../plan.ts";
-import { readUsage } from "../start/metrics.ts";
-import { type RelayChild, startAgain, startRelay } from "../start/relay.ts";
-import { logIn } from "../start/rest.ts";
-import type { LiveOracles } from "./live-oracles.ts";
+import type { Called } from "./clients.ts";
+import { readUsage } from "./metrics.ts";
+import type { LiveOracles } from "./oracles.ts";
+import { stopChild } from "./processes.ts";
 import type { RelayFigures } from "./relay-figures.ts";
+import { type RelayChild, startAgain, startRelay } from "./relay-process.ts";
+import { logIn } from "./rest.ts";
 
 /** For an external relay's account; secrets are never passed in flags. */
 const TOKEN_VARIABLE = "BLINDRELAY_ACCOUNT_TOKEN";

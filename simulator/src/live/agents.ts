@@ -4,14 +4,14 @@ import { RestError } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
 import { abortedAfter } from "../aborted.ts";
 import { EXIT, Failure } from "../failure.ts";
-import type { Called } from "../live/clients.ts";
-import type { OrderedAgent } from "../live/fleet-messages.ts";
 import type { Plan, PlannedDevice } from "../plan.ts";
+import type { Progress } from "../report/progress.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import type { Progress } from "../start/progress.ts";
-import { eachAtOnce, makeAgent, removeAgent } from "../start/rest.ts";
-import { isTarget, shapeOfDevice } from "./live-networks.ts";
-import type { LiveRelay } from "./live-relay.ts";
+import type { Called } from "./clients.ts";
+import type { OrderedAgent } from "./fleet-messages.ts";
+import { isTarget, shapeOfDevice } from "./networks.ts";
+import type { LiveRelay } from "./relay.ts";
+import { eachAtOnce, makeAgent, removeAgent } from "./rest.ts";
 
 const CLEAN_UP_LIMIT_MS = 60_000;
 /** For requests in progress at the end: each may still create an agent, which must be removed. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { runVirtual } from "../run/virtual.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { parseProgram } from "./program.ts";
+import { runVirtual } from "./run.ts";
 
 const PUMP = parseProgram(
   `export default (agent) => {

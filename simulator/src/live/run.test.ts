@@ -6,12 +6,12 @@ import { join } from "node:path";
 import { findEspruino, findXs } from "@blindrelay/agent-sdk/engines";
 import { makeToken } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Progress } from "../report/progress.ts";
+import { runScenario } from "../run/run.ts";
 import type { DeviceGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
-import { Progress } from "../start/progress.ts";
-import { startRelay } from "../start/relay.ts";
-import { logIn } from "../start/rest.ts";
-import { runLive } from "./live.ts";
-import { runScenario } from "./run.ts";
+import { startRelay } from "./relay-process.ts";
+import { logIn } from "./rest.ts";
+import { runLive } from "./run.ts";
 
 /** The title names the engine, or says that it is missing. */
 const xs = await findXs(import.meta.dirname);

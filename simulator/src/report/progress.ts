@@ -3,7 +3,7 @@
  * step, in a pipe only the messages.
  */
 import type { WriteStream } from "node:tty";
-import { count, seconds } from "../report/format.ts";
+import { count, seconds } from "./format.ts";
 
 const REDRAW_MS = 100;
 const BAR_WIDTH = 24;

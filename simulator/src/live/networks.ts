@@ -3,12 +3,12 @@
  * fault needs it. Live links have the network's own latency; a scenario's is added.
  */
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
-import { liveLinkPort } from "../live/link.ts";
-import { type Shape, Shaper, UNSHAPED } from "../live/shaped-link.ts";
 import type { Plan, PlannedDevice, PlannedLoad } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
 import type { Fault, NetworkSpec, Scenario } from "../scenario/schema.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
+import { liveLinkPort } from "./link.ts";
+import { type Shape, Shaper, UNSHAPED } from "./shaped-link.ts";
 
 /** For the plan's device `n`; null if it has none. */
 export function shapeOfDevice(scenario: Scenario, plan: Plan, n: number): Shape | null {

@@ -1,7 +1,7 @@
 import type { WriteStream } from "node:tty";
 import { expect, test, vi } from "vitest";
-import { Timeline } from "../report/timeline.ts";
 import { Progress } from "./progress.ts";
+import { Timeline } from "./timeline.ts";
 
 /** The lines that a person would see, after carriage returns and erasing. */
 function screen(isTTY: boolean, columns = 80) {
