@@ -2,8 +2,9 @@
 import type { CallError } from "@blindrelay/client-sdk/node";
 import type { CallEnd, ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
-import type { Plan, PlannedDevice } from "../plan.ts";
 import type { Measurements } from "../report/measure.ts";
+import { type OpenCall, WRONG_ANSWER } from "../report/tally.ts";
+import type { Plan, PlannedDevice } from "../scenario/plan.ts";
 import type { Called, EndedCall } from "./clients.ts";
 import type { LiveOracles } from "./oracles.ts";
 
@@ -31,17 +32,19 @@ export class LiveCalls {
     this.options = options;
   }
 
-  asked(device: number): void {
-    const { tally } = this.options.measured;
-    tally.sent += 1;
-    tally.kind(this.groupOf(device)).calls += 1;
+  /** `dueMs`: when it was meant to begin, at `performance.now()`; null: now. */
+  asked(device: number, isFirst: boolean, dueMs: number | null): OpenCall {
+    const { measured, plan, devices, planMs } = this.options;
+    const { id } = devices[device] as Called;
+    const { group } = plan.devices[device] as PlannedDevice;
+    const fromUs = dueMs === null ? undefined : planMs(dueMs) * 1000;
+    return measured.tally.asked(id, group, isFirst, fromUs);
   }
 
-  ended({ load, device, method, isFirst, fromMs, ...outcome }: EndedCall): void {
+  ended({ open, load, device, method, fromMs, ...outcome }: EndedCall): void {
     const { measured, oracles, liveness, executions } = this.options;
     const { tally } = measured;
     const { id } = this.options.devices[device] as Called;
-    const nowMs = performance.now();
     const { error, result } = outcome;
     executions.ended(id, endOf(error), load.spec.idempotent ?? false);
     const revokedMs = this.options.revoked.get(device);
@@ -51,7 +54,7 @@ export class LiveCalls {
     }
     if (error !== null) {
       const { remote, code, message } = error;
-      tally.fail(id, remote === undefined ? code : `${code} ${remote.code}`, message);
+      tally.fail(open, remote === undefined ? code : `${code} ${remote.code}`, message);
       const isOver = this.options.signal.aborted || code === "ABORTED";
       // Before the fleet is complete, a device may well be offline.
       const wholeMs = this.options.wholeMs();
@@ -59,21 +62,15 @@ export class LiveCalls {
       if (remote === undefined && !isOver && isWhole) {
         liveness.callFailed(
           this.options.planMs(fromMs) * 1000,
+          code,
           `a call of ${load.name} to ${id} ended with ${code}: ${message}`,
         );
       }
-    } else if (outcome.isRight) {
-      tally.succeed(id, tally.kind(this.groupOf(device)), (nowMs - fromMs) * 1000, isFirst);
-    } else {
-      measured.wrong += 1;
-      const what = `${id} answered ${method} with ${JSON.stringify(result)?.slice(0, 200)}`;
-      tally.fail(id, "WRONG_ANSWER", what);
-      oracles.violate("answers", what);
+    } else if (outcome.isRight) tally.succeed(open);
+    else {
+      const shown = JSON.stringify(result)?.slice(0, 200);
+      tally.fail(open, WRONG_ANSWER, `${id} answered ${method} with ${shown}`);
     }
-  }
-
-  private groupOf(device: number): string {
-    return (this.options.plan.devices[device] as PlannedDevice).group;
   }
 }
 

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
-import type { Plan } from "../plan.ts";
+import type { Plan } from "../scenario/plan.ts";
 import type { LiveAgents } from "./agents.ts";
 import type { Called, Clients } from "./clients.ts";
 import type { FleetChild } from "./fleet-child.ts";
@@ -15,16 +15,26 @@ import { onlineAgents } from "./rest.ts";
  * and one for each device in a board's engine.
  */
 const WHOLE_LIMIT_MS = { fixed: 30_000, each: 10, board: 3_000 };
-/** For calls in flight, and devices that are connecting, at the end. */
+/** For devices that are connecting at the end. */
 export const SETTLE_MS = 5_000;
+/** For calls in flight at the end: as long as each may take, and at most this long. */
+const LONGEST_CALL_MS = 60_000;
 /** Time for relay and fleet to agree on who is online, once all faults and calls have ended. */
 const AGREE_MS = 10_000;
 const ASK_AGAIN_MS = 1_000;
 
-export async function settle(clients: Clients, fleet: FleetChild, count: number): Promise<void> {
-  const endMs = performance.now() + SETTLE_MS;
-  const isBusy = (): boolean => clients.underWay > 0 || fleet.everConnected() < count;
-  while (isBusy() && performance.now() < endMs) await delay(20);
+/** Time for the calls of a plan that are in flight at its end. */
+export const callsMs = ({ loads }: Plan): number =>
+  loads.reduce((most, { timeoutMs }) => Math.max(most, Math.min(timeoutMs, LONGEST_CALL_MS)), 0) +
+  SETTLE_MS;
+
+export async function settle(clients: Clients, fleet: FleetChild, plan: Plan): Promise<void> {
+  const now = performance.now();
+  const { length: count } = plan.devices;
+  const isBusy = (): boolean =>
+    (clients.underWay > 0 && performance.now() < now + callsMs(plan)) ||
+    (fleet.everConnected() < count && performance.now() < now + SETTLE_MS);
+  while (isBusy()) await delay(20);
 }
 
 /**

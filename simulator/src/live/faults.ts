@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
 import type { LivenessOracle } from "../oracle/liveness.ts";
-import type { PlannedFault } from "../plan.ts";
+import type { PlannedFault } from "../scenario/plan.ts";
 import type { Called } from "./clients.ts";
 import type { FleetChild } from "./fleet-child.ts";
 import type { ClientNetworks } from "./networks.ts";

@@ -3,8 +3,8 @@
  * fault needs it. Live links have the network's own latency; a scenario's is added.
  */
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
-import type { Plan, PlannedDevice, PlannedLoad } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
+import type { Plan, PlannedDevice, PlannedLoad } from "../scenario/plan.ts";
 import type { Fault, NetworkSpec, Scenario } from "../scenario/schema.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
 import { liveLinkPort } from "./link.ts";

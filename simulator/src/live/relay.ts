@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { tokenProblem } from "@blindrelay/protocol";
 import { EXIT, Failure } from "../failure.ts";
-import type { PlannedFault } from "../plan.ts";
+import type { PlannedFault } from "../scenario/plan.ts";
 import type { Called } from "./clients.ts";
 import { readUsage } from "./metrics.ts";
 import type { LiveOracles } from "./oracles.ts";

@@ -52,13 +52,12 @@ export async function makeAgents(
   signal: AbortSignal,
   onMade: (made: number) => void,
   firstNumber = 1,
-  kinds: readonly string[] = KINDS.map(({ name }) => name),
 ): Promise<MadeAgent[]> {
   const agents: MadeAgent[] = [];
   let made = 0;
   await eachAtOnce(count, async (i) => {
-    const kind = i % kinds.length;
-    const id = `${kinds[kind]}-${String(firstNumber + i).padStart(5, "0")}`;
+    const kind = i % KINDS.length;
+    const id = `${KINDS[kind]?.name}-${String(firstNumber + i).padStart(5, "0")}`;
     const name = `${id}, seed ${seed}`;
     const relayToken = await makeAgent(relay, accessToken, id, name, signal);
     agents[i] = { id, name, kind, relayToken, agentToken: makeToken("e2e", randomBytes(32)) };

@@ -14,16 +14,18 @@ import { aborted } from "../aborted.ts";
 import { Failure } from "../failure.ts";
 import { ExecutionOracle } from "../oracle/executions.ts";
 import { LivenessOracle } from "../oracle/liveness.ts";
-import { makePlan, type Plan } from "../plan.ts";
+import { makeReport } from "../report/make-report.ts";
 import { Measurements } from "../report/measure.ts";
 import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
 import { type Threshold, thresholdsOf } from "../report/thresholds.ts";
+import { makePlan, type Plan, planHash, plannedOf } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { LiveAgents, programsOf } from "./agents.ts";
 import type { BoardsOptions } from "./boards.ts";
 import { LiveCalls } from "./calls.ts";
 import {
+  callsMs,
   checkExecutions,
   checkPresence,
   checkWhole,
@@ -35,11 +37,11 @@ import { Clients } from "./clients.ts";
 import { LiveFaults } from "./faults.ts";
 import { type FleetChild, type FleetReport, startFleet } from "./fleet-child.ts";
 import type { OrderedAgent } from "./fleet-messages.ts";
+import { missingDevices } from "./missing.ts";
 import { ClientNetworks } from "./networks.ts";
 import { LiveOracles } from "./oracles.ts";
 import { DRAIN_MS, LiveRelay } from "./relay.ts";
 import { RelayFigures } from "./relay-figures.ts";
-import { liveReport } from "./report.ts";
 import { Sampler } from "./sampler.ts";
 
 export interface LiveOptions {
@@ -56,6 +58,7 @@ export interface LiveOptions {
 const CONNECTIONS_PER_SECOND = 2_000;
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const REASON_WAIT_MS = 500;
+const LOOK_MS = 10;
 
 export async function runLive(
   scenario: Scenario,
@@ -100,9 +103,9 @@ class LiveRun {
   readonly stopping = new AbortController();
   private readonly startedAt = new Date();
   private readonly setup: LiveRunSetup;
-  private readonly measured = new Measurements(() => this.elapsedMs() / 1000);
+  private readonly measured = new Measurements(() => this.elapsedMs() * 1000);
   private readonly oracles = new LiveOracles((reason) => this.stopping.abort(reason));
-  private readonly liveness = new LivenessOracle((what) => this.oracles.violate("liveness", what));
+  private readonly liveness: LivenessOracle;
   private readonly executions = new ExecutionOracle((what) =>
     this.oracles.violate("exactly-once", what),
   );
@@ -128,6 +131,8 @@ class LiveRun {
     const { stopping, figures, oracles } = this;
     const { progress } = options;
     this.setup = setup;
+    const unserved = (what: string): void => oracles.violate("liveness", what);
+    this.liveness = new LivenessOracle(unserved, scenario.allow);
     this.relay = new LiveRelay({
       externalUrl: options.url,
       folder: join(data, "relay"),
@@ -148,15 +153,16 @@ class LiveRun {
     const planMs = plan.endUs / 1000;
     const setUpMs = SET_UP_LIMIT_MS.fixed + SET_UP_LIMIT_MS.each * count;
     const setUpLimit = this.stopAfter(setUpMs, `making ${count} agents`);
-    this.stopAfter(options.hardStopMs ?? setUpMs + planMs + 2 * SETTLE_MS + DRAIN_MS, "the run");
+    const limitMs = setUpMs + planMs + SETTLE_MS + callsMs(plan) + DRAIN_MS;
+    this.stopAfter(options.hardStopMs ?? limitMs, "the run");
     const order = await agents.make(await relay.start());
     clearTimeout(setUpLimit);
     const { fleet, sampler } = await this.startFleet(order);
     const clients = this.play(fleet, sampler);
-    await Promise.race([delay(planMs, null, { ref: false }), aborted(signal)]);
+    await Promise.race([delay(planMs, null, { ref: false }), this.callsEnd(), aborted(signal)]);
     signal.throwIfAborted();
     clients.end();
-    await settle(clients, fleet, count);
+    await settle(clients, fleet, plan);
     await checkWhole(fleet, count, stopping);
     signal.throwIfAborted();
     await checkExecutions({ plan, agents, clients, fleet, executions, oracles });
@@ -188,27 +194,37 @@ class LiveRun {
     const { measured, figures, fleetReport, leak } = this;
     const { scenario, plan, thresholds, options } = this.setup;
     const { signal } = this.stopping;
-    const connected = fleetReport?.connected ?? 0;
-    return liveReport({
+    const { missing = [], connected = 0, rssBytesPerAgent = null } = fleetReport ?? {};
+    const away = new Set(missing.map(({ id }) => id));
+    const online = new Map<string, number>();
+    plan.devices.forEach(({ group }, n) => {
+      const id = this.agents.devices[n]?.id;
+      if (fleetReport === null || id === undefined || away.has(id)) return;
+      online.set(group, (online.get(group) ?? 0) + 1);
+    });
+    const leaked = leak === null ? null : `the relay stored a secret in ${leak}`;
+    return makeReport({
+      world: "live",
       scenario,
       plan,
-      seed: options.seed,
       thresholds,
       startedAt: this.startedAt,
-      durationS: Number((this.ranMs / 1000).toFixed(3)),
-      stopped: signal.aborted ? String(signal.reason?.message ?? signal.reason) : null,
+      ranS: this.ranMs / 1000,
+      tookS: this.ranMs / 1000,
+      stopped: signal.aborted ? String(signal.reason?.message ?? signal.reason) : leaked,
       measured,
-      connected,
-      missing: fleetReport?.missing ?? [],
-      rssBytesPerAgent: fleetReport?.rssBytesPerAgent ?? null,
+      connected: online,
+      oracles: this.oracles.results(options.url === undefined ? { found: leak } : null),
+      failures: missingDevices(missing),
       relay: {
         rss_bytes_per_agent: figures.rssBytesPerAgent(connected),
         cpu_us_per_message: figures.cpuUsPerMessage(),
         messages: measured.counter("relay.forwarded"),
       },
+      simulator: { rss_bytes_per_agent: rssBytesPerAgent },
       dropped: figures.dropped,
-      oracles: this.oracles.results(options.url === undefined ? { found: leak } : null),
-      leak,
+      programs: {},
+      trace: planHash(plan),
     });
   }
 
@@ -231,10 +247,12 @@ class LiveRun {
     };
     await relay.readFigures();
     const fleet = startFleet(order, data);
+    options.progress.say(`agents in process ${fleet.pid}`);
     this.fleet = fleet;
     const { length: count } = plan.devices;
     const sampler = new Sampler({
       fleet,
+      isShort: plan.endsWithCalls,
       count,
       relay,
       measured,
@@ -258,13 +276,12 @@ class LiveRun {
     const { scenario, plan, options } = this.setup;
     const { relay, agents, measured, oracles, liveness, executions, elapsedMs, stopping } = this;
     const { devices } = agents;
+    const { tally } = measured;
     const seconds = Math.round(plan.endUs / 1e6);
-    options.progress.start(
-      "s live",
-      seconds,
-      () => Math.min(seconds, Math.floor(elapsedMs() / 1000)),
-      () => measured.inWords(),
-    );
+    const [what, total, done] = plan.endsWithCalls
+      ? (["calls", plannedOf(plan), () => tally.ok + tally.failed] as const)
+      : (["s live", seconds, () => Math.min(seconds, Math.floor(elapsedMs() / 1000))] as const);
+    options.progress.start(what, total, done, () => measured.inWords());
     const networks = new ClientNetworks(scenario, plan);
     const faults = new LiveFaults({
       relay,
@@ -293,7 +310,8 @@ class LiveRun {
       accountToken: relay.accountToken,
       devices,
       links: (client) => networks.linkOf(client),
-      asked: (_, device) => calls.asked(device),
+      whole: fleet.untilConnected(plan.devices.length),
+      asked: (device, isFirst, dueMs) => calls.asked(device, isFirst, dueMs),
       ended: (call) => calls.ended(call),
     });
     this.clients = clients;
@@ -304,6 +322,19 @@ class LiveRun {
       setTimeout(() => checkWhole(fleet, plan.devices.length, stopping), wholeLimitMs(plan)),
     );
     return clients;
+  }
+
+  /** Resolves when the plan ends with its calls, all are made, and no fault is left. */
+  private async callsEnd(): Promise<void> {
+    const { plan } = this.setup;
+    const planned = plannedOf(plan);
+    const lastMs = plan.faults.reduce((last, { endUs }) => Math.max(last, endUs), -1) / 1000;
+    const { tally } = this.measured;
+    const isOver = (): boolean =>
+      plan.endsWithCalls && tally.ok + tally.failed === planned && this.elapsedMs() > lastMs;
+    while (!this.stopping.signal.aborted && !this.isOver && !isOver()) {
+      await delay(LOOK_MS, null, { ref: false });
+    }
   }
 
   /** From the beginning of the plan's time to `atMs` on the clock of `performance`; 0 before. */

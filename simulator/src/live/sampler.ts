@@ -9,9 +9,12 @@ import type { FleetChild } from "./fleet-child.ts";
 import type { LiveRelay } from "./relay.ts";
 
 const SAMPLE_MS = 1_000;
+/** A run that ends with its calls may be over within seconds. */
+const SHORT_SAMPLE_MS = 250;
 
 export interface SamplerOptions {
   fleet: FleetChild;
+  isShort: boolean;
   /** Devices of the plan. */
   count: number;
   relay: LiveRelay;
@@ -34,7 +37,8 @@ export class Sampler {
   }
 
   start(): void {
-    this.timer = setInterval(() => this.watch(), SAMPLE_MS);
+    const ms = this.options.isShort ? SHORT_SAMPLE_MS : SAMPLE_MS;
+    this.timer = setInterval(() => this.watch(), ms);
   }
 
   stop(): void {

@@ -20,13 +20,12 @@ export class Measurements implements Measured {
   readonly tally: Tally;
   readonly series: Sample[] = [];
   readonly programErrors = new Map<string, FailureCount>();
-  wrong = 0;
   private readonly counters = new Map<Metric, number>();
   private readonly gauges = new Map<Metric, Gauge>();
 
-  /** `elapsedS`: seconds since the start of the run. */
-  constructor(elapsedS: () => number) {
-    this.tally = new Tally(elapsedS);
+  /** `nowUs`: microseconds since the start of the run. */
+  constructor(nowUs: () => number) {
+    this.tally = new Tally(nowUs);
   }
 
   set(metric: Metric, value: number): void {
@@ -76,7 +75,7 @@ export class Measurements implements Measured {
       case "call.failed":
         return this.tally.failed;
       case "call.wrong":
-        return this.wrong;
+        return this.tally.wrong;
       default:
         return this.counters.get(metric) ?? (metric.startsWith("relay.") ? null : 0);
     }

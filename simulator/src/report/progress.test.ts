@@ -1,7 +1,6 @@
 import type { WriteStream } from "node:tty";
 import { expect, test, vi } from "vitest";
 import { Progress } from "./progress.ts";
-import { Timeline } from "./timeline.ts";
 
 /** The lines that a person would see, after carriage returns and erasing. */
 function screen(isTTY: boolean, columns = 80) {
@@ -24,9 +23,8 @@ test("in a pipe there are messages, but no progress", () => {
   const { out, raw } = screen(false);
   const progress = new Progress(out);
   progress.say("relay at somewhere");
-  progress.start("agents made", 1000);
+  progress.start("agents made", 1000, () => 1000);
   vi.advanceTimersByTime(1_000);
-  progress.update(1000);
   progress.end();
   progress.end();
   vi.useRealTimers();
@@ -72,37 +70,7 @@ test("a step may show its status instead of the time", () => {
 test("a narrow terminal gets a line that does not wrap", () => {
   const { out, shown } = screen(true, 40);
   const progress = new Progress(out);
-  progress.start("calls answered correctly", 10);
+  progress.start("calls answered correctly", 10, () => 10);
   progress.end();
   expect(Math.max(...shown().map((line) => line.length))).toBeLessThan(40);
-});
-
-test("a long run keeps at most a thousand samples, evenly spaced, and the last one", () => {
-  vi.useFakeTimers();
-  let ok = 0;
-  const timeline = new Timeline(() => ({ connected: 1, ok, failed: 0 }));
-  for (let s = 0; s < 3600; s++) {
-    ok += 1;
-    vi.advanceTimersByTime(1_000);
-  }
-  timeline.stop();
-  const series = timeline.series();
-  vi.useRealTimers();
-  expect(series.length).toBeLessThanOrEqual(1_001);
-  expect(series.length).toBeGreaterThan(400);
-  expect(series.at(-1)).toMatchObject({ at_s: 3600, ok: 3600 });
-  const gaps = series.slice(1, -1).map((sample, i) => sample.at_s - (series[i]?.at_s ?? 0));
-  // After the interval was doubled, one gap is odd; none is twice as long as the usual one.
-  const usual = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? 0;
-  expect(Math.max(...gaps)).toBeLessThan(2 * usual);
-});
-
-test("a phase is timed even if it fails", async () => {
-  const timeline = new Timeline(() => ({ connected: 0, ok: 0, failed: 0 }));
-  await expect(timeline.phase("calling", () => Promise.reject(new Error("no")))).rejects.toThrow(
-    "no",
-  );
-  timeline.stop();
-  expect(timeline.phases.map((phase) => phase.name)).toEqual(["calling"]);
-  expect(timeline.secondsOf("connecting")).toBe(0);
 });

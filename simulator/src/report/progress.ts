@@ -11,7 +11,6 @@ const BAR_WIDTH = 24;
 interface Step {
   what: string;
   total: number;
-  done: number;
   startedAt: number;
 }
 
@@ -35,26 +34,17 @@ export class Progress {
   }
 
   /**
-   * The next step: `total` of `what` to do. `read` returns how many are done, if nobody calls
-   * `update`; `tell` the text to show instead of the elapsed time.
+   * The next step: `total` of `what` to do. `read` returns how many are done; `tell` the text to
+   * show instead of the elapsed time.
    */
-  start(
-    what: string,
-    total: number,
-    read: (() => number) | null = null,
-    tell: (() => string) | null = null,
-  ): void {
+  start(what: string, total: number, read: () => number, tell: (() => string) | null = null): void {
     this.end();
     if (!this.out.isTTY) return;
-    this.step = { what, total, done: 0, startedAt: performance.now() };
+    this.step = { what, total, startedAt: performance.now() };
     this.read = read;
     this.tell = tell;
     this.timer = setInterval(() => this.draw(), REDRAW_MS);
     this.draw();
-  }
-
-  update(done: number): void {
-    if (this.step !== null) this.step.done = done;
   }
 
   /** Ends the step and leaves its line in place. Harmless without one. */
@@ -82,7 +72,7 @@ export class Progress {
 
   private line(): string {
     const { what, total, startedAt } = this.step as Step;
-    const done = this.read === null ? (this.step as Step).done : this.read();
+    const done = this.read?.() ?? 0;
     const more = this.tell?.() ?? seconds((performance.now() - startedAt) / 1000);
     const text = `${count(done)} of ${count(total)} ${what}, ${more}`;
     const filled = Math.round((Math.min(done, total) / total) * BAR_WIDTH);

@@ -7,11 +7,12 @@ import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
 import type { LiveOptions } from "../live/run.ts";
-import { makePlan, planHash } from "../plan.ts";
 import { checkLiveProgram, readProgramFile } from "../program-file.ts";
+import { openFileLimit, openFileWarning } from "../report/machine.ts";
 import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
 import { type LoadedScenario, shown } from "../scenario/load.ts";
+import { makePlan, planHash } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
@@ -103,6 +104,9 @@ async function runInLive(
     if (warning !== null) progress.say(warning);
     programs[path] = readProgramFile(program, shown(program));
   }
+  const count = scenario.devices.reduce((sum, group) => sum + group.count, 0);
+  const warning = openFileWarning(count, openFileLimit());
+  if (warning !== null) progress.say(warning);
   const { runLive } = await import("../live/run.ts");
   const report = await runLive(scenario, folder, {
     seed,

@@ -4,8 +4,8 @@
  * random streams belong to each device by name, so the rest behaves as before.
  */
 
-import { makePlan } from "../plan.ts";
 import type { Shrunk } from "../report/report.ts";
+import { makePlan } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import { type Guard, startGuard } from "../virtual/guard.ts";

@@ -3,8 +3,8 @@
  */
 import { type Agent, type CallError, Client, type Presence } from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
-import type { PlannedNetwork } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
+import type { PlannedNetwork } from "../scenario/plan.ts";
 import type { Clock, Happening } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { Conditions, type Net, type Peer } from "./net.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { makePlan } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
+import { makePlan } from "../scenario/plan.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { VirtualBus } from "./bus.ts";
 import { Clock } from "./clock.ts";

@@ -3,8 +3,8 @@
  */
 import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
-import type { PlannedFault } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
+import type { PlannedFault } from "../scenario/plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
 import { overlay } from "../temporary-changes.ts";
 import type { Clock } from "./clock.ts";

@@ -3,14 +3,17 @@
  * call is due; an open loop calls at the planned times, whatever is still in flight.
  */
 import type { CallError } from "@blindrelay/client-sdk";
+import { callInTurn } from "../calls-in-turn.ts";
 import type { Question } from "../devices/kinds.ts";
-import { Questions } from "../devices/questions.ts";
+import type { Questions } from "../devices/questions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
-import type { PlannedLoad } from "../plan.ts";
+import type { PlannedLoad } from "../scenario/plan.ts";
 import type { VirtualClient } from "./client.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
 
+/** How often calls that wait for the fleet look whether it is online. */
+const LOOK_US = 100_000;
 /** Clients connect this long before their first call, so that it finds a link. */
 const CONNECT_BEFORE_US = 5_000_000;
 
@@ -18,6 +21,8 @@ interface LoadWorld {
   readonly clock: Clock;
   readonly devices: readonly Device[];
   readonly liveness: LivenessOracle;
+  /** Of all loads: what a device is asked follows from what it was asked before. */
+  questionsTo(device: Device): Questions;
   call(
     load: PlannedLoad,
     client: VirtualClient,
@@ -41,6 +46,21 @@ export const scheduleLoad = (
       loops.set(n, new Loop(world, load, client, world.devices[n] as Device));
     }
     clock.at(Math.max(0, load.fromUs - CONNECT_BEFORE_US), connect, client, null);
+  }
+  if (load.each > 0) {
+    const members = [...loops.values()];
+    const isOnline = (): boolean =>
+      world.devices.every(({ logins }) => logins > 0) && clients.every(({ online }) => online);
+    const look = (): void => {
+      if (!isOnline()) clock.at(clock.nowUs + LOOK_US, look, null, null);
+      else {
+        callInTurn({ ...load, members: members.length }, (n, ended) => {
+          if (clock.nowUs < load.untilUs) (members[n] as Loop).ask(ended);
+        });
+      }
+    };
+    clock.at(load.fromUs, look, null, null);
+    return;
   }
   if (load.everyUs > 0) {
     const members = [...loops.keys()].sort((a, b) => a - b);
@@ -78,7 +98,7 @@ class Loop {
     this.load = load;
     this.client = client;
     this.device = device;
-    this.questions = new Questions(device.plan.kind, device.id, () => device.boots);
+    this.questions = world.questionsTo(device);
   }
 
   /** Closed loop: makes this call, and schedules the next one once this one has ended. */
@@ -103,7 +123,7 @@ class Loop {
       const isOwn = client.userId === device.userId;
       if (isOwn && error !== null && error.code !== "REMOTE" && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
-        world.liveness.callFailed(fromUs, what);
+        world.liveness.callFailed(fromUs, error.code, what);
       }
       done();
     });

@@ -19,8 +19,8 @@
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
 import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
-import type { PlannedNetwork } from "../plan.ts";
 import type { Stream } from "../random-streams.ts";
+import type { PlannedNetwork } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
 
 /** Bytes in the buffers of both kernels before a peer that does not read blocks the relay. */

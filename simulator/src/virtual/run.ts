@@ -1,11 +1,10 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
-import { makePlan, type Plan, plannedCalls } from "../plan.ts";
-import { machine } from "../report/machine.ts";
-import type { KindResult, Report } from "../report/report.ts";
-import { judge, reasonToAbort, type Threshold, thresholdsOf } from "../report/thresholds.ts";
+import { makeReport } from "../report/make-report.ts";
+import type { Report } from "../report/report.ts";
+import { reasonToAbort, thresholdsOf } from "../report/thresholds.ts";
+import { makePlan } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { durationMs } from "../scenario/units.ts";
 import { type Guard, startGuard } from "./guard.ts";
 import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
@@ -79,117 +78,39 @@ async function runGuarded(
   stopped = stuck ?? world.stopped ?? stopped;
   const { violation } = world;
   if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;
-  const report = virtualReport(world, {
+  const connected = new Map<string, number>();
+  for (const { plan: planned, online } of world.devices) {
+    if (online) connected.set(planned.group, (connected.get(planned.group) ?? 0) + 1);
+  }
+  const report = makeReport({
+    world: "virtual",
     scenario,
     plan,
-    seed,
-    programs,
     thresholds,
     startedAt,
+    ranS: world.clock.nowUs / 1e6,
+    tookS: (performance.now() - startedMs) / 1000,
     stopped,
-    ranMs: performance.now() - startedMs,
-  });
-  return { report, violation, world };
-}
-
-interface Facts {
-  scenario: Scenario;
-  plan: Plan;
-  seed: number;
-  programs: ReadonlyMap<string, LoadedProgram>;
-  thresholds: readonly Threshold[];
-  startedAt: Date;
-  stopped: string | null;
-  ranMs: number;
-}
-
-function virtualReport(world: World, facts: Facts): Report {
-  const { scenario, plan, seed, programs, thresholds, startedAt, stopped } = facts;
-  const { measured, violation, clock } = world;
-  const { tally } = measured;
-  const seconds = clock.nowUs / 1e6;
-  const judged = judge(thresholds, measured);
-  const planned = plan.loads.reduce((sum, load) => sum + plannedCalls(load), 0);
-  const ok = stopped === null && judged.every((threshold) => threshold.ok);
-  const counters = world.relay.stats()?.counters;
-  return {
-    ok,
-    stopped,
-    seed,
-    started_at: startedAt.toISOString(),
-    duration_s: Number((facts.ranMs / 1000).toFixed(3)),
-    agents: {
-      requested: plan.devices.length,
-      connected: world.devices.filter(({ online }) => online).length,
-    },
-    calls: { planned, sent: tally.sent, ok: tally.ok, failed: tally.failed },
-    latency_ms: tally.all.summary(),
-    first_call_latency_ms: tally.first.summary(),
-    calls_per_second: seconds === 0 ? 0 : Number((tally.ok / seconds).toFixed(1)),
-    relay: {
-      rss_bytes_per_agent: null,
-      cpu_us_per_message: null,
-      messages: measured.counter("relay.forwarded"),
-    },
-    simulator: { rss_bytes_per_agent: null },
-    thresholds: judged,
-    kinds: kinds(world),
-    failures: [...tally.failures(), ...measured.programErrors.values()],
-    phases: phases(scenario, seconds),
-    series: measured.series,
-    histogram: tally.histogram(),
-    heat: tally.heat(),
-    outliers: tally.outliers(),
-    machine: machine(),
-    world: "virtual",
-    scenario: { ...scenario, seed },
-    programs: sourcesOf(scenario, programs),
-    trace: world.traceLog.hash(),
+    measured: world.measured,
+    connected,
     oracles: oraclesOf(scenario.relay?.nodes ?? 1).map(([name, holds]) =>
       violation?.oracle === name
         ? { name, ok: false, detail: violation.detail }
         : { name, ok: true, detail: holds },
     ),
-    faults: plan.faults.map(({ spec, atUs, endUs }) => ({
-      kind: spec.kind,
-      at_s: atUs / 1e6,
-      until_s: endUs / 1e6,
+    failures: [...world.measured.programErrors.values()],
+    relay: {
+      rss_bytes_per_agent: null,
+      cpu_us_per_message: null,
+      messages: world.measured.counter("relay.forwarded"),
+    },
+    simulator: { rss_bytes_per_agent: null },
+    dropped: [...(world.relay.stats()?.counters.dropped ?? [])].map(([reason, count]) => ({
+      reason,
+      count,
     })),
-    dropped: [...(counters?.dropped ?? [])].map(([reason, count]) => ({ reason, count })),
-    shrunk: null,
-  };
-}
-
-function kinds({ devices, measured }: World): KindResult[] {
-  const groups = new Map<string, KindResult>();
-  for (const { plan, online } of devices) {
-    let group = groups.get(plan.group);
-    if (group === undefined) {
-      const { calls, ok, latency } = measured.tally.kind(plan.group);
-      group = {
-        kind: plan.group,
-        agents: 0,
-        connected: 0,
-        calls,
-        ok,
-        latency_ms: latency.summary(),
-      };
-      groups.set(plan.group, group);
-    }
-    group.agents += 1;
-    group.connected += online ? 1 : 0;
-  }
-  return [...groups.values()];
-}
-
-/** The scenario's own phases, or the whole run as one. */
-export function phases(scenario: Scenario, seconds: number): Report["phases"] {
-  let from = 0;
-  const named = (scenario.phases ?? []).map(({ name, until }) => {
-    const end = Math.min(durationMs(until) / 1000, seconds);
-    const phase = { name, seconds: Math.max(0, end - from) };
-    from = Math.max(from, end);
-    return phase;
+    programs: sourcesOf(scenario, programs),
+    trace: world.traceLog.hash(),
   });
-  return [...named, { name: named.length === 0 ? "run" : "rest", seconds: seconds - from }];
+  return { report, violation, world };
 }

@@ -14,8 +14,8 @@ import type {
   WriteBehind,
 } from "@blindrelay/relay-server/core";
 import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
-import { DEFAULT_ACCOUNT } from "../plan.ts";
 import type { Stream } from "../random-streams.ts";
+import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
 
 /** Duration of a look-up, and of a write that is flushed before it is answered. */

@@ -11,15 +11,17 @@ import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Question } from "../devices/kinds.ts";
+import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import { NonceOracle } from "../oracle/nonces.ts";
 import { PacketOracle } from "../oracle/packets.ts";
 import { RelayOracle } from "../oracle/relay.ts";
-import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad } from "../plan.ts";
 import { Stream } from "../random-streams.ts";
 import { Measurements } from "../report/measure.ts";
+import { WRONG_ANSWER } from "../report/tally.ts";
+import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
 import { VirtualClient } from "./client.ts";
@@ -103,7 +105,7 @@ export class World implements Observer {
   readonly seed: number;
   readonly clock = new Clock();
   readonly traceLog: Trace;
-  readonly measured = new Measurements(() => this.clock.nowUs / 1e6);
+  readonly measured = new Measurements(() => this.clock.nowUs);
   readonly net: Net;
   readonly store: ModelStore;
   readonly relay: VirtualNodes;
@@ -125,9 +127,9 @@ export class World implements Observer {
   private readonly calls: CallOracle;
   private readonly byPlace = new Map<string, Call>();
   private readonly presences = new Map<string, Map<string, boolean>>();
+  private readonly questions = new Map<number, Questions>();
   private running: Device;
   private stirred = false;
-  private underWay = 0;
   private online = 0;
   private connects = 0;
   /** Devices that were switched on at least once. */
@@ -149,7 +151,7 @@ export class World implements Observer {
     this.nonces = new NonceOracle(violate("nonce"));
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
     this.calls = new CallOracle(violate("exactly-once"), { nowMs: () => this.clock.nowMs() });
-    this.liveness = new LivenessOracle(violate("liveness"));
+    this.liveness = new LivenessOracle(violate("liveness"), scenario.allow);
     const { relay = {} } = scenario;
     this.isAlone = (relay.nodes ?? 1) === 1;
     this.relayOracle = new RelayOracle((oracle, detail) => this.violate(oracle, detail), {
@@ -218,8 +220,13 @@ export class World implements Observer {
   async run(breathe: (done: number) => boolean = () => true): Promise<void> {
     const { clock, plan } = this;
     const { endUs } = plan;
+    const { tally } = this.measured;
+    const planned = plannedOf(plan);
+    const lastFaultUs = plan.faults.reduce((last, fault) => Math.max(last, fault.endUs), -1);
+    const isDone = (): boolean =>
+      plan.endsWithCalls && tally.sent === planned && clock.nowUs > lastFaultUs;
     await this.play(
-      (atUs) => atUs > endUs && (this.underWay === 0 || atUs > endUs + SETTLE_US),
+      (atUs) => (tally.open.size === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
       () => breathe(Math.min(1, clock.nowUs / endUs)),
     );
     this.finish();
@@ -303,34 +310,25 @@ export class World implements Observer {
     done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
   ): void {
     const { tally } = this.measured;
-    const { group } = device.plan;
-    const kind = tally.kind(group);
     const { timeoutMs, spec } = load;
     const idempotent = spec.idempotent ?? false;
-    const fromUs = this.clock.nowUs;
     const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
-    tally.sent += 1;
-    kind.calls += 1;
-    this.underWay += 1;
+    const open = tally.asked(device.id, device.plan.group, isFirst);
     this.calling = call;
     const request = { method: question.method, params: question.params, timeoutMs, idempotent };
     client.call(device, request, (result, error) => {
-      this.underWay -= 1;
-      const us = this.clock.nowUs - fromUs;
       const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
       this.calls.ended(record, outcome);
       const said = error === null ? "ok" : error.code;
       this.trace("outcome", `${client.id} ${device.id}`, `${record.marker} ${said}`);
       if (error !== null) {
         const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
-        tally.fail(device.id, code, error.message);
-      } else if (question.right(result)) tally.succeed(device.id, kind, us, isFirst);
+        tally.fail(open, code, error.message);
+      } else if (question.right(result)) tally.succeed(open);
       else {
-        this.measured.wrong += 1;
         const shown = JSON.stringify(result)?.slice(0, 200);
-        const what = `${device.id} answered ${question.method} with ${shown}`;
-        tally.fail(device.id, "WRONG_ANSWER", what);
+        tally.fail(open, WRONG_ANSWER, `${device.id} answered ${question.method} with ${shown}`);
       }
       // A repeated execution is checked for as long as a packet can live.
       this.clock.after(CALL_MEMORY_MS, () => {
@@ -343,6 +341,14 @@ export class World implements Observer {
   }
 
   private calling: Call | null = null;
+
+  questionsTo({ id, number, plan }: Device): Questions {
+    const device = this.devices[number] as Device;
+    const questions =
+      this.questions.get(number) ?? new Questions(plan.kind, id, () => device.boots);
+    this.questions.set(number, questions);
+    return questions;
+  }
 
   // ---- what devices and clients tell their world
 

@@ -4,8 +4,8 @@
  * and oracles.
  */
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
-import { makePlan, type PlannedLoad, planFault } from "../plan.ts";
 import { checkScenario } from "../scenario/load.ts";
+import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs } from "../scenario/units.ts";
 import type { VirtualClient } from "../virtual/client.ts";

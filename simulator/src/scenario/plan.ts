@@ -4,9 +4,9 @@
  * microseconds from the start of the run.
  */
 import { createHash } from "node:crypto";
-import { Stream } from "./random-streams.ts";
-import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./scenario/schema.ts";
-import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./scenario/units.ts";
+import { Stream } from "../random-streams.ts";
+import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./schema.ts";
+import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./units.ts";
 
 /** The account that owns everything, unless a scenario names others. */
 export const DEFAULT_ACCOUNT = "sim";
@@ -14,6 +14,8 @@ const DEFAULT_LATENCY = "20ms";
 const DEFAULT_JITTER = "5ms";
 /** From the last device's start to the first call: time to connect, even on a bad network. */
 const SETTLE_MS = 10_000;
+/** Enough to keep two cores busy; more would only measure the queue. */
+const AT_ONCE = 64;
 /** An open loop is planned call by call. */
 const MAX_OPEN_CALLS = 5_000_000;
 
@@ -59,6 +61,9 @@ export interface PlannedLoad {
   firstUs: number[];
   /** Open loop: when, and which device, as an index into `devices`. */
   arrivals: { atUs: number; device: number }[];
+  /** As many calls to each device, `atOnce` at a time; 0 for the loops. */
+  each: number;
+  atOnce: number;
 }
 
 export interface PlannedFault {
@@ -78,13 +83,18 @@ export interface Plan {
   devices: PlannedDevice[];
   loads: PlannedLoad[];
   faults: PlannedFault[];
+  /** The run ends with its last call: all that call make a number of calls to each device. */
+  endsWithCalls: boolean;
 }
 
 export const makePlan = (scenario: Scenario, seed: number): Plan => {
   const endUs = us(scenario.duration);
   const devices = planDevices(scenario, seed);
   const loads = planLoads(scenario, seed, devices, endUs);
-  return { seed, endUs, devices, loads, faults: planFaults(scenario, seed, devices, loads) };
+  const faults = planFaults(scenario, seed, devices, loads);
+  const calling = loads.filter(makesCalls);
+  const endsWithCalls = calling.length > 0 && calling.every(({ each }) => each > 0);
+  return { seed, endUs, devices, loads, faults, endsWithCalls };
 };
 
 const us = (text: string): number => Math.round(durationMs(text) * 1000);
@@ -147,7 +157,9 @@ const planLoads = (
     const name = spec.name ?? `clients-${i + 1}`;
     const members = devices.flatMap(({ group }, n) => (group === spec.devices ? [n] : []));
     const lastUs = latest(members.map((n) => (devices[n] as PlannedDevice).startUs));
-    const fromUs = spec.from === undefined ? lastUs + SETTLE_MS * 1000 : us(spec.from);
+    const each = spec.calls ?? 0;
+    const soonUs = each > 0 ? 0 : lastUs + SETTLE_MS * 1000;
+    const fromUs = spec.from === undefined ? soonUs : us(spec.from);
     const untilUs = spec.until === undefined ? endUs : us(spec.until);
     const count = Math.min(spec.count ?? 1, members.length);
     const everyUs = spec.every === undefined ? 0 : us(spec.every);
@@ -162,6 +174,8 @@ const planLoads = (
       everyUs,
       firstUs: [],
       arrivals: [],
+      each,
+      atOnce: Math.min(spec.at_once ?? AT_ONCE, members.length),
     };
     if (everyUs > 0) {
       load.firstUs = members.map((n) => {
@@ -276,9 +290,11 @@ export const describePlan = (plan: Plan): string[] => {
     const how =
       load.everyUs > 0
         ? `${method} to each of ${called} every ${load.spec.every}`
-        : load.spec.rate === undefined
-          ? "no calls"
-          : `${method} to ${called} at ${load.spec.rate}`;
+        : load.each > 0
+          ? `${method} to each of ${called} ${load.each} times, ${load.atOnce} at once,`
+          : load.spec.rate === undefined
+            ? "no calls"
+            : `${method} to ${called} at ${load.spec.rate}`;
     const text = `${who}, ${how} until ${time(load.untilUs)}: about ${calls} calls`;
     lines.push({ atUs: load.fromUs, text });
   }
@@ -301,6 +317,7 @@ export const describePlan = (plan: Plan): string[] => {
 
 /** The calls that a load makes if none has to wait for the previous one. */
 export const plannedCalls = (load: PlannedLoad): number => {
+  if (load.each > 0) return load.each * load.clients.flat().length;
   if (load.everyUs === 0) return load.arrivals.length;
   let calls = 0;
   for (const firstUs of load.firstUs) {
@@ -308,6 +325,13 @@ export const plannedCalls = (load: PlannedLoad): number => {
   }
   return calls;
 };
+
+export const plannedOf = ({ loads }: Plan): number =>
+  loads.reduce((sum, load) => sum + plannedCalls(load), 0);
+
+/** Whether it calls, and is not only there for presence. */
+export const makesCalls = ({ spec }: PlannedLoad): boolean =>
+  spec.every !== undefined || spec.rate !== undefined || spec.calls !== undefined;
 
 const time = (atUs: number): string => showMs(atUs / 1000);
 const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
