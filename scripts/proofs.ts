@@ -116,7 +116,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   live: {
-    tests: ["simulator/src/run/live.test.ts", "simulator/src/start/start.test.ts"],
+    tests: ["simulator/src/live/run.test.ts", "simulator/src/start/start.test.ts"],
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
@@ -179,9 +179,9 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   },
   world: {
     tests: [
-      "simulator/src/world/nodes.test.ts",
-      "simulator/src/world/pings.test.ts",
-      "simulator/src/world/world.test.ts",
+      "simulator/src/virtual/nodes.test.ts",
+      "simulator/src/virtual/pings.test.ts",
+      "simulator/src/virtual/world.test.ts",
     ],
     inputs: [...SDKS, "relay-server", "simulator/src"],
   },
