@@ -234,7 +234,7 @@ const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 const DAMAGED: readonly (string | undefined)[] = ["XX001", "XX002", "58030", "58P01"];
 
 const WAY_BACK =
-  'repair the database or restore it, then start the relays again (docs/operations.md, "A damaged store")';
+  'repair the database or restore it, then start the relays again (docs/keys-and-backups.md, "A damaged store")';
 
 export const postgresDamage = (cause: unknown): StoreDamaged =>
   new StoreDamaged(cause, "the PostgreSQL database", WAY_BACK);
@@ -244,7 +244,7 @@ const PROTOCOL_VIOLATION = "08P01";
 /** What PgBouncer says about parameters of a connection that it was not told to accept. */
 const UNSUPPORTED = /unsupported startup parameter/;
 const PGBOUNCER =
-  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/operations.md)";
+  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/cluster.md)";
 
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;

@@ -1,10 +1,10 @@
 /** Lists that are fetched when they are opened: releases and the audit log. */
 import type { AuditEntry, Release } from "@blindrelay/protocol/schema/rest";
-import { type ComponentChildren, Fragment, h, type JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Heading, Moment, type Row, Table, TroubleBox } from "./components.ts";
+import { Heading, Moment, type Row, Table, TroubleBox } from "./components.tsx";
 import { type Model, troubleOfCall } from "./model.ts";
-import { Manage } from "./release-actions.ts";
+import { Manage } from "./release-actions.tsx";
 import type { Trouble } from "./rest.ts";
 
 interface Page<Item> {
@@ -16,7 +16,7 @@ interface Page<Item> {
  * The concatenated pages, an error, and functions: one loads the next page or reloads all, and one
  * replaces an item (null removes it).
  */
-const usePages = <Item>(read: (cursor: string | null) => Promise<Page<Item>>) => {
+const usePages = <Item,>(read: (cursor: string | null) => Promise<Page<Item>>) => {
   const [page, setPage] = useState<Page<Item> | null>(null);
   const [trouble, setTrouble] = useState<Trouble | null>(null);
   const load = async (before: Page<Item> | null) => {
@@ -39,7 +39,7 @@ const usePages = <Item>(read: (cursor: string | null) => Promise<Page<Item>>) =>
   return { page, trouble, more: () => void load(page), again: () => void load(null), replace };
 };
 
-const Listing = <Item>(props: {
+const Listing = <Item,>(props: {
   title: string;
   empty: ComponentChildren;
   columns: readonly string[];
@@ -49,37 +49,42 @@ const Listing = <Item>(props: {
   const { title, empty, columns, read, row } = props;
   const { page, trouble, more, again, replace } = usePages(read);
   const rows = page?.items.map((item) => row(item, (next) => replace(item, next))) ?? [];
-  return h(
-    Fragment,
-    null,
-    h(Heading, null, title),
-    h(TroubleBox, { trouble }),
-    h("p", null, h("button", { type: "button", onClick: again }, "Refresh")),
-    page === null && trouble === null && h("p", { role: "status" }, "Loading…"),
-    page !== null && rows.length === 0 && h("p", null, empty),
-    rows.length > 0 && h(Table, { caption: title, columns, rows }),
-    page !== null &&
-      page.next_cursor !== null &&
-      h("button", { type: "button", onClick: more }, "Show more"),
+  return (
+    <>
+      <Heading>{title}</Heading>
+      <TroubleBox trouble={trouble} />
+      <p>
+        <button type="button" onClick={again}>
+          Refresh
+        </button>
+      </p>
+      {page === null && trouble === null && <p role="status">Loading…</p>}
+      {page !== null && rows.length === 0 && <p>{empty}</p>}
+      {rows.length > 0 && <Table caption={title} columns={columns} rows={rows} />}
+      {page !== null && page.next_cursor !== null && (
+        <button type="button" onClick={more}>
+          Show more
+        </button>
+      )}
+    </>
   );
 };
 
 const RELEASES = ["Release", "Status", "Rollout", "Devices", "Published"];
 const MANAGED = [...RELEASES, "Change"];
 
-export const Releases = ({ model }: { model: Model }): JSX.Element =>
-  h(Listing<Release>, {
-    title: "Releases",
-    empty: h(
-      Fragment,
-      null,
-      "There are no releases yet. Create one with ",
-      h("code", null, "blindrelay release publish"),
-      ".",
-    ),
-    columns: model.user.role === "admin" ? MANAGED : RELEASES,
-    read: (cursor) => model.releases(cursor),
-    row: (release, changed) => {
+export const Releases = ({ model }: { model: Model }): JSX.Element => (
+  <Listing<Release>
+    title="Releases"
+    empty={
+      <>
+        {"There are no releases yet. Create one with "}
+        <code>blindrelay release publish</code>.
+      </>
+    }
+    columns={model.user.role === "admin" ? MANAGED : RELEASES}
+    read={(cursor) => model.releases(cursor)}
+    row={(release, changed) => {
       const { id, runtime, channel, version, status, rollout, published_at: at } = release;
       const { percent, paused, offered, running, left } = rollout;
       const text = `${percent} %${paused ? ", paused" : ""}`;
@@ -87,55 +92,48 @@ export const Releases = ({ model }: { model: Model }): JSX.Element =>
       return {
         key: id,
         cells: [
-          h(
-            Fragment,
-            null,
-            h("strong", null, version),
-            " ",
-            h("code", null, `${runtime} ${channel}`),
+          <>
+            <strong>{version}</strong> <code>{`${runtime} ${channel}`}</code>
+          </>,
+          <span class={`tag ${status}`}>{status}</span>,
+          status === "draft" ? (
+            <span class="faint">not begun</span>
+          ) : (
+            <span class="rollout">
+              <meter min={0} max={100} value={percent} aria-label={`Rollout of ${name}`} />
+              {text}
+            </span>
           ),
-          h("span", { class: `tag ${status}` }, status),
-          status === "draft"
-            ? h("span", { class: "faint" }, "not begun")
-            : h(
-                "span",
-                { class: "rollout" },
-                h("meter", {
-                  min: 0,
-                  max: 100,
-                  value: percent,
-                  "aria-label": `Rollout of ${name}`,
-                }),
-                text,
-              ),
           `${running} run it, ${offered} offered${left > 0 ? `, ${left} fell back` : ""}`,
-          h(Moment, { at, none: "not yet" }),
-          model.user.role === "admin" &&
-            status !== "yanked" &&
-            h(Manage, { model, release, changed }),
+          <Moment at={at} none="not yet" />,
+          model.user.role === "admin" && status !== "yanked" && (
+            <Manage model={model} release={release} changed={changed} />
+          ),
         ],
       };
-    },
-  });
+    }}
+  />
+);
 
 const AUDIT = ["When", "Who", "What", "Subject", "Detail"];
 
-export const Audit = ({ model }: { model: Model }): JSX.Element =>
-  h(Listing<AuditEntry>, {
-    title: "Audit",
-    empty: "No entries yet.",
-    columns: AUDIT,
-    read: (cursor) => model.audit(cursor),
-    row: ({ id, at, actor, action, subject, detail }) => ({
+export const Audit = ({ model }: { model: Model }): JSX.Element => (
+  <Listing<AuditEntry>
+    title="Audit"
+    empty="No entries yet."
+    columns={AUDIT}
+    read={(cursor) => model.audit(cursor)}
+    row={({ id, at, actor, action, subject, detail }) => ({
       key: String(id),
       cells: [
-        h(Moment, { at }),
-        actor?.username ?? h("span", { class: "faint" }, "the relay's operator"),
-        h("code", null, action),
-        h("code", null, subject),
+        <Moment at={at} />,
+        actor?.username ?? <span class="faint">the relay's operator</span>,
+        <code>{action}</code>,
+        <code>{subject}</code>,
         Object.entries(detail)
           .map(([name, value]) => `${name} ${value}`)
           .join(", "),
       ],
-    }),
-  });
+    })}
+  />
+);

@@ -1,10 +1,10 @@
 /** The login: name, password and one-time code; an account without a second factor sets one up. */
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
-import { h, type JSX } from "preact";
+import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Field, Heading, TroubleBox } from "./components.ts";
-import { Enrol } from "./enrol.ts";
-import { type Model, troubleOfCall } from "./model.ts";
+import { Field, Heading, TroubleBox, useAction } from "./components.tsx";
+import { Enrol } from "./enrol.tsx";
+import type { Model } from "./model.ts";
 import { restOf, type Trouble } from "./rest.ts";
 
 interface Props {
@@ -15,94 +15,83 @@ interface Props {
 }
 
 export const Login = ({ notice, start, entered }: Props): JSX.Element => {
-  const [trouble, setTrouble] = useState(notice);
-  const [busy, setBusy] = useState(false);
+  const { busy, trouble, setTrouble, act } = useAction(notice);
   const [enrolling, setEnrolling] = useState<Enrolling | null>(null);
   const [config, setConfig] = useState<AuthConfig | null>(null);
   useEffect(() => {
     restOf(null).ask("AuthConfig", "GET", "/auth/config").then(setConfig, setTrouble);
   }, []);
 
-  const submit = async (event: SubmitEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
-    setBusy(true);
-    setTrouble(null);
-    try {
+    const enter = async () => {
       const given = givenIn(new FormData(form));
       const login = await logIn(given);
       if (login.user.api_token === null) setEnrolling({ given, token: login.access_token });
       else entered(await start(login));
-    } catch (error) {
-      setTrouble(troubleOfCall(error));
-      setBusy(false);
+    };
+    void act(enter, () => {
       const code = form.elements.namedItem("code") as HTMLInputElement;
       code.value = ""; // a code works only once
-    }
+    });
   };
 
   if (enrolling !== null) {
     const { given, token } = enrolling;
     const logInWith = async (code: string) =>
       entered(await start(await logIn({ ...given, totp_code: code })));
-    return h(Enrol, { token, logIn: logInWith });
+    return <Enrol token={token} logIn={logInWith} />;
   }
   const must = config?.totp === "required";
-  return h(
-    "main",
-    { class: "narrow", id: "content" },
-    h(Heading, null, "Log in"),
-    h(
-      "p",
-      null,
-      "See and call your agents. The relay forwards your calls and cannot read them: this page encrypts them.",
-    ),
-    h(TroubleBox, { trouble }),
-    h(
-      "form",
-      { onSubmit: submit },
-      h(
-        Field,
-        { id: "username", label: "User name" },
-        h("input", {
-          id: "username",
-          name: "username",
-          autocomplete: "username",
-          autocapitalize: "none",
-          spellcheck: false,
-          required: true,
-        }),
-      ),
-      h(
-        Field,
-        { id: "password", label: "Password" },
-        h("input", {
-          id: "password",
-          name: "password",
-          type: "password",
-          autocomplete: "current-password",
-          required: true,
-        }),
-      ),
-      h(
-        Field,
-        {
-          id: "code",
-          label: must ? "One-time code" : "One-time code, if you have set one up",
-          hint: "Six digits from your authenticator app, or a recovery code.",
-        },
-        h("input", {
-          id: "code",
-          name: "code",
-          autocomplete: "one-time-code",
-          autocapitalize: "none",
-          spellcheck: false,
-          "aria-describedby": "code-hint",
-        }),
-      ),
-      h("button", { type: "submit", class: "primary", disabled: busy }, busy ? "…" : "Log in"),
-    ),
-    config && h("p", { class: "faint" }, `blindrelay ${config.version}`),
+  return (
+    <main class="narrow" id="content">
+      <Heading>Log in</Heading>
+      <p>
+        See and call your agents. The relay forwards your calls and cannot read them: this page
+        encrypts them.
+      </p>
+      <TroubleBox trouble={trouble} />
+      <form onSubmit={submit}>
+        <Field id="username" label="User name">
+          <input
+            id="username"
+            name="username"
+            autocomplete="username"
+            autocapitalize="none"
+            spellcheck={false}
+            required
+          />
+        </Field>
+        <Field id="password" label="Password">
+          <input
+            id="password"
+            name="password"
+            type="password"
+            autocomplete="current-password"
+            required
+          />
+        </Field>
+        <Field
+          id="code"
+          label={must ? "One-time code" : "One-time code, if you have set one up"}
+          hint="Six digits from your authenticator app, or a recovery code."
+        >
+          <input
+            id="code"
+            name="code"
+            autocomplete="one-time-code"
+            autocapitalize="none"
+            spellcheck={false}
+            aria-describedby="code-hint"
+          />
+        </Field>
+        <button type="submit" class="primary" disabled={busy}>
+          {busy ? "…" : "Log in"}
+        </button>
+      </form>
+      {config && <p class="faint">{`blindrelay ${config.version}`}</p>}
+    </main>
   );
 };
 

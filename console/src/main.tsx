@@ -3,15 +3,15 @@
  * report, and calls agents through @blindrelay/client-sdk, which seals the calls here.
  */
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
-import { Fragment, h, type JSX, render } from "preact";
+import { type JSX, render } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
-import { AgentView } from "./agent.ts";
-import { Agents } from "./agents.ts";
-import { useModel } from "./components.ts";
-import { Events } from "./events.ts";
-import { Login } from "./login.ts";
+import { AgentView } from "./agent.tsx";
+import { Agents } from "./agents.tsx";
+import { useModel } from "./components.tsx";
+import { Events } from "./events.tsx";
+import { Login } from "./login.tsx";
 import { Model } from "./model.ts";
-import { Audit, Releases } from "./releases-and-audit.ts";
+import { Audit, Releases } from "./releases-and-audit.tsx";
 import type { Trouble } from "./rest.ts";
 
 const App = (): JSX.Element => {
@@ -23,13 +23,13 @@ const App = (): JSX.Element => {
   };
   if (model === null) {
     const start = (login: LoginAnswer) => Model.start(login, leave);
-    return h(Login, { notice, start, entered: setModel });
+    return <Login notice={notice} start={start} entered={setModel} />;
   }
   const logOut = () => {
     void model.stop();
     leave(null);
   };
-  return h(Console, { model, logOut });
+  return <Console model={model} logOut={logOut} />;
 };
 
 const usePath = (): string => {
@@ -50,37 +50,41 @@ const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.E
   if (model.user.role === "admin") sections.push("audit");
   const [section = "", agentId] = path.split("/");
   const here = sections.includes(section) ? section : "agents";
-  const link = (name: string) =>
-    h(
-      "a",
-      { href: `#/${name}`, "aria-current": name === here ? "page" : undefined },
-      name[0]?.toUpperCase(),
-      name.slice(1),
-    );
+  const link = (name: string) => (
+    <a href={`#/${name}`} aria-current={name === here ? "page" : undefined}>
+      {name[0]?.toUpperCase()}
+      {name.slice(1)}
+    </a>
+  );
   const online = model.link.state === "online";
-  return h(
-    Fragment,
-    null,
-    h("a", { class: "skip", href: "#content", onClick: skip }, "Skip to the content"),
-    h(
-      "header",
-      null,
-      h("span", { class: "brand" }, "blindrelay"),
-      h("nav", { "aria-label": "Sections" }, sections.map(link)),
-      h(
-        "div",
-        { class: "who" },
-        h("span", { role: "status" }, online ? "live" : "connecting…"),
-        h("span", null, model.user.username),
-        h("button", { type: "button", onClick: logOut }, "Log out"),
-      ),
-    ),
-    h(
-      "main",
-      { id: "content", tabIndex: -1 },
-      h(View, { key: path, model, here, agentId: here === "agents" ? agentId : undefined }),
-    ),
-    h("div", { role: "status", class: "unseen" }, model.announcement),
+  return (
+    <>
+      <a class="skip" href="#content" onClick={skip}>
+        Skip to the content
+      </a>
+      <header>
+        <span class="brand">blindrelay</span>
+        <nav aria-label="Sections">{sections.map(link)}</nav>
+        <div class="who">
+          <span role="status">{online ? "live" : "connecting…"}</span>
+          <span>{model.user.username}</span>
+          <button type="button" onClick={logOut}>
+            Log out
+          </button>
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        <View
+          key={path}
+          model={model}
+          here={here}
+          agentId={here === "agents" ? agentId : undefined}
+        />
+      </main>
+      <div role="status" class="unseen">
+        {model.announcement}
+      </div>
+    </>
   );
 };
 
@@ -92,13 +96,13 @@ const skip = (event: Event) => {
 
 const View = (props: { model: Model; here: string; agentId: string | undefined }): JSX.Element => {
   const { model, here, agentId } = props;
-  if (here === "events") return h(Events, { model });
-  if (here === "releases") return h(Releases, { model });
-  if (here === "audit") return h(Audit, { model });
+  if (here === "events") return <Events model={model} />;
+  if (here === "releases") return <Releases model={model} />;
+  if (here === "audit") return <Audit model={model} />;
   if (agentId !== undefined && agentId !== "") {
-    return h(AgentView, { model, agentId: decodeURIComponent(agentId) });
+    return <AgentView model={model} agentId={decodeURIComponent(agentId)} />;
   }
-  return h(Agents, { model });
+  return <Agents model={model} />;
 };
 
-render(h(App, null), document.getElementById("console") as HTMLElement);
+render(<App />, document.getElementById("console") as HTMLElement);
