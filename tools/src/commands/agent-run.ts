@@ -20,7 +20,7 @@ import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
 import { interrupted } from "../interrupted.ts";
-import { printJson, printStatus } from "../output.ts";
+import { printJson, printStatus, serveUnread } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
@@ -283,6 +283,7 @@ refuses these credentials, 7 the state folder does not let this agent start. If 
 unavailable, the command waits for it.`,
     )
     .action(async (path: string, flags: RunFlags) => {
+      serveUnread();
       const settings = context.settings();
       const isPushable = flags.allowPush === true && isSupervised();
       if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);
