@@ -7,6 +7,7 @@ let isOver = false;
  * for: Node undoes that at its start.
  */
 export const endSignals = (): readonly NodeJS.Signals[] => {
+  for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
   if (process.stderr.isTTY) return ["SIGINT", "SIGTERM", "SIGHUP"];
   process.on("SIGHUP", () => undefined);
   return ["SIGINT", "SIGTERM"];

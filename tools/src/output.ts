@@ -69,7 +69,9 @@ const columnsOf = (text: string): number =>
 /** Rows under a header, in columns as wide as their widest cell. */
 export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string => {
   const all = [header, ...rows.map((row) => row.map(oneLine))];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => columnsOf(row[column] ?? ""))));
+  const widths = header.map((_, column) =>
+    Math.max(...all.map((row) => columnsOf(row[column] ?? ""))),
+  );
   return all
     .map((row) =>
       row

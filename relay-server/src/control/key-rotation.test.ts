@@ -2,8 +2,8 @@
 import {
   chmodSync,
   existsSync,
-  readFileSync,
   readdirSync,
+  readFileSync,
   renameSync,
   statSync,
   writeFileSync,

@@ -230,9 +230,10 @@ const runUntilStopped = (
         const { code, advice } = status;
         const waitMs = Math.round(status.waitMs ?? 0);
         if (json) printJson({ event: "offline", agent_id: agentId, code, reason: advice, waitMs });
-        // Each reason once, until it changes or the agent was online.
-        else if (advice !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
-        told = advice;
+        // Each reason once, until it changes or the agent was online; a countdown is no change.
+        const reason = advice?.replace(/\d+/g, "#") ?? "";
+        if (!json && reason !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
+        told = reason;
       }
     };
     running.onState(follow);
