@@ -81,4 +81,8 @@ test("what was kept of another release is fetched anew", async () => {
   writeFileSync(`${path}.part`, randomBytes(image.length + 1));
   await downloadRelease(update, path);
   expect(readFileSync(path).equals(image)).toBe(true);
+  // As long as the image: nothing is left to ask for. trevornk/ramblr#68
+  writeFileSync(`${path}.part`, randomBytes(image.length));
+  await downloadRelease(update, path);
+  expect(readFileSync(path).equals(image)).toBe(true);
 });
