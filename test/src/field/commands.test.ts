@@ -1,9 +1,10 @@
-/** Terminals, and what reads a command's output, as others met them. */
-import { spawn } from "node:child_process";
+/** Terminals, pipes and containers that commands run in, as others met them. */
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { CLI, House, PASSWORD } from "../cli/processes.ts";
 
 const house = new House();
@@ -49,6 +50,55 @@ it("an agent goes on when what reads its output has gone, and after a hang-up", 
   child.kill("SIGTERM");
   expect(await once(child, "exit")).toEqual([0, null]);
 });
+
+// spinje/pflow#589: `yes | …`, without line ends
+it.each([
+  ["token"],
+  ["call", "pump", "lines", "-"],
+  ["login", "--username", "ada", "--password-stdin"],
+  ["profile", "passphrase", "--stdin"],
+])("input without an end does not fill the memory: %s", async (...command) => {
+  const { code, stderr } = await house.cli(command, {}, "y".repeat(17 * 1_048_576));
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(/standard input has more than \d+ char/),
+  ]);
+});
+
+// ifreund/waylock#62
+it("an empty password is not sent, where it would count as a wrong one", async () => {
+  const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
+  for (const input of ["", "\n"]) {
+    const { code, stderr } = await house.cli(login, {}, input);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("no password; nothing was sent")]);
+  }
+});
+
+const CAN_UNSHARE = spawnSync("unshare", ["-pf", "true"]).status === 0;
+
+// mrmn2/PdfDing#165
+it.skipIf(!CAN_UNSHARE)(
+  "SIGTERM ends a command that is the first process of a container, whatever it does",
+  async () => {
+    const call = [process.execPath, CLI, "call", "pump", "lines", "--wait", "--timeout", "600"];
+    const container = spawn("unshare", ["-pf", "--kill-child", ...call], {
+      env: { PATH: process.env.PATH ?? "", BLINDRELAY_CONFIG_DIR: house.path("config") },
+      stdio: "ignore",
+    });
+    const ended = once(container, "exit");
+    // Node takes a while until it runs a program.
+    const timer = setInterval(() => {
+      const children = `/proc/${container.pid}/task/${container.pid}/children`;
+      const first = Number(readFileSync(children, "utf8"));
+      if (first > 0) process.kill(first, "SIGTERM");
+    }, 100);
+    onTestFinished(() => {
+      clearInterval(timer);
+      container.kill("SIGKILL");
+    });
+    expect(await ended).toEqual([143, null]);
+  },
+);
 
 describe.skipIf(!HAS_SOCAT)("on a terminal", () => {
   const login = (TERM: string) => house.terminal(["login"], { BLINDRELAY_URL: house.url, TERM });
