@@ -26,7 +26,7 @@ const FILES = {
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/cli.test.ts",
-    "simulator/src/guard/watchdog.test.ts",
+    "simulator/src/virtual/watchdog.test.ts",
     "test/src/{agent-life,bridge,cli,engines,examples,field,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],

@@ -14,10 +14,10 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 const LAZY = [
   "src/core/bootcount.ts",
   "src/espruino/credentials.ts",
-  "src/core/failures.ts",
+  "protocol/src/link/failures.ts",
   "src/core/limits.ts",
   "src/core/push.ts",
-  "protocol/src/link-states.ts",
+  "protocol/src/link/states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
   "src/espruino/handshake.ts",

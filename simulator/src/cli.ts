@@ -5,10 +5,10 @@
 import { EXIT, Failure, tidyCommands, wholeNumber } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
+import { print } from "./base/output.ts";
 import type { ReplayFlags } from "./commands/replay.ts";
-import type { RunFlags } from "./commands/run.ts";
+import type { AskedRun } from "./commands/run.ts";
 import type { ValidateFlags } from "./commands/validate.ts";
-import { print } from "./output.ts";
 import { DEFAULT_AGENTS } from "./scenario/from-flags.ts";
 import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
 import { ScenarioError } from "./scenario/problems.ts";
@@ -75,7 +75,7 @@ Examples:
   blindrelay-sim run morning-rush --seed 7 --report report
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml`,
     )
-    .action(async (what: string | undefined, flags: RunFlags) => {
+    .action(async (what: string | undefined, flags: AskedRun) => {
       const { run } = await import("./commands/run.ts");
       onExitCode(await run(what, flags));
     });

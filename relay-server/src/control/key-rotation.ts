@@ -23,7 +23,7 @@ import { Secrets } from "./secrets.ts";
 
 const DAY_MS = 86_400_000;
 
-export interface RekeyOptions extends DataOptions {
+interface RekeyOptions extends DataOptions {
   /** How long the old tokens stay valid; 0: they end at once. */
   readonly graceDays: number;
   /**
@@ -32,7 +32,7 @@ export interface RekeyOptions extends DataOptions {
   readonly newMasterKey?: string | undefined;
 }
 
-export interface RekeyResult {
+interface RekeyResult {
   /** New tokens made. */
   readonly accounts: number;
   readonly agents: number;

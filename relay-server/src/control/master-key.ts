@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
-import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { IS_WINDOWS } from "../base/windows.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
@@ -158,6 +158,7 @@ export const adoptNextKey = (dataDir: string, nowMs: number): string => {
   written(dataDir, () => {
     // Keeps the old key first, so that a key is in place at any moment.
     if (!existsSync(kept)) nameAlso(masterKeyPath(dataDir), kept);
+    takePlaceOf(nextKeyPath(dataDir), masterKeyPath(dataDir));
     renameSync(nextKeyPath(dataDir), masterKeyPath(dataDir));
     flushFolder(join(dataDir, "key"));
   });

@@ -19,7 +19,7 @@ import { withDiskProblem } from "../base/disk-problem.ts";
 import { IS_WINDOWS } from "../base/windows.ts";
 import { storePath } from "../control/data-dir.ts";
 
-export interface BackupResult {
+interface BackupResult {
   /** Absolute path. */
   readonly file: string;
   readonly bytes: number;

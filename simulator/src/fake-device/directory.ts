@@ -10,7 +10,7 @@ import type {
   HubLookups,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
-import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../credentials.ts";
+import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../base/credentials.ts";
 
 /** The one user of a relay in memory. */
 export const USER = { id: "00000000-0000-4000-8000-000000000001", username: "ada" } as const;

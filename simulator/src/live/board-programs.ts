@@ -6,8 +6,13 @@ import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { asFunctionBody, parseProgramText, readProgramFile, type Tree } from "../program-file.ts";
 import { ScenarioError } from "../scenario/problems.ts";
+import {
+  asFunctionBody,
+  parseProgramText,
+  readProgramFile,
+  type Tree,
+} from "../scenario/program-file.ts";
 
 /** The file of a program, as named in an order. */
 export const programFile = (name: string): string =>

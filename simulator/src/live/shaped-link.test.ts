@@ -1,6 +1,6 @@
 import type { LinkEvents } from "@blindrelay/agent-sdk/ports";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Stream } from "../random-streams.ts";
+import { Stream } from "../base/random-streams.ts";
 import type { RawLink, RawLinkPort } from "./link.ts";
 import { type Shape, Shaper, UNSHAPED } from "./shaped-link.ts";
 

@@ -7,10 +7,10 @@
  *   core <--received-- (corrupt) <-- latency, bandwidth <-- (partition: parked) <-- socket
  */
 import type { Link, LinkEvents, LinkPort } from "@blindrelay/agent-sdk/ports";
-import type { Stream } from "../random-streams.ts";
+import type { Stream } from "../base/random-streams.ts";
+import { overlay } from "../base/temporary-changes.ts";
 import type { Fault } from "../scenario/schema.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
-import { overlay } from "../temporary-changes.ts";
 import type { RawLink, RawLinkPort } from "./link.ts";
 
 export interface Shape {

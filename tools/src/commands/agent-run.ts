@@ -17,7 +17,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { identify } from "../account/identity.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printStatus } from "../base/output.ts";
+import { printJson, printStatus, serveUnread } from "../base/output.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../base/uncaught.ts";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
@@ -230,9 +230,10 @@ const runUntilStopped = (
         const { code, advice } = status;
         const waitMs = Math.round(status.waitMs ?? 0);
         if (json) printJson({ event: "offline", agent_id: agentId, code, reason: advice, waitMs });
-        // Each reason once, until it changes or the agent was online.
-        else if (advice !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
-        told = advice;
+        // Each reason once, until it changes or the agent was online; a countdown is no change.
+        const reason = advice?.replace(/\d+/g, "#") ?? "";
+        if (!json && reason !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
+        told = reason;
       }
     };
     running.onState(follow);
@@ -283,6 +284,7 @@ refuses these credentials, 7 the state folder does not let this agent start. If 
 unavailable, the command waits for it.`,
     )
     .action(async (path: string, flags: RunFlags) => {
+      serveUnread();
       const settings = context.settings();
       const isPushable = flags.allowPush === true && isSupervised();
       if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);

@@ -3,7 +3,7 @@
 import { Failure } from "@blindrelay/protocol/command-line";
 import { identify } from "../account/identity.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printResult, printStatus } from "../base/output.ts";
+import { printJson, printResult, printStatus, serveUnread } from "../base/output.ts";
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
@@ -98,6 +98,7 @@ const asText = (news: BridgeNews): string => {
 const run = async (plans: readonly PortPlan[], url: string, json: boolean): Promise<void> => {
   let bridges: Bridge[] = [];
   let failures = 0;
+  serveUnread();
   try {
     await new Promise<void>((resolve, reject) => {
       bridges = plans.map(

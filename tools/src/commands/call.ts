@@ -1,5 +1,4 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
-import { text } from "node:stream/consumers";
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
@@ -8,6 +7,7 @@ import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkCallLength } from "../base/call-length.ts";
 import { checkToken } from "../base/check-token.ts";
+import { readInput } from "../base/first-lines.ts";
 import { methodsOf, similarMethod } from "../base/methods.ts";
 import { printJson, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
@@ -23,12 +23,15 @@ interface CallFlags {
   readonly json?: boolean;
 }
 
+/** In characters; more than any relay passes on. */
+const MAX_PARAMS = 16 * 1_048_576;
+
 /** JSON-RPC accepts an object, an array, or nothing. */
 const readParams = async (given: string | undefined): Promise<object | undefined> => {
   if (given === undefined) return undefined;
   let value: unknown;
   try {
-    value = parseJson(given === "-" ? await text(process.stdin) : given);
+    value = parseJson(given === "-" ? await readInput(process.stdin, MAX_PARAMS) : given);
   } catch (error) {
     throw new Failure("usage", `the parameters are ${(error as Error).message}`);
   }

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 
 /** Enough to get back behind a mistake that was noticed late. */
 export const COPIES = 3;
@@ -47,7 +47,7 @@ const replace = (path: string, text: string): void => {
   try {
     writeFileSync(fresh, text, { mode: 0o600, flush: true });
     chmodSync(fresh, 0o600); // whatever mode an older file of that name had
-    giveToOwner(fresh, path);
+    takePlaceOf(fresh, path);
     renameSync(fresh, path);
   } catch (error) {
     rmSync(fresh, { force: true });

@@ -1,0 +1,262 @@
+/**
+ * Device programs in the virtual world: the unchanged file, with the world's clock, timers and
+ * randomness instead of the real ones, and with separate variables for every device and every
+ * start, as on a board.
+ *
+ * The module is read as text and becomes a function with the permitted globals as its parameters;
+ * `export default` becomes an assignment of the same length, so lines and columns do not change.
+ * Uses of real time, randomness or I/O are found in the source, before anything runs.
+ */
+import { basename } from "node:path";
+import { constants, createContext, Script } from "node:vm";
+import type { Program } from "@blindrelay/agent-sdk";
+import { Streams } from "@blindrelay/agent-sdk/streams";
+import { type Problem, ScenarioError } from "../scenario/problems.ts";
+import {
+  asFunctionBody,
+  EXPORT,
+  missingExport,
+  nameOf,
+  parseProgramText,
+  readProgramFile,
+  type Tree,
+} from "../scenario/program-file.ts";
+
+/** The world's globals: what a program finds under these names. */
+export interface Globals {
+  Date: DateConstructor;
+  Math: Math;
+  setTimeout: (fn: () => void, ms?: number) => unknown;
+  clearTimeout: (handle: unknown) => void;
+  setInterval: (fn: () => void, ms?: number) => unknown;
+  clearInterval: (handle: unknown) => void;
+  setImmediate: (fn: () => void) => unknown;
+  clearImmediate: (handle: unknown) => void;
+  crypto: object;
+  performance: object;
+  console: object;
+}
+
+const GLOBAL_NAMES = [
+  "Date",
+  "Math",
+  "setTimeout",
+  "clearTimeout",
+  "setInterval",
+  "clearInterval",
+  "setImmediate",
+  "clearImmediate",
+  "crypto",
+  "performance",
+  "console",
+] as const;
+
+/** What device programs cannot use in the virtual world, and why. */
+const FORBIDDEN: ReadonlyMap<string, string> = new Map([
+  ...["process", "require", "module", "Deno", "Bun"].map((name) => [name, "the real process"]),
+  ...["fetch", "WebSocket", "XMLHttpRequest", "EventSource", "navigator"].map((name) => [
+    name,
+    "the real network",
+  ]),
+  ...["Worker", "SharedArrayBuffer", "Atomics", "BroadcastChannel", "MessageChannel"].map(
+    (name) => [name, "real threads"],
+  ),
+  ...["eval", "Function", "globalThis", "global", "window", "self"].map((name) => [
+    name,
+    "the real globals",
+  ]),
+  ...["Temporal", "Intl"].map((name) => [name, "the real clock"]),
+  ...["WeakRef", "FinalizationRegistry"].map((name) => [name, "the garbage collector's timing"]),
+] as [string, string][]);
+
+/** Modules that a device program may import: parts of the SDK that run on every board. */
+const IMPORTS: ReadonlyMap<string, object> = new Map([
+  ["@blindrelay/agent-sdk/streams", { Streams }],
+]);
+
+/** A program that can be started any number of times. */
+export interface LoadedProgram {
+  /** As errors name it. */
+  readonly file: string;
+  readonly source: string;
+  /** Uses promises or async functions: it may keep running after a handler returned. */
+  readonly isAsync: boolean;
+  /** A fresh instance of the module: its default export, with separate variables. */
+  instantiate(globals: Globals): Program;
+}
+
+/**
+ * Reads a program. `shown`: the file's name in errors. Throws a Failure if it is not a file, and a
+ * ScenarioError that names line and column.
+ */
+export function loadProgram(path: string, shown: string): LoadedProgram {
+  return parseProgram(readProgramFile(path, shown), shown);
+}
+
+export function parseProgram(given: string, file: string): LoadedProgram {
+  const { source, text, tree } = parseProgramText(given, file);
+  const problems = examine(tree, file);
+  if (problems.length > 0) throw new ScenarioError(problems);
+  const body = asFunctionBody(text, tree);
+  // The inner function lets a program declare names that the world also has.
+  const head = `(function (__x, __imports, ${GLOBAL_NAMES.join(", ")}) { return (function () { "use strict"; `;
+  const script = new Script(`${head}${body}\n}).call(undefined); })`, {
+    filename: file,
+    columnOffset: -head.length,
+  });
+  const factory = script.runInContext(makeRealm()) as (...args: unknown[]) => void;
+  return {
+    file,
+    source,
+    isAsync: /\b(async|await|Promise)\b|\.then\b/.test(text),
+    instantiate(globals) {
+      const exported: { default?: unknown } = {};
+      factory(exported, IMPORTS, ...GLOBAL_NAMES.map((name) => globals[name]));
+      if (typeof exported.default !== "function") throw new Error(EXPORT);
+      return exported.default as Program;
+    },
+  };
+}
+
+/**
+ * Where a program's own objects come from: without what is forbidden, and without code from
+ * strings, which a check of the source cannot see.
+ */
+function makeRealm(): object {
+  const codeGeneration = { strings: false, wasm: false };
+  const realm = createContext(constants.DONT_CONTEXTIFY, { codeGeneration });
+  const ours = Object.entries(Object.getOwnPropertyDescriptors(globalThis));
+  for (const [name, property] of ours) {
+    if (!(name in realm) && !FORBIDDEN.has(name)) Object.defineProperty(realm, name, property);
+  }
+  return realm;
+}
+
+/**
+ * What a program threw, and where in it, in a line: `Error: no water (pump.js:3:9)`. Without the
+ * folders that a stack names, so that a trace is the same on every machine and in a replay.
+ */
+export function describeError(error: unknown, { file }: Pick<LoadedProgram, "file">): string {
+  const name = basename(file);
+  try {
+    const { stack } = Object(error) as Error;
+    const [, place] = String(stack).split(`${name}:`);
+    const at = /^[0-9]+:[0-9]+/.exec(place ?? "");
+    return at === null ? String(error) : `${String(error)} (${name}:${at[0]})`;
+  } catch {
+    return "something that cannot be shown"; // such as an object without a prototype
+  }
+}
+
+function examine(tree: Tree, file: string): Problem[] {
+  const problems: Problem[] = [];
+  const declared = new Set<string>();
+  const used: Tree[] = [];
+  const report = (node: Tree, message: string): void => {
+    const { line, column } = (node.loc as { start: { line: number; column: number } }).start;
+    problems.push({ file, line, column: column + 1, message });
+  };
+  walk(tree, null, (node, parent, key) => {
+    switch (node.type) {
+      case "ExportAllDeclaration":
+        report(node, "a device program is one file and cannot re-export another");
+        break;
+      case "ImportDeclaration": {
+        const from = String((node.source as Tree).value);
+        if (!IMPORTS.has(from)) report(node, importProblem(from));
+        break;
+      }
+      case "ImportExpression":
+        report(node, "import() reaches real I/O, which the virtual world does not have");
+        break;
+      case "MetaProperty":
+        if (nameOf(node.meta as Tree) === "import") {
+          report(node, "import.meta does not exist in the virtual world");
+        }
+        break;
+      case "AwaitExpression":
+        if (!insideFunction.has(node)) report(node, "await outside of a function");
+        break;
+      case "CallExpression":
+      case "NewExpression":
+        if (makesCode(node)) report(node, "code from a string reaches the real globals");
+        break;
+      case "Identifier":
+        if (isBinding(node, parent, key)) declared.add(String(node.name));
+        else if (isReference(parent, key)) used.push(node);
+        break;
+    }
+  });
+  for (const node of used) {
+    const name = String(node.name);
+    const reason = FORBIDDEN.get(name);
+    if (reason !== undefined && !declared.has(name)) {
+      report(
+        node,
+        `${name} reaches ${reason}; use what the agent gives (agent.now, agent.random, agent.every, agent.log), or world: live`,
+      );
+    }
+  }
+  const missing = missingExport(tree, file);
+  if (missing !== null) problems.push(missing);
+  return problems.sort((a, b) => a.line - b.line || a.column - b.column);
+}
+
+function importProblem(from: string): string {
+  if (from.startsWith(".") || from.startsWith("/")) {
+    return `a device program is one file: bundle ${from} into it, or use world: live`;
+  }
+  const what = from.startsWith("node:") ? "real I/O, time or randomness" : "a package";
+  return `importing ${from} reaches ${what}, which the virtual world does not have; use world: live`;
+}
+
+type Visit = (node: Tree, parent: Tree | null, key: string) => void;
+
+/** Nodes below some function; filled while walking. */
+const insideFunction = new WeakSet<object>();
+
+function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = false): void {
+  if (within) insideFunction.add(node);
+  visit(node, parent, key);
+  const inside = within || /Function/.test(node.type);
+  for (const [name, value] of Object.entries(node)) {
+    if (name === "loc" || typeof value !== "object" || value === null) continue;
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (typeof (child as Tree | null)?.type === "string") walk(child, node, visit, name, inside);
+    }
+  }
+}
+
+/** Whether it calls a constructor with a text: `(() => {}).constructor("return process")`. */
+function makesCode({ callee, arguments: given }: Tree): boolean {
+  const { type, property } = callee as Tree;
+  return (
+    type === "MemberExpression" &&
+    nameOf(property as Tree) === "constructor" &&
+    (given as Tree[]).some((one) => typeof one.value === "string" || one.type === "TemplateLiteral")
+  );
+}
+
+/**
+ * Whether an identifier declares a name. A name declared anywhere in the file counts everywhere:
+ * shadowing is permitted.
+ */
+function isBinding(_node: Tree, parent: Tree | null, key: string): boolean {
+  if (parent === null) return false;
+  if (parent.type === "VariableDeclarator") return key === "id";
+  if (/Function|Class/.test(parent.type)) return key === "id" || key === "params";
+  if (parent.type === "CatchClause") return key === "param";
+  if (/^Import/.test(parent.type)) return key === "local";
+  return false;
+}
+
+function isReference(parent: Tree | null, key: string): boolean {
+  if (parent === null) return true;
+  if (parent.type === "MemberExpression") return key === "object" || parent.computed === true;
+  if (parent.type === "Property" || /Definition$/.test(parent.type)) {
+    return key === "value" || parent.computed === true;
+  }
+  if (/^(Export|Import|Label|Break|Continue|MetaProp)/.test(parent.type)) return false;
+  // A guard that checks whether a name exists gets an answer: it does not.
+  return !(parent.type === "UnaryExpression" && parent.operator === "typeof");
+}
