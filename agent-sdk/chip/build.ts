@@ -85,7 +85,9 @@ export const findChip = async (): Promise<FoundChip> => {
   );
   if (engine.kind === "missing") return engine;
   const folder = dirname(engine.path);
-  const own = readdirSync(host).sort().map((file) => join(host, file));
+  const own = readdirSync(host)
+    .sort()
+    .map((file) => join(host, file));
   const elf = await builtOnce(
     `chip-${hashOf([folder], own)}`,
     "chip.elf",
@@ -96,12 +98,12 @@ export const findChip = async (): Promise<FoundChip> => {
   return { kind: "found", elf: elf.path, compile: engine.path, tools };
 };
 
-const counted = (bytes: Uint8Array): Uint8Array[] => {
+const counted = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer>[] => {
   const size = new Uint8Array(4);
   new DataView(size.buffer).setUint32(0, bytes.length, true);
   return [size, bytes];
 };
-const flag = (on: boolean): Uint8Array => Uint8Array.of(on ? 1 : 0, 0, 0, 0);
+const flag = (on: boolean): Uint8Array<ArrayBuffer> => Uint8Array.of(on ? 1 : 0, 0, 0, 0);
 
 /** Arguments of the emulator for a boot; `words` say what for (host/main.c). */
 export const bootArguments = (chip: Chip, words: readonly string[]): string[] => [

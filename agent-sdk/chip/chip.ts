@@ -69,11 +69,9 @@ export class ChipBoot {
   readonly ended: Promise<ChipEnd>;
   output = "";
   private readonly child: ChildProcess;
-  private readonly server: Server;
   private readonly connected: Promise<Socket>;
 
   private constructor(server: Server, child: ChildProcess) {
-    this.server = server;
     this.child = child;
     this.connected = once(server, "connection").then(([socket]) => {
       const line = socket as Socket;

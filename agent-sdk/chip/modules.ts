@@ -1,13 +1,11 @@
 /** The modules of the chip's devices, from the Moddable build and this folder. */
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
 import { build, type Plugin } from "esbuild";
 import { buildXsModules, XS_SPECIFIERS, type XsModules } from "../build/xs.ts";
 import type { ChipModule } from "./build.ts";
-
-const sdk = resolve(import.meta.dirname, "..");
 
 /** Modules of js, besides the entry. */
 const OWN = ["edge", "vector-checks"];

@@ -60,15 +60,9 @@ void chip_command_line(char *text, size_t size) {
 
 /* Start and faults */
 
-static const char *const faults[] = {"", "", "", "hard fault", "memory protection", "bus", "usage"};
-
 static void fault(void) {
-  uint32_t number;
-  __asm__("mrs %0, ipsr" : "=r"(number));
-  chip_print("chip: fault: ");
-  chip_print(number < 7 ? faults[number] : "unexpected");
-  /* MMARVALID: the address that was not allowed. */
-  if (REG(0xe000ed28) & 0x80) {
+  chip_print("chip: fault");
+  if (REG(0xe000ed28) & 0x80) { /* MMARVALID: of the memory protection */
     const uint32_t address = REG(0xe000ed34);
     char text[] = " at 0x00000000";
     for (int i = 0; i < 8; i++) text[6 + i] = "0123456789abcdef"[(address >> (28 - 4 * i)) & 15];
@@ -84,7 +78,6 @@ void chip_start(void) {
   memcpy(&chip_data, &chip_data_load, (size_t)((uint8_t *)&chip_data_end - (uint8_t *)&chip_data));
   memset(&chip_bss, 0, (size_t)((uint8_t *)&chip_bss_end - (uint8_t *)&chip_bss));
   __asm__("cpsid i"); /* interrupts only wake: whoever waits asks for what happened */
-  REG(0xe000ed24) = 7 << 16; /* faults of memory, bus and usage by themselves */
   chip_exit(main());
 }
 

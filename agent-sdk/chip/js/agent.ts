@@ -2,7 +2,13 @@
  * Runs on the chip, in place of a project's main.js: an agent on a serial line. Its argument is JSON
  * (ChipStart); the first start of a token provisions it.
  */
-import { asciiBytes, crc32, messageBytes, provisionAgent, startAgent } from "../../src/moddable/core.ts";
+import {
+  asciiBytes,
+  crc32,
+  messageBytes,
+  provisionAgent,
+  startAgent,
+} from "../../src/moddable/core.ts";
 import { moddableSuite } from "../../src/moddable/suite.ts";
 import type { ChipStart } from "../chip.ts";
 import { FrameReader, maxBody, plainChecksum, SerialLinks } from "./edge.ts";
@@ -25,7 +31,8 @@ const core = startAgent(
     storage,
     suite,
     log: (level, message, fields) => {
-      if (start.verbose || level === "error") chip.print(`${level} ${message} ${JSON.stringify(fields ?? {})}`);
+      if (start.verbose || level === "error")
+        chip.print(`${level} ${message} ${JSON.stringify(fields ?? {})}`);
     },
     link: {
       connect: (url, events) => {
@@ -48,7 +55,9 @@ const core = startAgent(
     program,
   },
 );
-const reader = new FrameReader(maxBody(maxMessage), plainChecksum, (type, body) => links?.receiveFrame(type, body));
+const reader = new FrameReader(maxBody(maxMessage), plainChecksum, (type, body) =>
+  links?.receiveFrame(type, body),
+);
 globalThis.onData = (bytes) => reader.receive(new Uint8Array(bytes));
 core.link.onState(({ state }) => chip.print(`link ${state}`));
 chip.print(`started ${bootCount()}`);

@@ -12,6 +12,7 @@ const [agentToken, relayToken, isNew] = chip.argument().split(" ") as [string, s
 if (isNew !== undefined) {
   provisionAgent({ storage, suite }, agentToken);
   storage.write("other", "kept");
+  chip.print(`aliases ${chip.figure(5)}`);
   chip.exit(0);
 }
 const link = { connect: () => ({ send: () => {}, close: () => {} }) };

@@ -13,7 +13,10 @@ const time = {
 };
 export const timer = moddableTimer(Timer, time);
 
-const values: ModdableValues = { read: (key) => chip.get(key), write: (key, value) => chip.put(key, value) };
+const values: ModdableValues = {
+  read: (key) => chip.get(key),
+  write: (key, value) => chip.put(key, value),
+};
 export const storage = valueStorage(values);
 
 class Digest {}
@@ -45,7 +48,8 @@ class Mode {
     const out = new Uint8Array(data.length);
     for (let at = 0; at < data.length; at += BLOCK_BYTES) {
       const block = data.slice(at, at + BLOCK_BYTES);
-      for (let i = 0; i < BLOCK_BYTES; i++) block[i] = (block[i] as number) ^ (this.last[i] as number);
+      for (let i = 0; i < BLOCK_BYTES; i++)
+        block[i] = (block[i] as number) ^ (this.last[i] as number);
       this.last = new Uint8Array(chip.aes(this.key, block));
       out.set(this.last, at);
     }

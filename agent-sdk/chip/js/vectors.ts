@@ -11,5 +11,12 @@ for (const field of Object.keys(files) as (keyof VectorFiles)[]) {
   const failures = checkVectors(suite, { [field]: files[field] });
   chip.print(JSON.stringify({ field, failures, instructions: chip.figure(0) - before }));
 }
-chip.print(JSON.stringify({ heap: chip.figure(1), cStack: chip.figure(3), jsStack: chip.figure(4), aliases: chip.figure(5) }));
+chip.print(
+  JSON.stringify({
+    heap: chip.figure(1),
+    cStack: chip.figure(3),
+    jsStack: chip.figure(4),
+    aliases: chip.figure(5),
+  }),
+);
 chip.exit(0);

@@ -1,35 +1,37 @@
 /** A chip that serves: sealed calls of many clients through the real relay and the real bridge. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ChipHouse, readFigures, whySkipped, withoutChip } from "./house.ts";
+import { budgets, near } from "./budgets.ts";
+import { ChipHouse, chip, readFigures, whySkipped, withoutChip } from "./house.ts";
+import { leakOf, serve } from "./serve.ts";
 
 const CLIENTS = 32;
 const CALLS = 300;
+const LEAK_BYTES = 64;
+const LEAKS = 20;
 
 describe.skipIf(withoutChip)(`calls to a chip with 128 KB${whySkipped}`, () => {
   const house = new ChipHouse();
   beforeAll(async () => {
-    await house.open(await house.folder.image("agent"));
+    await house.open(await house.folder.image("agent"), { counting: true });
   });
   afterAll(() => house.close());
 
-  it(`answers ${CALLS} calls by ${CLIENTS} clients, and keeps nothing of them`, async () => {
-    const callers = [await house.caller()];
-    const first = callers[0] as (typeof callers)[number];
-    expect(await first("echo", { n: 1 })).toEqual({ n: 1 });
-    const one = await readFigures(first);
-    while (callers.length < CLIENTS) {
-      const caller = await house.caller();
-      callers.push(caller);
-      expect(await caller("echo", { n: callers.length })).toEqual({ n: callers.length });
+  it(`answers ${CALLS} calls by ${CLIENTS} clients within its budgets, and keeps nothing of them`, async () => {
+    const { first, ...served } = await serve(house, CLIENTS, CALLS);
+    console.log(`chip: ${JSON.stringify(served)}`);
+    const { one, all, after, perCall, perOpening } = served;
+    expect(one.heap).toBeLessThanOrEqual(budgets.heapOneClient);
+    expect(after.heap).toBeLessThanOrEqual(budgets.heapManyClients);
+    expect(after.cStack).toBeLessThanOrEqual(budgets.cStack);
+    expect(after.jsStack).toBeLessThanOrEqual(budgets.jsStack);
+    if (chip.tools === budgets.tools) {
+      expect(perCall).toSatisfy(near(budgets.perCall));
+      expect(perOpening).toSatisfy(near(budgets.perOpening));
     }
-    const before = await readFigures(first);
-    for (let n = 0; n < CALLS; ) {
-      const round = callers.slice(0, CALLS - n);
-      const sent = round.map((_, i) => ({ n: n + i, text: "x".repeat(200) }));
-      expect(await Promise.all(round.map((call, i) => call("echo", sent[i])))).toEqual(sent);
-      n += round.length;
-    }
-    const after = await readFigures(first);
-    console.log(`chip: ${JSON.stringify({ one, before, after })}`);
+    expect(after.aliases).toBe(0);
+    expect(leakOf(all, after, CALLS)).toBeLessThan(LEAK_BYTES / 4);
+
+    for (let n = 0; n < LEAKS; n++) await first("leak", { bytes: LEAK_BYTES });
+    expect(leakOf(after, await readFigures(first), LEAKS)).toBeGreaterThan(LEAK_BYTES / 4);
   });
 });

@@ -33,6 +33,8 @@ export const CHIP_LIMITS = { maxPlaintext: 2048, limits: { maxSessions: 32 } } a
 /** A busy machine emulates slowly. */
 const PATIENCE_MS = 240_000;
 
+export type Caller = (method: string, params?: object) => Promise<unknown>;
+
 /** Images and flashes. */
 export class ChipFolder {
   private readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-chip-"));
@@ -70,7 +72,10 @@ export class ChipHouse {
   private server: Server | null = null;
   private bridge: Running | null = null;
 
-  async open(image: string, options: Pick<ChipOptions, "counting"> & Partial<ChipStart> = {}): Promise<void> {
+  async open(
+    image: string,
+    options: Pick<ChipOptions, "counting"> & Partial<ChipStart> = {},
+  ): Promise<void> {
     const { counting, ...start } = options;
     await this.world.open();
     const added = await this.world.add("chip");
@@ -97,7 +102,7 @@ export class ChipHouse {
   }
 
   /** One more client, each with a session of its own, and what it calls with. */
-  async caller(): Promise<(method: string, params?: object) => Promise<unknown>> {
+  async caller(): Promise<Caller> {
     const client: Client = await this.world.client();
     const agent = client.agent("chip", this.agentToken);
     return (method, params) => agent.call(method, params, { timeoutMs: PATIENCE_MS });
@@ -111,6 +116,5 @@ export class ChipHouse {
   }
 }
 
-export const readFigures = async (
-  call: (method: string) => Promise<unknown>,
-): Promise<ChipFigures> => figuresOf((await call("figures")) as number[]);
+export const readFigures = async (call: Caller): Promise<ChipFigures> =>
+  figuresOf((await call("figures")) as number[]);

@@ -1,0 +1,29 @@
+/** What the chip may cost: the section `chip` of agent-sdk/build/budgets.json. */
+import { readFileSync } from "node:fs";
+
+interface ChipBudgets {
+  /** The compiler and the emulator with which instructions are compared; others differ. */
+  readonly tools: string;
+  /** Instructions by file of vectors: exact. */
+  readonly vectors: { readonly [field: string]: number };
+  /** Instructions, within 2 %. */
+  readonly perCall: number;
+  readonly perOpening: number;
+  /** Bytes at most. */
+  readonly heapOneClient: number;
+  readonly heapManyClients: number;
+  readonly cStack: number;
+  readonly jsStack: number;
+  readonly image: number;
+}
+
+const file = new URL("../../../agent-sdk/build/budgets.json", import.meta.url);
+export const budgets = (JSON.parse(readFileSync(file, "utf8")) as { readonly chip: ChipBudgets })
+  .chip;
+
+const SHARE = 0.02;
+
+export const near =
+  (budget: number) =>
+  (value: number): boolean =>
+    Math.abs(value - budget) <= budget * SHARE;
