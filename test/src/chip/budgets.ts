@@ -10,7 +10,7 @@ interface ChipBudgets {
   readonly perCall: number;
   readonly perOpening: number;
   /** Bytes at most. */
-  readonly heapOneClient: number;
+  readonly heapFewClients: number;
   readonly heapManyClients: number;
   readonly cStack: number;
   readonly jsStack: number;

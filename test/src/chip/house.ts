@@ -105,7 +105,8 @@ export class ChipHouse {
   async caller(): Promise<Caller> {
     const client: Client = await this.world.client();
     const agent = client.agent("chip", this.agentToken);
-    return (method, params) => agent.call(method, params, { timeoutMs: PATIENCE_MS });
+    return (method, params) =>
+      agent.call(method, params, { timeoutMs: PATIENCE_MS, idempotent: true });
   }
 
   async close(): Promise<void> {

@@ -44,7 +44,7 @@ const served = async (): Promise<void> => {
   const house = new ChipHouse();
   try {
     await house.open(await house.folder.image("agent"), { limits: { maxSessions: clients } });
-    const { first: _, ...figures } = await serve(house, clients, calls);
+    const figures = await serve(house, [], clients, calls);
     console.log(JSON.stringify({ clients, calls, ...figures }));
     if (leakOf(figures.all, figures.after, calls) > MAX_LEAK_BYTES) throw new Error("calls leak");
   } finally {

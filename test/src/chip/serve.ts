@@ -8,9 +8,8 @@ const AT_ONCE = 4;
 const TEXT = "x".repeat(200);
 
 export interface Served {
-  readonly first: Caller;
-  /** With one client; with all; after all calls. */
-  readonly one: ChipFigures;
+  /** Before the new clients; with them; after all calls. */
+  readonly before: ChipFigures;
   readonly all: ChipFigures;
   readonly after: ChipFigures;
   /** Instructions. */
@@ -22,35 +21,37 @@ export interface Served {
 export const leakOf = (before: ChipFigures, after: ChipFigures, calls: number): number =>
   (after.live - before.live) / calls;
 
-/** Throws for a call that fails, or is answered with something else. */
-export const serve = async (house: ChipHouse, clients: number, calls: number): Promise<Served> => {
-  const first = await house.caller();
-  const callers = [first];
+/**
+ * Adds clients to `callers` until there are so many, then makes the calls. Throws for one that fails
+ * or is answered with something else.
+ */
+export const serve = async (
+  house: ChipHouse,
+  callers: Caller[],
+  clients: number,
+  calls: number,
+): Promise<Served> => {
   const call = async (caller: Caller, n: number): Promise<void> => {
     const params = { n, text: TEXT };
     deepStrictEqual(await caller("echo", params), params);
   };
-  await call(first, 0);
-  const one = await readFigures(first);
-  while (callers.length < clients) {
+  const open = async (): Promise<void> => {
     const caller = await house.caller();
     callers.push(caller);
     await call(caller, callers.length);
-  }
+  };
+  if (callers.length === 0) await open();
+  const first = callers[0] as Caller;
+  const before = await readFigures(first);
+  const known = callers.length;
+  while (callers.length < clients) await open();
   const all = await readFigures(first);
   for (let n = 0; n < calls; n += AT_ONCE) {
     const round = Array.from({ length: AT_ONCE }, (_, i) => n + i);
     await Promise.all(round.map((i) => call(callers[i % clients] as Caller, i)));
   }
   const after = await readFigures(first);
-  const perCall = (after.instructions - all.instructions) / calls;
-  const perOpening = (all.instructions - one.instructions) / (clients - 1) - perCall;
-  return {
-    first,
-    one,
-    all,
-    after,
-    perOpening: Math.round(perOpening),
-    perCall: Math.round(perCall),
-  };
+  const perCall = Math.round((after.instructions - all.instructions) / calls);
+  const opened = (all.instructions - before.instructions) / (clients - known);
+  return { before, all, after, perOpening: Math.round(opened) - perCall, perCall };
 };
