@@ -88,7 +88,15 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   bench: { tests: ["bench/**"] },
   chip: {
     tests: ["test/src/chip/**"],
-    inputs: [...SDKS, "relay-server", "tools", "test/src/bridge", "test/src/cli"],
+    inputs: [
+      ...SDKS,
+      "relay-server",
+      "tools",
+      "test/src/bridge",
+      "test/src/cli",
+      "test/src/flags.ts",
+      "test/src/overload",
+    ],
   },
   bridge: {
     tests: ["test/src/bridge/**"],

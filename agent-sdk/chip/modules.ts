@@ -24,8 +24,8 @@ const fromBuild: Plugin = {
 };
 
 /**
- * Built-ins cannot be written, as on Moddable's devices: for each object that can be, a device holds
- * four bytes, in case it is. With `true`, XS freezes what an object leads to as well.
+ * Built-ins cannot be written, as on Moddable's devices: for each object that can be, a device
+ * holds four bytes, in case it is. With `true`, XS freezes what an object leads to as well.
  */
 const FROZEN = `for (const name of Object.getOwnPropertyNames(globalThis)) {
   const value = globalThis[name];

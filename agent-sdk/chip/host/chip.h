@@ -69,11 +69,11 @@ extern uint32_t chip_module_count;
 struct sxMachine;
 void chip_add_functions(struct sxMachine *the);
 void chip_import(struct sxMachine *the, const char *module);
-/* Imports `module` and serves its events; with `in` and `out` as a worker that they command. */
-void chip_run(const char *module, const char *argument, const char *in, const char *out);
+/* Imports `module` and serves its events. */
+_Noreturn void chip_run(const char *module, const char *argument);
 
 /* bake.c */
-void chip_bake(const char *modules, const char *image);
+_Noreturn void chip_bake(const char *modules, const char *image);
 struct sxMachine *chip_baked(void); /* the shared machine of the image, which must be this program's */
 
 #endif

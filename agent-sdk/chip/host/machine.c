@@ -4,7 +4,6 @@
 
 const chip_module *chip_modules;
 uint32_t chip_module_count;
-static int asked = -1, answered = -1; /* files of the worker */
 static uint32_t random_state;
 static uint64_t alarm_at;
 #define NEVER UINT64_MAX
@@ -175,41 +174,6 @@ static void js_figure(txMachine *the) {
   mxResult->value.number = value;
 }
 
-/* A worker talks in netstrings, as xsnap's own does (src/engines/xs-worker.ts). */
-
-static void send(txMachine *the, const char *kind, const void *body, uint32_t size) {
-  char head[16];
-  const int length = snprintf(head, sizeof head, "%u:%s", (unsigned)(size + strlen(kind)), kind);
-  chip_file_write(answered, head, (size_t)length);
-  if (size > 0) chip_file_write(answered, body, size);
-  chip_file_write(answered, ",", 1);
-}
-
-/* The kind of the next message; its body, as an ArrayBuffer, becomes `slot`. */
-static char receive(txMachine *the, txSlot *slot) {
-  uint32_t length = 0;
-  char each;
-  for (;;) {
-    if (chip_file_read(asked, &each, 1) != 1) chip_exit(0);
-    if (each == ':') break;
-    length = length * 10 + (uint32_t)(each - '0');
-  }
-  char kind;
-  chip_file_read(asked, &kind, 1);
-  uint8_t *body = fxArrayBuffer(the, slot, C_NULL, (txInteger)length - 1, -1);
-  for (uint32_t at = 0; at < length - 1;) at += (uint32_t)chip_file_read(asked, body + at, length - 1 - at);
-  chip_file_read(asked, &each, 1);
-  return kind;
-}
-
-/* (bytes): the answer of whoever started the worker. */
-static void js_ask(txMachine *the) {
-  uint32_t size;
-  const uint8_t *bytes = bytes_of(the, mxArgv(0), &size);
-  send(the, "?", bytes, size);
-  receive(the, mxResult);
-}
-
 static void js_argument(txMachine *the) { fxString(the, mxResult, (txString)the->context); }
 
 typedef struct {
@@ -219,7 +183,7 @@ typedef struct {
 
 static const host_function functions[] = {
     {"now", js_now},   {"alarm", js_alarm}, {"write", js_write},   {"print", js_print}, {"get", js_get}, {"argument", js_argument},
-    {"put", js_put},   {"hmac", js_hmac},   {"random", js_random}, {"aes", js_aes},       {"exit", js_exit},   {"ask", js_ask}, {"figure", js_figure},
+    {"put", js_put},   {"hmac", js_hmac},   {"random", js_random}, {"aes", js_aes},       {"exit", js_exit},   {"figure", js_figure},
 };
 
 void chip_add_functions(txMachine *the) {
@@ -275,7 +239,7 @@ static void event(txMachine *the, const char *name, const uint8_t *bytes, size_t
 /* A text ends with a zero byte: so a frame of the serial line comes in one piece if it fits. */
 #define LINE_BYTES 512
 
-static void serve(txMachine *the) {
+static _Noreturn void serve(txMachine *the) {
   uint8_t line[LINE_BYTES];
   size_t length = 0;
   for (;;) {
@@ -300,54 +264,6 @@ static void serve(txMachine *the) {
   }
 }
 
-static void work(txMachine *the, const char *in, const char *out) {
-  asked = chip_open(in, 1);
-  answered = chip_open(out, 5);
-  for (;;) {
-    fxBeginHost(the);
-    mxTry(the) {
-      mxPushUndefined();
-      const char kind = receive(the, the->stack);
-      const uint64_t before = chip_busy_ticks();
-      mxPushUndefined();
-      if (kind == 'e') {
-        /* Not a script: the name of a module. */
-        uint32_t size;
-        const uint8_t *name = bytes_of(the, the->stack + 1, &size);
-        if (size > 0) {
-          fxStringBuffer(the, the->stack, C_NULL, (txSize)size);
-          c_memcpy(the->stack->value.string, bytes_of(the, the->stack + 1, &size), size);
-          fxAwaitImport(the, 0);
-          (void)name;
-        }
-        mxPop();
-        mxPushUndefined();
-        fxArrayBuffer(the, the->stack, C_NULL, 0, -1);
-      } else {
-        mxPop();
-        mxPush(mxGlobal);
-        mxDub();
-        mxGetID(fxNewNameC(the, "handleCommand"));
-        mxCall();
-        mxPushSlot(the->stack + 6 - 1);
-        mxRunCount(1);
-      }
-      settle(the);
-      char head[96];
-      snprintf(head, sizeof head, ".{\"compute\":%u,\"currentHeapCount\":%u}\1", (unsigned)(chip_busy_ticks() - before),
-               (unsigned)the->currentHeapCount);
-      uint32_t size;
-      const uint8_t *reply = bytes_of(the, the->stack, &size);
-      send(the, head, reply, size);
-    }
-    mxCatch(the) {
-      const txString message = fxToString(the, &mxException);
-      send(the, "!", message, (uint32_t)strlen(message));
-    }
-    fxEndHost(the);
-  }
-}
-
 /* In small steps less is left unused, and garbage is collected more often. */
 static txCreation creation = {
     .initialChunkSize = 16 * 1024,
@@ -361,13 +277,12 @@ static txCreation creation = {
     .symbolModulo = CHIP_SYMBOL_MODULO,
 };
 
-void chip_run(const char *module, const char *argument, const char *in, const char *out) {
+void chip_run(const char *module, const char *argument) {
   txMachine *the = fxCloneMachine(&creation, chip_baked(), "chip", (void *)argument);
   if (the == NULL) chip_exit(CHIP_USAGE);
   for (txSlot *at = the->stackBottom; at < the->stack - 4; at++) *(uint32_t *)at = UNUSED_SLOT;
   random_state = 0x6b8b4567;
   alarm_at = NEVER;
-  if (in != NULL) work(the, in, out);
   chip_import(the, module);
   serve(the);
 }

@@ -2,8 +2,7 @@
 
      bake MODULES IMAGE            from compiled modules to an image
      run MODULE FLASH CUTS WORDS…  a device; CUTS, as 5,12,0: after so many words written to the
-                                   flash the power fails in its first, second, … life; 0: never
-     work FLASH IN OUT             a worker, on two named pipes of the host */
+                                   flash the power fails in its first, second, … life; 0: never */
 #include "chip.h"
 #include <stdlib.h>
 #include <string.h>
@@ -44,16 +43,13 @@ int main(void) {
   const char *what = words[1] == NULL ? "" : words[1];
   if (!strcmp(what, "bake") && words[3] != NULL) chip_bake(words[2], words[3]);
   if (words[4] == NULL) {
-    chip_print("chip: use: bake MODULES IMAGE | run MODULE FLASH CUT WORDS | work FLASH IN OUT\n");
+    chip_print("chip: use: bake MODULES IMAGE | run MODULE FLASH CUT WORDS\n");
     return CHIP_USAGE;
   }
   chip_ticks(); /* starts the clock */
   chip_use_small_stack();
   chip_heap(heap, sizeof heap, HEAP_BYTES - C_HEAP_BYTES);
-  const bool works = !strcmp(what, "work");
-  chip_flash_open(words[works ? 2 : 3], works ? 0 : cut_of(words[4]));
+  chip_flash_open(words[3], cut_of(words[4]));
   chip_protect();
-  if (works) chip_run("", "", words[3], words[4]);
-  chip_run(words[2], words[5] == NULL ? "" : words[5], NULL, NULL);
-  return 0;
+  chip_run(words[2], words[5] == NULL ? "" : words[5]);
 }

@@ -1,6 +1,6 @@
 /**
- * Runs on the chip, in place of a project's main.js: an agent on a serial line. Its argument is JSON
- * (ChipStart); the first start of a token provisions it.
+ * Runs on the chip, in place of a project's main.js: an agent on a serial line. Its argument is
+ * JSON (ChipStart).
  */
 import {
   asciiBytes,

@@ -16,8 +16,6 @@ declare const chip: {
   random(length: number): ArrayBuffer;
   /** What was given to this start. */
   argument(): string;
-  /** In a worker: the answer of whoever started it. */
-  ask(request: Uint8Array): ArrayBuffer;
   exit(code: number): void;
   /** See FIGURES in ../chip.ts. */
   figure(index: number): number;

@@ -31,7 +31,7 @@ export interface Host {
   log(level: string, line: string): void;
   /** AES-128 of whole blocks (ECB); all in hex. May be absent; packet version "2" requires it. */
   readonly aes?: HostAes;
-  /** HMAC-SHA256; all in hex. May be absent: in C it saves most of what a session's opening costs. */
+  /** HMAC-SHA256; all in hex. May be absent, but saves most of what a session's opening costs. */
   readonly hmac?: HostHmac;
 }
 

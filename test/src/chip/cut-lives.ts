@@ -41,7 +41,7 @@ export class CutLives {
     return (await boot.end()).output;
   }
 
-  /** Throws for a count that was there before, or a setting that nobody wrote; returns the starts. */
+  /** Throws for a count that was there before, or a setting that nobody wrote. Returns starts. */
   check(output: string): number {
     for (const line of output.split("\n").slice(0, -1)) {
       const wrote = /^wrote (\d+)$/.exec(line);

@@ -1,6 +1,6 @@
 /**
- * The chip (agent-sdk/chip) for tests: images and flashes in a temporary folder, and a device behind
- * the real `blindrelay bridge` on a real relay.
+ * The chip (agent-sdk/chip) for tests: images and flashes in a temporary folder, and a device
+ * behind the real `blindrelay bridge` on a real relay.
  */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";

@@ -5,7 +5,6 @@ import { type Caller, type ChipHouse, readFigures } from "./house.ts";
 
 /** Below what clients take for a device that hangs, on a machine that is busy. */
 const AT_ONCE = 4;
-const TEXT = "x".repeat(200);
 
 export interface Served {
   /** Before the new clients; with them; after all calls. */
@@ -22,8 +21,8 @@ export const leakOf = (before: ChipFigures, after: ChipFigures, calls: number): 
   (after.live - before.live) / calls;
 
 /**
- * Adds clients to `callers` until there are so many, then makes the calls. Throws for one that fails
- * or is answered with something else.
+ * Adds clients to `callers` until there are so many, then makes the calls. Throws for one that
+ * fails or is answered with something else.
  */
 export const serve = async (
   house: ChipHouse,
@@ -32,7 +31,7 @@ export const serve = async (
   calls: number,
 ): Promise<Served> => {
   const call = async (caller: Caller, n: number): Promise<void> => {
-    const params = { n, text: TEXT };
+    const params = { n };
     deepStrictEqual(await caller("echo", params), params);
   };
   const open = async (): Promise<void> => {
