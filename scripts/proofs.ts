@@ -40,11 +40,13 @@ const GUESTS = [
 /** What decides whether a test runs at all: variables, programs and ports. */
 const VARIABLES = ["BLINDRELAY_TEST_NATS", "BLINDRELAY_TEST_POSTGRES", ...GUESTS];
 const PROGRAMS = [
+  "arm-none-eabi-gcc",
   "cc",
   "chromium",
   "nats-server",
   "openssl",
   "promtool",
+  "qemu-system-arm",
   "rumur",
   "ser2net",
   "socat",
@@ -87,6 +89,18 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "test/src/cluster", "test/src/overload"],
   },
   bench: { tests: ["bench/**"] },
+  chip: {
+    tests: ["test/src/chip/**"],
+    inputs: [
+      ...SDKS,
+      "relay-server",
+      "tools",
+      "test/src/bridge",
+      "test/src/cli",
+      "test/src/flags.ts",
+      "test/src/overload",
+    ],
+  },
   bridge: {
     tests: ["test/src/bridge/**"],
     inputs: [...SDKS, "relay-server", "tools", "test/src/cli"],

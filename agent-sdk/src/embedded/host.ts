@@ -5,7 +5,7 @@
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
 import type { LinkEvents, LinkPort, Log, Random, StoragePort, TimerPort } from "../ports.ts";
-import { embeddedSuite, type HostAes, hostBytes } from "./suite.ts";
+import { embeddedSuite, type HostAes, type HostHmac, hostBytes } from "./suite.ts";
 
 /** Written by the host. An exception that one of them throws ends the call that led to it. */
 export interface Host {
@@ -29,11 +29,10 @@ export interface Host {
   close(id: number, code: number, reason: string): void;
   /** For the operator of the device; contains no secrets. `level`: debug, info, warn or error. */
   log(level: string, line: string): void;
-  /**
-   * AES-128 of whole blocks (ECB); all in hex. Required by packet version "2"; the only function
-   * that may be absent.
-   */
+  /** AES-128 of whole blocks (ECB); all in hex. May be absent; packet version "2" requires it. */
   readonly aes?: HostAes;
+  /** HMAC-SHA256; all in hex. May be absent, but saves most of what a session's opening costs. */
+  readonly hmac?: HostHmac;
 }
 
 /**
@@ -114,7 +113,7 @@ export const embeddedPorts = (host: Host): EmbeddedPorts => {
       read: (name) => host.read(name),
       write: (name, text) => host.write(name, text),
     },
-    suite: embeddedSuite(host.aes),
+    suite: embeddedSuite(host),
     log: (level, message, fields) =>
       host.log(level, fields === undefined ? message : `${message} ${JSON.stringify(fields)}`),
     events: {

@@ -2,7 +2,7 @@
  * An agent in QuickJS, as a device inside this process. This file is the host that src/embedded
  * requires; a program in C does the same with JS_NewCFunction and JS_Call.
  */
-import { createCipheriv } from "node:crypto";
+import { createCipheriv, createHmac } from "node:crypto";
 import {
   newQuickJSWASMModuleFromVariant,
   type QuickJSContext,
@@ -169,6 +169,12 @@ export class QuickjsDevice {
         log?.(text(level) as LogLevel, text(line));
         return undefined;
       },
+      hmac: (key, data) =>
+        context.newString(
+          createHmac("sha256", Buffer.from(text(key), "hex"))
+            .update(text(data), "hex")
+            .digest("hex"),
+        ),
       aes: (key, blocks) => context.newString(encrypt(text(key), text(blocks))),
       state: (status) => {
         onState?.(JSON.parse(text(status)));

@@ -1,0 +1,32 @@
+/** The global that our host in C gives to JavaScript on the chip: host/machine.c. */
+declare const chip: {
+  /** Milliseconds since the start; wraps at 32 bits. */
+  now(): number;
+  /** `onAlarm` follows once, `ms` from now at the earliest; a later call replaces this one. */
+  alarm(ms: number): void;
+  /** To the line. */
+  write(bytes: Uint8Array): void;
+  print(line: string): void;
+  /** A value of the flash. */
+  get(key: string): ArrayBuffer | undefined;
+  put(key: string, value: ArrayBuffer): void;
+  hmac(key: Uint8Array, data: Uint8Array): ArrayBuffer;
+  /** AES-128 of whole blocks (ECB). */
+  aes(key: ArrayBuffer, blocks: Uint8Array): ArrayBuffer;
+  random(length: number): ArrayBuffer;
+  /** What was given to this start. */
+  argument(): string;
+  exit(code: number): void;
+  /** See FIGURES in ../chip.ts. */
+  figure(index: number): number;
+};
+
+declare var onAlarm: () => void;
+/** Bytes from the line: up to a zero byte, or the part that fits. */
+declare var onData: (bytes: ArrayBuffer) => void;
+
+/** Every file of protocol/vectors. */
+declare module "vector-files" {
+  const files: import("@blindrelay/protocol/testing").VectorFiles;
+  export default files;
+}

@@ -1,0 +1,78 @@
+/** The modules of the chip's devices, from the Moddable build and this folder. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
+import { build, type Plugin } from "esbuild";
+import { buildXsModules, XS_SPECIFIERS, type XsModules } from "../build/xs.ts";
+import type { ChipModule } from "./build.ts";
+
+/** Modules of js, besides the entry. */
+const OWN = ["edge", "vector-checks"];
+
+/** What the built modules hold is imported from them. */
+const fromBuild: Plugin = {
+  name: "from the Moddable build",
+  setup({ onResolve }) {
+    const external = (filter: RegExp, path: string): void =>
+      onResolve({ filter }, () => ({ path, external: true }));
+    external(/^vector-files$/, "vector-files");
+    for (const name of OWN) external(new RegExp(`^\\./${name}\\.ts$`), name);
+    external(/\/moddable\/core\.ts$|^\.\/core\.ts$/, XS_SPECIFIERS.core);
+    external(/\/moddable\/suite\.ts$/, XS_SPECIFIERS.noble);
+  },
+};
+
+/**
+ * Built-ins cannot be written, as on Moddable's devices: for each object that can be, a device
+ * holds four bytes, in case it is. With `true`, XS freezes what an object leads to as well.
+ */
+const FROZEN = `for (const name of Object.getOwnPropertyNames(globalThis)) {
+  const value = globalThis[name];
+  if (value !== globalThis && Object(value) === value) Object.freeze(value, true);
+}`;
+
+/** Every vector, as JavaScript: preloaded, so that it takes nothing of the heap. */
+const vectors = (): ChipModule => {
+  const files = Object.entries(VECTOR_FILE_NAMES).map(([field, name]) => {
+    const file = import.meta.resolve(`@blindrelay/protocol/vectors/${name}`);
+    return `${field}: ${readFileSync(fileURLToPath(file), "utf8")}`;
+  });
+  const source = `export default Object.freeze({${files.join(",")}}, true);`;
+  return { name: "vector-files", source, preload: true };
+};
+
+const bundle = async (entry: string): Promise<string> => {
+  const { outputFiles } = await build({
+    entryPoints: [join(import.meta.dirname, "js", entry)],
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "esnext",
+    platform: "neutral",
+    mainFields: ["module", "main"],
+    minifyWhitespace: true,
+    charset: "ascii",
+    plugins: [fromBuild],
+  });
+  return outputFiles[0]?.text ?? "";
+};
+
+/** Of a device that runs js/ENTRY.ts. `change`: the Moddable build with a fault planted. */
+export const chipModules = async (
+  entry: string,
+  change: (modules: XsModules) => XsModules = (modules) => modules,
+): Promise<ChipModule[]> => {
+  const modules = change(await buildXsModules());
+  return [
+    { name: XS_SPECIFIERS.core, source: modules.core, preload: true },
+    { name: XS_SPECIFIERS.noble, source: modules.noble },
+    { name: "edge", source: await bundle("edge.ts"), preload: true },
+    // Not preloaded: XS's JSON.stringify refuses an object in read-only memory.
+    ...(entry === "vectors"
+      ? [vectors(), { name: "vector-checks", source: await bundle("vector-checks.ts") }]
+      : []),
+    { name: "frozen", source: FROZEN, preload: true },
+    { name: entry, source: await bundle(`${entry}.ts`) },
+  ];
+};

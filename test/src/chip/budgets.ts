@@ -1,0 +1,28 @@
+/** What the chip may cost: the section `chip` of agent-sdk/build/budgets.json. */
+import { readFileSync } from "node:fs";
+
+interface ChipBudgets {
+  /** The compiler and the emulator with which instructions are compared; others differ. */
+  readonly tools: string;
+  /** Instructions by file of vectors: exact. */
+  readonly vectors: { readonly [field: string]: number };
+  /** Instructions, within 2 %. */
+  readonly perCall: number;
+  /** Within 8 %: on a busy machine a client repeats what was not answered in time. */
+  readonly perOpening: number;
+  /** Bytes at most. */
+  readonly heapFewClients: number;
+  readonly heapManyClients: number;
+  readonly cStack: number;
+  readonly jsStack: number;
+  readonly image: number;
+}
+
+const file = new URL("../../../agent-sdk/build/budgets.json", import.meta.url);
+export const budgets = (JSON.parse(readFileSync(file, "utf8")) as { readonly chip: ChipBudgets })
+  .chip;
+
+export const near =
+  (budget: number, share: number) =>
+  (value: number): boolean =>
+    Math.abs(value - budget) <= budget * share;

@@ -1,0 +1,44 @@
+/** A chip that serves: sealed calls of many clients through the real relay and the real bridge. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { budgets, near } from "./budgets.ts";
+import { type Caller, ChipHouse, chip, readFigures, whySkipped, withoutChip } from "./house.ts";
+import { leakOf, serve } from "./serve.ts";
+
+const CLIENTS = 32;
+const CALLS = 300;
+const LEAK_BYTES = 64;
+const LEAKS = 20;
+
+describe.skipIf(withoutChip)(`calls to a chip with 128 KB${whySkipped}`, () => {
+  const house = new ChipHouse();
+  beforeAll(async () => {
+    await house.open(await house.folder.image("agent"), { counting: true });
+  });
+  afterAll(() => house.close());
+
+  const callers: Caller[] = [];
+
+  it("spends no more instructions than budgeted on a call and on an opening", async () => {
+    const { perCall, perOpening, all } = await serve(house, callers, 3, 36);
+    console.log(`chip: ${JSON.stringify({ perCall, perOpening, heap: all.heap })}`);
+    expect(all.heap).toBeLessThanOrEqual(budgets.heapFewClients);
+    if (chip.tools === budgets.tools) {
+      expect(perCall).toSatisfy(near(budgets.perCall, 0.02));
+      expect(perOpening).toSatisfy(near(budgets.perOpening, 0.08));
+    }
+  });
+
+  it(`answers ${CALLS} calls by ${CLIENTS} clients, and keeps nothing of them`, async () => {
+    const { all, after, ...served } = await serve(house, callers, CLIENTS, CALLS);
+    console.log(`chip: ${JSON.stringify({ all, after, ...served })}`);
+    expect(after.heap).toBeLessThanOrEqual(budgets.heapManyClients);
+    expect(after.cStack).toBeLessThanOrEqual(budgets.cStack);
+    expect(after.jsStack).toBeLessThanOrEqual(budgets.jsStack);
+    expect(after.aliases).toBe(0);
+    expect(leakOf(all, after, CALLS)).toBeLessThan(LEAK_BYTES / 4);
+
+    const first = callers[0] as Caller;
+    for (let n = 0; n < LEAKS; n++) await first("leak", { bytes: LEAK_BYTES });
+    expect(leakOf(after, await readFigures(first), LEAKS)).toBeGreaterThan(LEAK_BYTES / 4);
+  });
+});

@@ -1,0 +1,39 @@
+/** What a relay or a client sends cannot end the agent on a chip with a C stack of 8 KB. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { FuzzedChip, fuzzChip } from "./fuzz.ts";
+import { ChipFolder, whySkipped, withoutChip } from "./house.ts";
+
+const SECONDS = 10;
+const SEED = 1;
+/** More than 8 KB of C stack hold, and less than its 128 KB while the machine is baked. */
+const DEEP = "[".repeat(400);
+/** XS's fxAbort for a stack that overflows. */
+const STACK_OVERFLOW = 22;
+
+describe.skipIf(withoutChip)(`an attacked chip${whySkipped}`, () => {
+  const folder = new ChipFolder();
+  let image: string;
+  beforeAll(async () => {
+    image = await folder.image("agent");
+  });
+  afterAll(() => folder.close());
+
+  it("survives messages at random", async () => {
+    const chip = await FuzzedChip.start(folder, image);
+    const sent = await fuzzChip(chip, SEED, SECONDS);
+    console.log(`chip: ${sent} messages at random`);
+    expect(sent).toBeGreaterThan(0);
+  });
+
+  it("survives deep nesting, and would end without the bound", async () => {
+    const bounded = await FuzzedChip.start(folder, image);
+    await bounded.alive();
+    bounded.say(DEEP);
+    await bounded.alive();
+    const unbounded = await FuzzedChip.start(folder, image, { maxNesting: 1000 });
+    await unbounded.alive();
+    unbounded.say(DEEP);
+    const { code, output } = await unbounded.boot.ended;
+    expect([code, output]).toEqual([STACK_OVERFLOW, expect.stringContaining("C stack overflow")]);
+  });
+});
