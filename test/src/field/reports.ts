@@ -132,6 +132,8 @@ export const REPORTS: readonly Report[] = [
   { report: "nats-io/nats.rs#801", what: "a cluster's servers, with commas" },
   { report: "nats-io/nats.java#209", what: "a cluster's servers, with commas" },
   { report: "brianc/node-postgres#2375", what: "sslmode=require demands a chain of certificates" },
+  { report: "joyent/libuv#690", what: "sockets were closed for want of descriptors, silently" },
+  { report: "krylosov-aa/pg-status#32", what: "a pool without connections logged nothing" },
   { report: "flynn/flynn#2235", what: "plans of statements outlived a migration" },
   {
     report: "TriliumNext/Trilium#1835",
