@@ -39,8 +39,8 @@ export const giveToOwner = (made: string | number, like: string): void => {
 };
 
 /**
- * Gives a file that is about to replace another one (a path, or an open file) its owner and mode, of
- * which only `most` is kept: whoever else may read the old file expects to read the new one.
+ * Gives a file that is about to replace another one (a path, or an open file) its owner and mode,
+ * of which only `most` is kept: whoever else may read the old file expects to read the new one.
  */
 export const takePlaceOf = (made: string | number, replaced: string, most = 0o770): void => {
   giveToOwner(made, replaced);

@@ -3,7 +3,8 @@ import { WSS_PATH } from "./spec.ts";
 
 /**
  * `http(s)://host[/base]` becomes `ws(s)://host[/base]/wss`; a `ws(s)` address with a path is
- * unchanged, but for what follows a `#`. Throws a TypeError for anything else. For runtimes that have the URL class.
+ * unchanged, but for what follows a `#`. Throws a TypeError for anything else. For runtimes that
+ * have the URL class.
  */
 export const relayUrl = (text: string): string => {
   let url: URL;
