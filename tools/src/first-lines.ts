@@ -6,7 +6,7 @@ import { Failure } from "./failure.ts";
 /** In characters: no secret is as long. */
 const MAX_LENGTH = 1_048_576;
 
-/** A text up to its end, or until it is enough. Rejects with a Failure (usage) if it is long. */
+/** A text to its end, or until it is enough. Rejects with a Failure (usage) if it is too long. */
 export const readInput = async (
   input: Readable,
   most = MAX_LENGTH,

@@ -10,7 +10,7 @@ const MAX_BYTES = 65_536;
 export const PASSWORD_STDIN =
   "read the password from standard input, one line end removed; without it, the terminal asks";
 
-export interface PasswordStreams {
+interface PasswordStreams {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream;
 }

@@ -12,7 +12,7 @@ import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
 
 /** How patiently a pool waits, in milliseconds. */
-export interface Patience {
+interface Patience {
   /** A database that has not responded at all for this long counts as gone. */
   readonly silence: number;
   /** The limit of one statement, which may wait for a lock even if the database responds. */
@@ -36,7 +36,7 @@ export interface PoolFigures {
   readonly waiting: number;
 }
 
-export interface BoundedPool {
+interface BoundedPool {
   readonly dialect: Dialect;
   figures(): PoolFigures;
 }
@@ -241,7 +241,7 @@ const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 const DAMAGED: readonly (string | undefined)[] = ["XX001", "XX002", "58030", "58P01"];
 
 const WAY_BACK =
-  'repair the database or restore it, then start the relays again (docs/operations.md, "A damaged store")';
+  'repair the database or restore it, then start the relays again (docs/keys-and-backups.md, "A damaged store")';
 
 export const postgresDamage = (cause: unknown): StoreDamaged =>
   new StoreDamaged(cause, "the PostgreSQL database", WAY_BACK);
@@ -251,7 +251,7 @@ const PROTOCOL_VIOLATION = "08P01";
 /** What PgBouncer says about parameters of a connection that it was not told to accept. */
 const UNSUPPORTED = /unsupported startup parameter/;
 const PGBOUNCER =
-  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/operations.md)";
+  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/cluster.md)";
 
 /** What Node says of a certificate that it does not trust. */
 const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/;
