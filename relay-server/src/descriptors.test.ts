@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { descriptorWatch, maxOpenFiles, openFiles } from "./descriptors.ts";
 
+// joyent/libuv#690
 test("a shortage is said once a minute while it lasts, and its end once", () => {
   let [nowMs, open] = [0, 100];
   const look = descriptorWatch(

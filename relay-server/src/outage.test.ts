@@ -189,6 +189,7 @@ describe.skipIf(engine.skipped)("PostgreSQL behind a network that fails", () => 
     expect(await check(String(closed))).toEqual([1, null]);
   });
 
+  // krylosov-aa/pg-status#32
   test("the log has an outage's first error and its end, and nothing in between", async () => {
     await vi.waitUntil(() => log.length === 0 || log.at(-1)?.includes("available again"), 120_000);
     log.length = 0;

@@ -33,6 +33,7 @@ test.each([
   ["no JSON", "{"],
   ["two documents", "{}{}"],
   ["bytes that are no UTF-8", Buffer.from('{"name":"\xff"}', "latin1")],
+  // middleapi/orpc#1961
   ["a prototype", '{"__proto__": {"name": "x"}}'],
   ["a constructor's prototype", '{"constructor": {"prototype": {}}}'],
 ])("a body with %s is 400", async (_what, body) => {

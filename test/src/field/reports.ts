@@ -24,6 +24,8 @@ export const REPORTS: readonly Report[] = [
   { report: "kevinmcaleer/Snakie#825", what: "a full disk made a file with a hole" },
   { report: "linuxmint/xed#87", what: "one run as root took a user's settings away" },
   { report: "sonichi/sutando#2228", what: "a folder with a space was looked for as %20" },
+  { report: "ad-si/Transity#32", what: "a rename out of /tmp, which lay on another disk" },
+  { report: "python-otr/gajim-otr#31", what: "a private key was as private as the umask" },
 
   // Variables, texts and numbers.
   { report: "ScreamingFace/screamingface#538", what: "variables of a Service stopped its pods" },
@@ -39,11 +41,19 @@ export const REPORTS: readonly Report[] = [
   { report: "esphome/issues#1436", what: "NaN in JSON" },
   { report: "prusa3d/PrusaSlicer#382", what: "a machine read an exponent as an axis" },
   { report: "ClassicUO/ClassicUO#1088", what: "a letter became a line end" },
+  { report: "nodejs/node#60415", what: "lines typed ahead were dropped, and a password was shown" },
+  { report: "spinje/pflow#589", what: "input without an end filled the memory" },
+  { report: "ifreund/waylock#62", what: "an empty password counted as a wrong one" },
+  { report: "NodeBB/NodeBB#6894", what: "a space after a user name" },
+  { report: "rosedu/vmchecker#44", what: "a space after a user name" },
   {
-    report: "nodejs/node#60415",
-    what: "lines typed ahead were dropped, and a password was shown",
-    reason: "open: tools/src/base/prompt.ts keeps no line that came before its question",
+    report: "jazzband/django-two-factor-auth#768",
+    what: "apps refused an otpauth address with a second colon",
+    reason:
+      "user names have no colon, and the issuer is a constant: relay-server/src/control/totp.ts",
   },
+  { report: "coder/coder#1663", what: "a slash after the server's address" },
+  { report: "lathe-cli/lathe#174", what: "columns drifted behind East Asian letters" },
   {
     report: "microsoft/vscode-serial-monitor#90",
     what: "letters and escape sequences that a read cut in two",
@@ -54,13 +64,32 @@ export const REPORTS: readonly Report[] = [
   { report: "chrischall/ofw-mcp#15", what: "ws in a bundle of ES modules" },
   { report: "eclipse-paho/paho.mqtt.python#365", what: "exceptions of callbacks vanished" },
   { report: "paperclipai/paperclip#13558", what: "nobody drained the output" },
+  { report: "PromptPartner/bexio-mcp-server#18", what: "the log's reader was gone: a busy core" },
+  { report: "perseo22/pacmanager#12", what: "nohup did not keep Node from a hang-up" },
+  { report: "mrmn2/PdfDing#165", what: "the first process of a container ignored SIGTERM" },
   {
-    report: "PromptPartner/bexio-mcp-server#18",
-    what: "the log's reader was gone: a busy core",
-    reason: "open: tools/src/main.ts ignores errors of standard error, which no test tries yet",
+    report: "hashicorp/nomad#17022",
+    what: "a log filled while the server was away",
+    reason:
+      "runUntilStopped in tools/src/commands/agent-run.ts says each reason once; a countdown in it is none",
+  },
+  {
+    report: "keycloak/keycloak-js#107",
+    what: "a timer of more than 31 bits ended at once",
+    reason:
+      "a call's timeout is bounded, and the timer of agent-sdk/src/node/timer.ts waits in parts",
   },
 
   // Networks.
+  { report: "gotify/server#687", what: "monitors ask HEAD, and got 404" },
+  { report: "kubestellar/console#7374", what: "proxies write bearer with a small letter" },
+  { report: "ory/hydra#2502", what: "each path of a scanner became a series of metrics" },
+  { report: "stjet/Faucet-v2#23", what: "a claimed address freed from the limits of one" },
+  { report: "nodejs/node#40702", what: "localhost had two addresses, and one was tried" },
+  { report: "websockets/ws#2283", what: "proxies end what is idle for 60 s" },
+  { report: "elizaOS/eliza#22162", what: "Retry-After as a date meant at once" },
+  { report: "middleapi/orpc#1961", what: "__proto__ as a name of parameters" },
+  { report: "fastenhealth/fasten-onprem#41", what: "browsers have no crypto.subtle without https" },
   { report: "fastify/fastify#450", what: "an empty body of another type" },
   { report: "dam-agents/dam#2763", what: "WebSockets ignored the proxy" },
   { report: "rustdesk/rustdesk#11688", what: "why there is no link was hidden" },
@@ -75,6 +104,7 @@ export const REPORTS: readonly Report[] = [
     reason: "set in protocol/src/net/node.ts; a slow line needs a network namespace to be tried",
   },
   { report: "tier4/ota-client#215", what: "a bad line, and a few tries in all" },
+  { report: "trevornk/ramblr#68", what: "a part as long as the file was asked for more, for ever" },
   { report: "thingsboard/thingsboard-client-sdk#132", what: "a bad line, and a few tries in all" },
   { report: "getgrav/grav-plugin-login#204", what: "each address of an IPv6 /64 had its tries" },
   { report: "zulip/zulip#21544", what: "each address of an IPv6 /64 had its tries" },
@@ -101,9 +131,14 @@ export const REPORTS: readonly Report[] = [
   { report: "pgbouncer/pgbouncer#875", what: "a pooler refused parameters of a connection" },
   { report: "nats-io/nats.rs#801", what: "a cluster's servers, with commas" },
   { report: "nats-io/nats.java#209", what: "a cluster's servers, with commas" },
+  { report: "brianc/node-postgres#2375", what: "sslmode=require demands a chain of certificates" },
+  { report: "joyent/libuv#690", what: "sockets were closed for want of descriptors, silently" },
+  { report: "krylosov-aa/pg-status#32", what: "a pool without connections logged nothing" },
+  { report: "flynn/flynn#2235", what: "plans of statements outlived a migration" },
   {
-    report: "brianc/node-postgres#2375",
-    what: "sslmode=require demands a chain of certificates",
-    reason: "open: docs/operations.md knows verify-full alone",
+    report: "TriliumNext/Trilium#1835",
+    what: "a restored file met the write-ahead log of the one before",
+    reason:
+      "SQLite cannot tell whose log it is; docs/operations.md says to remove it, and a damaged store does not start",
   },
 ];
