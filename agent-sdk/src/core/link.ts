@@ -1,7 +1,7 @@
 /**
  * The agent's link to the relay (section 3): connect, log in, stay online, and reconnect after the
- * wait that each failure requires (protocol/src/link/failures.ts). Its states are those of the client's link:
- * protocol/src/link/states.ts.
+ * wait that each failure requires (protocol/src/link/failures.ts). Its states are those of the
+ * client's link: protocol/src/link/states.ts.
  *
  * It sets no timer: its owner calls `timeout` at `nextDeadline`. A late or extra call is harmless.
  *

@@ -13,9 +13,9 @@ const REPLACED_FIRST_MS = 60000;
 
 /**
  * When to connect again. `backoff`: soon, jittered and doubling to a minute; `slow`: a person is
- * needed; a client stops, an agent waits from `waitMs` doubling to an hour; `asked`: after the delay that the relay requested,
- * else `waitMs`; `spread`: the same, and up to two minutes more at random; `never`: not with this
- * configuration.
+ * needed; a client stops, an agent waits from `waitMs` doubling to an hour; `asked`: after the
+ * delay that the relay requested, else `waitMs`; `spread`: the same, and up to two minutes more at
+ * random; `never`: not with this configuration.
  */
 type Course = "backoff" | "slow" | "asked" | "spread" | "never";
 

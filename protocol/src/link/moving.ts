@@ -12,8 +12,8 @@
  *
  *     any of them --close, or the current link ends and none is being logged in--> closed
  *
- * After a move the link that was left may still deliver, for `leaveMs` at most. From the login of an
- * agent (`takesOver`), the first link's node reads what was sent before, and nothing afterwards;
+ * After a move the link that was left may still deliver, for `leaveMs` at most. From the login of
+ * an agent (`takesOver`), the first link's node reads what was sent before, and nothing afterwards;
  * messages on the second wait for the end of the first, because a session refuses packets that were
  * overtaken. A client may use both links, so it first waits for the answers on the first one.
  */

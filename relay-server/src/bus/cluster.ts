@@ -1,5 +1,5 @@
 /**
- * One node's part in a cluster: the hub's BusPort over subjects (docs/operations.md, "Subjects").
+ * One node's part in a cluster: the hub's BusPort over subjects (docs/cluster.md, "Subjects").
  * Events and a time go in, messages come out; the engine behind the transport carries messages and
  * decides nothing.
  *

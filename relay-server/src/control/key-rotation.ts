@@ -1,7 +1,7 @@
 /**
- * Rotation of the master key (docs/operations.md, "Rotating the master key"). The new key is on
- * disk before the store refers to it, the store changes in one transaction, and only then does the
- * new key replace the old one: a crash at any point leaves the old state, or a new one that the
+ * Rotation of the master key (docs/keys-and-backups.md, "Rotating the master key"). The new key is
+ * on disk before the store refers to it, the store changes in one transaction, and only then does
+ * the new key replace the old one: a crash at any point leaves the old state, or a new one that the
  * next start completes.
  */
 import { join } from "node:path";

@@ -146,7 +146,9 @@ const answerLogin = async (
   body: LoginBody,
 ): Promise<LoginAnswer> => {
   refuseLockedOut(context, request);
-  const { username, password, totp_code } = body;
+  const { password, totp_code } = body;
+  // No user name has spaces, but phones and copies add them.
+  const username = body.username.trim();
   const address = context.addressOf(request.raw);
   await recallAddress(context, username, address);
   refuseShutName(context, request, username);
