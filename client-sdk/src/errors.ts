@@ -1,20 +1,5 @@
 /** How a call can fail: one class and one table, which README.md contains. */
 
-export type CallErrorCode =
-  | "REMOTE"
-  | "BAD_ANSWER"
-  | "TIMED_OUT"
-  | "OUTCOME_UNKNOWN"
-  | "AGENT_OFFLINE"
-  | "AGENT_NOT_FOUND"
-  | "UNREACHABLE"
-  | "REFUSED"
-  | "BUSY"
-  | "ABORTED"
-  | "CLOSED"
-  | "TOO_LARGE"
-  | "BAD_ARGUMENT";
-
 export interface CallErrorEntry {
   readonly meaning: string;
   /**
@@ -24,7 +9,7 @@ export interface CallErrorEntry {
   readonly retryable: boolean | "if-safe";
 }
 
-export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } = {
+export const CALL_ERRORS = {
   REMOTE: {
     meaning: "The agent answered with an error; `remote` holds its code, message and data.",
     retryable: false,
@@ -79,7 +64,9 @@ export const CALL_ERRORS: { readonly [code in CallErrorCode]: CallErrorEntry } =
     meaning: "A misuse on this side: method, params, agent id, secret or option.",
     retryable: false,
   },
-};
+} as const satisfies Record<string, CallErrorEntry>;
+
+export type CallErrorCode = keyof typeof CALL_ERRORS;
 
 /** An agent's JSON-RPC error object. */
 export interface RemoteError {

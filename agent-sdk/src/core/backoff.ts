@@ -43,23 +43,19 @@ export class Backoff {
       this.attempts = 0;
       if (failure.course !== "slow") this.refusals = 0;
     }
+    const wait = asked > 0 ? asked : failure.waitMs;
+    // The relay has staggered these waits over its peers already.
+    if (failure.course === "asked") return wait;
+    const fraction = randomFraction(this.random, this.offset);
+    if (failure.course === "spread") return wait + Math.floor(SPREAD_MS * fraction);
     if (failure.course === "slow") {
-      const wait = Math.max(doubled(failure.waitMs, this.refusals, SLOW_MAX_MS), asked);
+      const slow = Math.max(doubled(failure.waitMs, this.refusals, SLOW_MAX_MS), asked);
       this.refusals++;
       // Never shorter: both the contract and the relay specify a minimum.
-      return wait + Math.floor((wait / 4) * this.fraction());
+      return slow + Math.floor((slow / 4) * fraction);
     }
-    if (failure.course === "asked" || failure.course === "spread") {
-      const wait = asked > 0 ? asked : failure.waitMs;
-      // The relay has staggered the other waits over its peers already.
-      return failure.course === "asked" ? wait : wait + Math.floor(SPREAD_MS * this.fraction());
-    }
-    const wait = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);
+    const soon = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);
     this.attempts++;
-    return Math.max(jittered(wait, this.fraction()), asked);
-  }
-
-  private fraction(): number {
-    return randomFraction(this.random, this.offset);
+    return Math.max(jittered(soon, fraction), asked);
   }
 }

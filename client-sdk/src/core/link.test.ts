@@ -435,6 +435,25 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect([authsOf(world).length, world.relay.connectionCount]).toEqual([3, 1]);
   });
 
+  it("is left for the next one also if it ends while that one logs in", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const warm = world.follow(pump.call("echo", ["warm"]));
+    await world.run(300);
+    const states: string[] = [];
+    client.on("link", ({ state }) => states.push(state));
+    world.relay.sayToAll(restarting(0));
+    await world.run(13);
+    expect(world.relay.connectionCount).toBe(2);
+    world.relay.cutOldest();
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(1_000);
+    expect([warm.result, call.result, states]).toEqual([["warm"], [1], []]);
+    expect([authsOf(world).length, world.relay.connectionCount]).toEqual([2, 1]);
+  });
+
   it("gets at most two more links, however often it announces its restart", async () => {
     const world = new World();
     await world.connected();

@@ -49,6 +49,9 @@ import {
   TOKEN_RESERVE_REQUESTS,
 } from "./defaults.ts";
 
+/** A client's connection too many: to be tried again when the relay says so. */
+const QUOTA = { course: "asked", dropsSession: false } as const;
+
 export interface RelayLinkOptions {
   readonly url: string;
   readonly accountToken: string | null;
@@ -268,7 +271,7 @@ export class RelayLink implements MovingSide {
   private authFailed({ code: given, error, retryAfter }: AuthFailed): void {
     const code = given ?? "";
     const retryAfterS = retryAfter ?? 0;
-    const { course, dropsSession } = authFailure(code);
+    const { course, dropsSession } = code === "QUOTA_EXCEEDED" ? QUOTA : authFailure(code);
     if (this.triedSession && dropsSession && this.accountToken !== null) {
       this.sessionToken = null;
       if (retryAfterS <= 0) {

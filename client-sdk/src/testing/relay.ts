@@ -147,6 +147,11 @@ export class MemoryRelay implements LinkPort {
     for (const connection of [...this.connections]) this.cut(connection, code, reason);
   }
 
+  /** Ends the connection that has been open longest. */
+  cutOldest(): void {
+    for (const connection of this.connections) return this.cut(connection, 1006, "");
+  }
+
   /** Every client loses its connection, and the relay does not notice. */
   loseClients(): void {
     for (const { events } of this.connections) events.closed(1006, "");

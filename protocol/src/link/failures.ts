@@ -47,11 +47,11 @@ export const REFUSED: Failure = {
   advice: "the relay refuses this agent: compare agent_id and relay token with the relay's",
 };
 
-const UNAVAILABLE: Failure = {
+const AWAY: Failure = {
   course: "backoff",
   waitMs: 0,
   dropsSession: false,
-  advice: "the relay's store is not available: see the relay's log",
+  advice: "the relay is not available: see its log",
 };
 
 /** By code, for `auth_response` and for `error` messages that end a link. */
@@ -121,14 +121,8 @@ const FAILURES: { readonly [code: string]: Failure } = {
     advice: "the relay restarts",
   },
   AUTH_TIMEOUT: LOST,
-  QUOTA_EXCEEDED: {
-    course: "asked",
-    waitMs: 0,
-    dropsSession: false,
-    advice: "the account has its limit of connections: close some",
-  },
-  UNAVAILABLE,
-  INTERNAL: UNAVAILABLE,
+  UNAVAILABLE: AWAY,
+  INTERNAL: AWAY,
 };
 
 /** The relay lets nobody at this address log in for now. */

@@ -3,24 +3,6 @@
  * the network says to what a person should do.
  */
 
-export type ReasonName =
-  | "redirected"
-  | "gateway"
-  | "not_a_relay"
-  | "unknown_host"
-  | "refused"
-  | "no_route"
-  | "clock"
-  | "expired"
-  | "wrong_name"
-  | "untrusted"
-  | "no_tls"
-  | "hung_up"
-  | "proxy_refuses"
-  | "proxy_away"
-  | "proxy_setting"
-  | "unknown";
-
 export interface Reason {
   readonly name: ReasonName;
   /** What happened, and the fix if one is known. Contains no secret. */
@@ -34,7 +16,7 @@ interface Row {
 }
 
 /** The first row that matches an error is its reason. */
-export const REASONS: { readonly [name in ReasonName]: Row } = {
+const TABLE = {
   proxy_refuses: {
     errors: /^PROXY_REFUSES/,
     fix: "let the proxy pass this host, or name the host in NO_PROXY; 407 asks for HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT",
@@ -84,7 +66,11 @@ export const REASONS: { readonly [name in ReasonName]: Row } = {
     fix: "is this a relay's address and port? A port that uses TLS needs https:// (or wss://)",
   },
   unknown: { fix: "" },
-};
+} satisfies Record<string, Row>;
+
+export type ReasonName = keyof typeof TABLE;
+
+export const REASONS: { readonly [name in ReasonName]: Row } = TABLE;
 
 const ORDER = Object.keys(REASONS) as ReasonName[];
 

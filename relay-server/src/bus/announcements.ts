@@ -10,13 +10,6 @@ import { decodeBusMessage } from "./head.ts";
 import type { Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
 
-/** An `OnlineAgent` in the body of `here`; `epoch` is the login number. */
-interface OnlineAgentOnBus {
-  readonly agentId: string;
-  readonly epoch: number;
-  readonly onlineForMs: number;
-}
-
 interface AnnouncementsParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
@@ -73,10 +66,9 @@ export class Announcements {
   here(words: readonly string[], body: Uint8Array): void {
     const { hub, nowMs } = this.#parts;
     const [, node, userId, isNews] = words;
-    const agents = readBody(Bodies.here, body).map(({ agentId, epoch, onlineForMs }) => ({
-      agentId,
+    const agents = readBody(Bodies.here, body).map(({ epoch, ...agent }) => ({
+      ...agent,
       loginNumber: epoch,
-      onlineForMs,
     }));
     hub().remoteAgents.online(readName(userId), readName(node), agents, isNews === "1", nowMs());
   }
@@ -123,13 +115,7 @@ export class Announcements {
 
   #sayHere(subject: string, userId: string, agents: readonly OnlineAgent[], isNews: boolean): void {
     const { subjects } = this.#parts;
-    const said = agents.map(
-      ({ agentId, loginNumber, onlineForMs }): OnlineAgentOnBus => ({
-        agentId,
-        epoch: loginNumber,
-        onlineForMs,
-      }),
-    );
+    const said = agents.map(({ loginNumber, ...agent }) => ({ ...agent, epoch: loginNumber }));
     subjects.publish(
       subject,
       ["here", subjects.node, userId, Number(isNews)],

@@ -1,6 +1,7 @@
 /**
  * Validates bus messages before use: other nodes may run another version, and not everyone who can
- * publish on the bus is a node. A message that does not match is dropped and counted.
+ * publish on the bus is a node. A message that does not match is dropped and counted. The field
+ * `epoch` is the number of a login.
  */
 import { isUtf8 } from "node:buffer";
 import { ERRORS, type ErrorCode } from "@blindrelay/protocol";

@@ -333,8 +333,8 @@ export class Cluster implements Bus {
         notices.hear(readBody(Bodies.notice, body).notices ?? []);
         break;
       case "holding":
-        for (const { agentId, epoch } of readBody(Bodies.holding, body).agents) {
-          this.holdings.namedBy(agentId, node, epoch);
+        for (const { agentId, epoch: loginNumber } of readBody(Bodies.holding, body).agents) {
+          this.holdings.namedBy(agentId, node, loginNumber);
         }
         break;
       case "failed": {

@@ -13,7 +13,7 @@ import type { Credential } from "./credentials.ts";
 import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
 
 /** The owner of a persistent token: `agentId` null means the account itself. */
-export interface Owner {
+interface Owner {
   readonly userId: string;
   readonly agentId: string | null;
 }
