@@ -1,5 +1,7 @@
 /** What the help and the errors of all three commands have in common. No I/O of its own. */
 
+export { addCompletion, OFFERS, offersFor } from "./completion.ts";
+
 /** Commander's Command, as far as it is used here. */
 interface CommandLine {
   readonly commands: readonly CommandLine[];
@@ -10,7 +12,7 @@ interface CommandLine {
   configureOutput(configuration: { writeOut(text: string): void }): unknown;
 }
 
-interface Output {
+export interface Output {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;

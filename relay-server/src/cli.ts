@@ -4,7 +4,7 @@
  * server.
  */
 import { readFileSync } from "node:fs";
-import { tidyCommands } from "@blindrelay/protocol/command-line";
+import { addCompletion, tidyCommands } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
@@ -69,6 +69,7 @@ export const makeCli = (): Command => {
   addInit(cli);
   addStart(cli);
   addOperations(cli);
+  addCompletion(cli, process.stdout);
   tidyCommands(cli, process.stdout);
   return cli;
 };

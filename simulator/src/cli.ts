@@ -2,7 +2,7 @@
  * The commands of `blindrelay-sim`, their flags and help. Each command's code is loaded when it
  * runs, so that `--help` needs neither a relay nor a world.
  */
-import { tidyCommands } from "@blindrelay/protocol/command-line";
+import { addCompletion, tidyCommands } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { ReplayFlags } from "./commands/replay.ts";
@@ -134,6 +134,7 @@ Examples:
       }
     });
 
+  addCompletion(cli, process.stdout);
   tidyCommands(cli, process.stdout);
   return cli;
 }

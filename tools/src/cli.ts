@@ -2,7 +2,7 @@
  * All commands under one name, and the exit codes of their errors. This file runs nothing by
  * itself.
  */
-import { tidyCommands } from "@blindrelay/protocol/command-line";
+import { OFFERS, tidyCommands } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { Context } from "./commands/context.ts";
@@ -65,7 +65,9 @@ const commandsIn = (words: readonly string[]): readonly string[] => {
     const word = words[i] as string;
     if (word === "--profile") i++;
     else if (!word.startsWith("--profile=")) {
-      return word !== "completion" && Object.hasOwn(COMMANDS, word) ? [word] : ALL;
+      if (word !== "completion") return Object.hasOwn(COMMANDS, word) ? [word] : ALL;
+      // After the word and `--`: what was typed, of which the last word is not whole.
+      return words[i + 1] === OFFERS ? [word, ...commandsIn(words.slice(i + 3, -1))] : ALL;
     }
   }
   return ALL;
@@ -134,7 +136,9 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
   };
 
   isJson = asksForJson(words);
-  const adds = commandsIn(words).map((name) => (COMMANDS[name] as () => Promise<Add>)());
+  const adds = [...new Set(commandsIn(words))].map((name) =>
+    (COMMANDS[name] as () => Promise<Add>)(),
+  );
   for (const add of await Promise.all(adds)) add(cli, context);
   tidyCommands(cli, process.stdout);
   tellErrors(cli);

@@ -31,7 +31,8 @@ const readNew = async (flags: PassphraseFlags): Promise<string> => {
   return given;
 };
 
-const listNames = (settings: Settings): string[] => {
+/** Profiles of this machine. */
+export const listNames = (settings: Settings): string[] => {
   try {
     return readdirSync(dirname(settings.profilePath))
       .filter((name) => name.endsWith(".json"))
