@@ -1,6 +1,7 @@
 /** What the help and the errors of all three commands have in common. No I/O of its own. */
 
 export { addCompletion, OFFERS, offersFor } from "./completion.ts";
+export { qrCodeFor } from "./qr-code.ts";
 
 /** Commander's Command, as far as it is used here. */
 interface CommandLine {
@@ -12,7 +13,7 @@ interface CommandLine {
   configureOutput(configuration: { writeOut(text: string): void }): unknown;
 }
 
-export interface Output {
+interface Output {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;

@@ -2,7 +2,6 @@
  * `completion SHELL` of all three commands: a script for a shell, which asks the command itself
  * what may follow. No I/O of its own.
  */
-import type { Output } from "./command-line.ts";
 
 interface Parameter {
   readonly argChoices?: readonly string[];
@@ -125,7 +124,7 @@ complete -c ${name} -f -a '(${func})'
 /** Adds the command `completion` to a program. Nothing is sent over the network at a Tab. */
 export const addCompletion = (
   cli: Commander,
-  output: Output,
+  output: { write(text: string): unknown },
   values: KnownValues = () => [],
 ): void => {
   const name = cli.name();

@@ -4,9 +4,10 @@
  * server.
  */
 import { readFileSync } from "node:fs";
-import { addCompletion, tidyCommands } from "@blindrelay/protocol/command-line";
+import { addCompletion, qrCodeFor, tidyCommands } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
+import { renderUnicodeCompact } from "uqr";
 import pkg from "../package.json" with { type: "json" };
 import {
   CONFIG_KEYS,
@@ -23,7 +24,6 @@ import { dataFolderText, defaultDataFolder, hideFromGit } from "./default-data-d
 import { Failure, messageOf } from "./failure.ts";
 import { addOperations } from "./ops/commands.ts";
 import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
-import { qrCodeFor } from "./ops/qr-code.ts";
 
 const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 
@@ -196,7 +196,12 @@ const initText = (
   made: { username: string; totp_secret: string | null; otpauth_uri: string | null },
   ownsKey: boolean,
 ): string => {
-  const qrCode = qrCodeFor(made.otpauth_uri ?? "");
+  const qrCode = qrCodeFor(
+    renderUnicodeCompact,
+    made.otpauth_uri ?? "",
+    process.stdout,
+    process.env.TERM,
+  );
   return [
     `Made a store ${ownsKey ? "and a master key " : ""}in ${data}, and the admin ${made.username}.`,
     ...(made.totp_secret === null

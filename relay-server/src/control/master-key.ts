@@ -16,9 +16,9 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { IS_WINDOWS } from "@blindrelay/protocol/windows";
 import { withDiskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
-import { IS_WINDOWS } from "../windows.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
 export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";

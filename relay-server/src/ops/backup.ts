@@ -14,10 +14,10 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { IS_WINDOWS } from "@blindrelay/protocol/windows";
 import { storePath } from "../control/data-dir.ts";
 import { withDiskProblem } from "../disk-problem.ts";
 import { Failure } from "../failure.ts";
-import { IS_WINDOWS } from "../windows.ts";
 
 export interface BackupResult {
   /** Absolute path. */

@@ -5,6 +5,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { IS_WINDOWS } from "@blindrelay/protocol/windows";
 import { Kysely, sql } from "kysely";
 import type { Clocks } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -22,7 +23,6 @@ import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import type { Tables } from "../store/tables.ts";
 import { StoreDamaged, unavailability } from "../store/unavailable.ts";
 import { isHotJournal } from "../store/verify.ts";
-import { IS_WINDOWS } from "../windows.ts";
 
 /** With less than this, or less than the store's size, a backup or a busy day may fill the disk. */
 const MIN_FREE_BYTES = 256 * 1024 * 1024;

@@ -8,10 +8,10 @@ import { chmodSync, closeSync, existsSync, openSync, rmSync } from "node:fs";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
+import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/windows";
 import type { Logger } from "pino";
 import { contained, detached } from "../contain.ts";
 import { Failure, messageOf } from "../failure.ts";
-import { IS_WINDOWS, pipeOf } from "../windows.ts";
 
 const NAME = "node.sock";
 /** sun_path is 104 bytes on macOS and 108 on Linux, including a final zero. */

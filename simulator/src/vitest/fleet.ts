@@ -77,7 +77,7 @@ const LINES = 20;
 const MAX_LINE = 160;
 
 /** The error, which arises in the world, with the lines of the test that asked. */
-function withLines(error: Error, asker: Error): Error {
+function withLinesOf(error: Error, asker: Error): Error {
   const lines = (asker.stack ?? "").split("\n").slice(2).join("\n");
   error.stack = `${error.name}: ${error.message}\n${lines}`;
   return error;
@@ -176,7 +176,7 @@ export class VirtualFleet {
         const question = { method, params, right: () => true };
         world.call(asked, client, this.deviceOf(device), question, false, (result, error) => {
           if (error === null) resolve(result as never);
-          else reject(withLines(error, asker));
+          else reject(withLinesOf(error, asker));
         });
       });
       return this.until(outcome, timeoutMs + durationMs(UNTIL_LIMIT));

@@ -1,5 +1,5 @@
 /** What the command tells a person who mistypes, waits or begins. */
-import { createServer } from "node:net";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD } from "./processes.ts";
@@ -20,14 +20,6 @@ const logIn = (url: string, profile: string) =>
     {},
     `${PASSWORD}\n`,
   );
-
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
 
 beforeAll(async () => {
   await house.open();

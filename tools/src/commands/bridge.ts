@@ -1,6 +1,6 @@
 /** `blindrelay bridge`: serial devices as agents, until Ctrl-C or SIGTERM. */
 import { type Command, Option } from "commander";
-import { withLines } from "./board.ts";
+import { withLineFlags } from "./board.ts";
 import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
 import { wholeNumber } from "./number-flags.ts";
@@ -16,7 +16,7 @@ export const addBridge = (cli: Command, context: Context): void => {
     .addOption(
       new Option("--flow-control <kind>", "none by default").choices(["none", "rts", "xon"]),
     );
-  withLines(command)
+  withLineFlags(command)
     .option("--agent <agent-id>", "an agent of your account (lines, raw); BLINDRELAY_AGENT_ID")
     .option(
       "--state-dir <dir>",

@@ -2,11 +2,12 @@
  * The first login on a relay that requires two factors: an authenticator gets its secret, and a
  * code confirms it.
  */
+import { qrCodeFor } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import { renderUnicodeCompact } from "uqr";
 import { Failure } from "../failure.ts";
 import { printStatus } from "../output.ts";
 import { type Questions, questions, Unanswered } from "../prompt.ts";
-import { showQrCode } from "../qr-code.ts";
 import { Rest, RestFailure } from "../rest.ts";
 import { showSecret } from "../show-secret.ts";
 
@@ -52,7 +53,9 @@ export const enrol = async (
     showSecret(`This relay requires a second factor. Enter this in your authenticator app:
   ${secret}
   ${otpauth_uri}`);
-    showQrCode(otpauth_uri);
+    const { stderr, env } = process;
+    const code = qrCodeFor(renderUnicodeCompact, otpauth_uri, stderr, env.TERM);
+    if (code !== "") stderr.write(`${code}\n`);
     const codes = await untilRight(person, "The code it shows: ", async (totp_code) => {
       const answer = await rest.ask("TotpConfirmAnswer", "POST", "/auth/totp/confirm", {
         totp_code,
