@@ -137,6 +137,8 @@ const readModule = (code: string, isWide = false): InspectedModule => {
     } else if (statement.type.startsWith("Import") || statement.type.startsWith("Export")) {
       const rule = "a device program is one file: it imports nothing and re-exports nothing";
       refuse(start, rule, "put the code into this file", code.slice(start, end));
+      // Said once, and so the rest can be read.
+      edits.push({ start, end, text: code.slice(start, end).replace(/[^\n]+/g, "") });
     }
   }
   if (exports === 0) {
@@ -258,6 +260,7 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
     for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
       const place = { line, column: column + 1, text: firstLine(text) };
       const free = NAME_RULE.exec(rule)?.[1];
+      if (free !== undefined && imports(code, free)) continue;
       if (free !== undefined && NOT_ON_BOARDS.has(free) && !declares(code, free)) {
         refused.push({ ...place, rule: `unknown name ${free}`, fix: NODE_ONLY });
         continue;
@@ -274,3 +277,7 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
 
 const declares = (code: string, name: string): boolean =>
   new RegExp(`\\b(const|let|var|class|function)\\s+${name.replaceAll("$", "\\$")}\\b`).test(code);
+
+/** The import is what is wrong with it. */
+const imports = (code: string, name: string): boolean =>
+  new RegExp(`^\\s*import\\b[^;'"]*\\b${name.replaceAll("$", "\\$")}\\b`, "m").test(code);

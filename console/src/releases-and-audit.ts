@@ -132,7 +132,7 @@ export const Audit = ({ model }: { model: Model }): JSX.Element =>
         h(Moment, { at }),
         actor?.username ?? h("span", { class: "faint" }, "the relay's operator"),
         h("code", null, action),
-        h("code", null, subject),
+        h("code", { title: subject }, model.usernames.get(subject) ?? subject),
         Object.entries(detail)
           .map(([name, value]) => `${name} ${value}`)
           .join(", "),

@@ -274,7 +274,13 @@ export class ClientCore {
       }
       this.ready.delete(peer);
       // Added again, it is behind the others, and this loop reaches it there.
-      if (peer.step()) this.ready.add(peer);
+      try {
+        if (peer.step()) this.ready.add(peer);
+      } catch (cause) {
+        // Of the suite, such as an engine without its cipher. The next call gets its own chance.
+        if (!peer.failFirst(cause)) throw cause;
+        this.ready.add(peer);
+      }
     }
     this.pumping = false;
   }
