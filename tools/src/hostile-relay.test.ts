@@ -128,11 +128,14 @@ const COMMANDS: Readonly<Record<string, readonly Case[] | typeof ELSEWHERE>> = {
     each(["agent", "rotate", "pump-7", "--secret"], ROTATED),
   ],
   "agent export": [each(["agent", "export", "pump-7"], EXPORT)],
-  // Ends at the program, which is read when the relay token is there.
+  // Ends at the state folder, which is looked at when the relay token is there.
   "agent run": [
     {
-      ...each(["agent", "run", join(folder, "none.js"), "--agent", "pump-7"], EXPORT),
-      ends: 2,
+      ...each(
+        ["agent", "run", join(folder, "program.mjs"), "--agent", "pump-7", "--state-dir", folder],
+        EXPORT,
+      ),
+      ends: 7,
       waits: true,
       runs: 20,
     },
@@ -245,7 +248,8 @@ const server = setupServer();
 beforeAll(() => {
   server.listen({ onUnhandledFrame: "bypass" });
   writeFileSync(join(folder, "image"), "image");
-  writeFileSync(join(folder, "program.js"), "export default () => undefined;\n");
+  for (const name of ["program.js", "program.mjs"])
+    writeFileSync(join(folder, name), "export default () => undefined;\n");
   makeKey(join(folder, "key.pem"));
 });
 afterEach(() => server.resetHandlers());

@@ -46,15 +46,39 @@ export const printStatus = (text: string): void => {
   process.stderr.write(`${harmless(text)}\n`);
 };
 
-/** Rows under a header, in columns as wide as their widest cell. */
-export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string => {
+const GAP = "  ";
+/** No column is cut to less. */
+const NARROWEST = 6;
+
+/** What a terminal shows in a row; nothing is cut elsewhere. */
+const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number =>
+  isTTY === true && columns > 0 ? columns : Number.POSITIVE_INFINITY;
+
+/**
+ * Rows under a header, in columns as wide as their widest cell. For a terminal that is too narrow,
+ * cells of the widest columns end with "…"; those of the first column, which names the row, do not.
+ */
+export const table = (
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  space = columnsOf(process.stdout),
+): string => {
   const all = [header, ...rows.map((row) => row.map(oneLine))];
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  for (;;) {
+    const others = widths.slice(1);
+    const widest = 1 + others.indexOf(Math.max(...others));
+    const total = widths.reduce((sum, width) => sum + width) + GAP.length * others.length;
+    if (total <= space || !((widths[widest] ?? 0) > NARROWEST)) break;
+    widths[widest] = (widths[widest] as number) - 1;
+  }
+  const cell = (text: string, width: number): string =>
+    text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width);
   return all
     .map((row) =>
       row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
+        .map((text, column) => cell(text, widths[column] ?? 0))
+        .join(GAP)
         .trimEnd(),
     )
     .join("\n");

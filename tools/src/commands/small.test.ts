@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { makeCli } from "../cli.ts";
 import { writeProfile } from "../config/profile.ts";
 import { typeable } from "../methods.ts";
+import { table } from "../output.ts";
 import { complete, readLine } from "./shell.ts";
 import { describeToken } from "./token.ts";
 
@@ -66,6 +67,18 @@ describe("shell", () => {
     expect(typeable([...hostile, "valve.öffnen"])).toEqual(["valve.öffnen"]);
     expect(typeable("valve.open")).toEqual([]);
   });
+});
+
+it("a table is cut for a terminal that is too narrow, but not what names its rows", () => {
+  const rows = [["pump-in-the-hall-7", "online", "a name as long as people make them, and longer"]];
+  const header = ["AGENT", "STATUS", "NAME"];
+  const whole = "pump-in-the-hall-7  online  a name as long as people make them, and longer";
+  expect(table(header, rows, 200).split("\n")[1]).toBe(whole);
+  expect(table(header, rows, 40).split("\n")).toEqual([
+    "AGENT               STATUS  NAME",
+    "pump-in-the-hall-7  online  a name as l…",
+  ]);
+  expect(table(header, rows, 1).split("\n")[1]).toBe("pump-in-the-hall-7  online  a nam…");
 });
 
 /** Whether a shell is installed; if not, its test is skipped visibly. */
