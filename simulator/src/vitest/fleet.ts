@@ -73,6 +73,8 @@ const START_LIMIT = "5m";
 const UNTIL_LIMIT = "10m";
 /** Longer than any test; the world's own events need an end. */
 const DURATION = "365d";
+/** Real time, well below what a runner gives a test. */
+const REMIND_MS = 1_000;
 const LINES = 20;
 const MAX_LINE = 160;
 
@@ -189,9 +191,30 @@ export class VirtualFleet {
       agent: (device) => {
         if (client.sdk === null) throw new Error("the client is not connected");
         const { id, agentToken, plan } = this.deviceOf(device);
-        return client.sdk.agent(id, agentToken, { version: plan.version });
+        return this.reminding(client.sdk.agent(id, agentToken, { version: plan.version }));
       },
     };
+  }
+
+  /**
+   * A call that a test awaits without the clock waits for ever: says so, before the test's runner
+   * ends it without a word.
+   */
+  private reminding(agent: Agent): Agent {
+    if (Object.hasOwn(agent, "call")) return agent;
+    const { clock } = this.world;
+    const call: Agent["call"] = (method, ...more) => {
+      const outcome = Object.getPrototypeOf(agent).call.call(agent, method, ...more);
+      const at = clock.nowMs();
+      const timer = setTimeout(() => {
+        if (this.isClosed || this.waiting.size > 0 || clock.nowMs() > at) return;
+        const how = `await clock.until(client.agent(device).call("${method}"))`;
+        console.warn(`fleetTest: time stands still while the test awaits this call; write ${how}`);
+      }, REMIND_MS);
+      outcome.catch(() => undefined).finally(() => clearTimeout(timer));
+      return outcome;
+    };
+    return Object.assign(agent, { call });
   }
 
   private makeRelay(): FleetRelay {
