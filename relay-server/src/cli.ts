@@ -64,7 +64,7 @@ export const makeCli = (): Command => {
     .exitOverride()
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a bug in blindrelay.",
+      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a bug in blindrelay or output that cannot be written, 130 interrupted.",
     );
   addInit(cli);
   addStart(cli);

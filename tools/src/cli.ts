@@ -124,7 +124,8 @@ BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLIND
 BLINDRELAY_PASSPHRASE unlocks an encrypted profile.
 
 Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
-agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay.`,
+agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay or
+output that cannot be written, 130 interrupted.`,
     );
 
   const context: Context = {
