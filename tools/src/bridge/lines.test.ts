@@ -161,7 +161,9 @@ describe("a command", () => {
     });
     const answers = [call("temperature.get"), call("axis.move", { axis: "X", to: 1 })];
     await run(1000);
-    expect(String((await Promise.all(answers))[0])).toContain("no answer from the device within 200 ms");
+    expect(String((await Promise.all(answers))[0])).toContain(
+      "no answer from the device within 200 ms",
+    );
     expect(await answers[1]).toBeNull();
     expect(sent).toEqual(["M105", "G1 X1 F3000", "G1 X1 F3000", "G1 X1 F3000"]);
     expect(engine.counters).toMatchObject({ timeouts: 3, retried: 2 });
