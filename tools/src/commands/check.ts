@@ -2,7 +2,7 @@
 import { type BoardMemory, describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
-import { readSource } from "../flash/program.ts";
+import { MODULES, moduleOf, readSource } from "../flash/program.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../output.ts";
 
 interface CheckFlags extends JsonFlag {
@@ -47,6 +47,7 @@ packet version "2", and does not know what a program collects while it runs.`,
       else {
         for (const refusal of refused) printText(describeRefusal(file, refusal));
         if (asked.length > 0) printStatus(`to be checked on the board: ${asked.join(", ")}`);
+        if (asked.some(moduleOf)) printStatus(`require${MODULES}`);
         if (memory !== null) printText(describeMemory(memory));
         if (ok) printStatus(`${file}: boards run this`);
       }
