@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "@blindrelay/protocol/testing/free-port";
-import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator";
+import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator/testing";
 import type { PairPlan, PeerPlan } from "./generator/messages.ts";
 import {
   type Carrier,

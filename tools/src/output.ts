@@ -20,6 +20,14 @@ export const jsonText = (value: unknown, indent = 0): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
+/**
+ * For commands that serve devices: whoever collects their output may go away, or have a full disk,
+ * and then only the output ends.
+ */
+export const serveUnread = (): void => {
+  process.stdout.removeAllListeners("error").on("error", () => undefined);
+};
+
 /** A result as text, for a person or a shell. */
 export const printText = (text: string): void => {
   process.stdout.write(`${harmless(text)}\n`);
@@ -46,6 +54,18 @@ export const printStatus = (text: string): void => {
   process.stderr.write(`${harmless(text)}\n`);
 };
 
+/** Takes two columns of a terminal: East Asian letters and most emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+/** Takes none: accents written apart, joiners, variants. */
+const NARROW = /[\p{Mn}\p{Me}\p{Cf}]/u;
+
+const widthOf = (text: string): number =>
+  Array.from(text, (one) => (NARROW.test(one) ? 0 : WIDE.test(one) ? 2 : 1)).reduce(
+    (sum: number, columns) => sum + columns,
+    0,
+  );
+
 const GAP = "  ";
 /** No column is cut to less. */
 const NARROWEST = 6;
@@ -53,6 +73,14 @@ const NARROWEST = 6;
 /** What a terminal shows in a row; nothing is cut elsewhere. */
 const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number =>
   isTTY === true && columns > 0 ? columns : Number.POSITIVE_INFINITY;
+
+const cellOf = (text: string, width: number): string => {
+  if (widthOf(text) <= width) return text + " ".repeat(width - widthOf(text));
+  const characters = Array.from(text);
+  while (widthOf(characters.join("")) >= width) characters.pop();
+  const cut = `${characters.join("")}…`;
+  return cut + " ".repeat(width - widthOf(cut));
+};
 
 /**
  * Rows under a header, in columns as wide as their widest cell. For a terminal that is too narrow,
@@ -64,7 +92,9 @@ export const table = (
   space = columnsOf(process.stdout),
 ): string => {
   const all = [header, ...rows.map((row) => row.map(oneLine))];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const widths = header.map((_, column) =>
+    Math.max(...all.map((row) => widthOf(row[column] ?? ""))),
+  );
   for (;;) {
     const others = widths.slice(1);
     const widest = 1 + others.indexOf(Math.max(...others));
@@ -72,12 +102,10 @@ export const table = (
     if (total <= space || !((widths[widest] ?? 0) > NARROWEST)) break;
     widths[widest] = (widths[widest] as number) - 1;
   }
-  const cell = (text: string, width: number): string =>
-    text.length > width ? `${text.slice(0, width - 1)}…` : text.padEnd(width);
   return all
     .map((row) =>
       row
-        .map((text, column) => cell(text, widths[column] ?? 0))
+        .map((text, column) => cellOf(text, widths[column] ?? 0))
         .join(GAP)
         .trimEnd(),
     )

@@ -19,7 +19,7 @@ import { storePath } from "../control/data-dir.ts";
 import { withDiskProblem } from "../disk-problem.ts";
 import { Failure } from "../failure.ts";
 
-export interface BackupResult {
+interface BackupResult {
   /** Absolute path. */
   readonly file: string;
   readonly bytes: number;
