@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
+import { addCompletion } from "../protocol/src/command-line.ts";
 import { addOperations } from "../relay-server/src/ops/commands.ts";
 import { CONFIG_KEYS, flagOf } from "../relay-server/src/settings/config.ts";
 import { makeCli as makeSimulatorCli } from "../simulator/src/cli.ts";
@@ -50,6 +51,7 @@ it("names the commands of blindrelay with their flags", async () => {
 it("names the commands of blindrelay-server with their flags", async () => {
   const program = (await makeCli({})).createCommand("blindrelay-server");
   addOperations(program);
+  addCompletion(program, process.stdout);
   const { init, start, ...others } = Object.fromEntries(documented("blindrelay-server"));
   expect(others).toEqual(known(program));
   expect([init?.includes("--username"), start]).toEqual([true, []]);

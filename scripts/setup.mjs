@@ -52,6 +52,10 @@ const nodeBinary = join(binFolder, "node");
 const EXEC_FOR_WINDOWS = "@%*\r\n";
 
 const say = (/** @type {string} */ text) => process.stderr.write(`setup: ${text}\n`);
+/** For a person who waits; a script that said `npm run --silent` hears of trouble only. */
+const sayProgress = (/** @type {string} */ text) => {
+  if (process.stderr.isTTY || process.env.npm_config_loglevel !== "silent") say(text);
+};
 
 /** A digest of what the installed state depends on. */
 function fingerprint() {
@@ -113,7 +117,7 @@ async function takeLock() {
       if (error.code !== "EEXIST") throw error;
     }
     if (breakStaleLock()) continue;
-    if (!waiting) say("another setup is running; waiting for it");
+    if (!waiting) sayProgress("another setup is running; waiting for it");
     waiting = true;
     await new Promise((done) => setTimeout(done, LOCK_POLL_MS));
   }
@@ -168,7 +172,7 @@ function ageOf(path) {
 
 async function install() {
   const isTerminal = Boolean(process.stderr.isTTY);
-  say("installing dependencies (the first time, and whenever they change)");
+  sayProgress("installing dependencies (the first time, and whenever they change)");
   // `npm run --silent` would silence npx's own error messages too; NODE_ENV=production would omit
   // the test tools.
   const env = { ...process.env, npm_config_loglevel: "error", NODE_ENV: "development" };
@@ -278,7 +282,7 @@ async function main() {
       mkdirSync(binFolder, { recursive: true });
       writeFileSync(join(binFolder, "exec.cmd"), EXEC_FOR_WINDOWS);
       writeFileSync(stampFile, stamp);
-      say("done");
+      sayProgress("done");
     }
     const trouble = make();
     if (trouble) say(trouble);

@@ -76,6 +76,22 @@ it.each([
   expect(first?.rule).toContain(rule);
 });
 
+it("names the modules that a board has to have, but for those that each has", () => {
+  const code = `export default () => { require("DHT22"); require("Wifi"); require("Storage");
+    const all = [require("DHT22"), require("blindrelay")]; };`;
+  expect(checkProgram(code)).toEqual({
+    refused: [],
+    asked: ['require("DHT22")', 'require("Wifi")'],
+  });
+});
+
+it("refuses an import once, and looks at the rest", () => {
+  const code = 'import fs,\n  { b } from "fs";\nexport default (agent) => { fs.x(b); label: 1; };';
+  const { refused, asked } = checkProgram(code);
+  expect(refused.map(({ line, column }) => `${line}:${column}`)).toEqual(["1:1", "3:38"]);
+  expect(asked).toEqual([]);
+});
+
 it("reports refusals in source order, and none for a valid program", () => {
   const code = PROGRAM.replace("HERE", "const { a } = agent; const b = a?.c; return [...b];");
   const columns = checkProgram(code).refused.map(({ column }) => column);

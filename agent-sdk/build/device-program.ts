@@ -4,6 +4,7 @@
  * Espruino's `require` needs, with unchanged line numbers. `blindrelay check` and `flash` use it.
  */
 import {
+  type CallExpression,
   type Comment,
   type Literal,
   type Program,
@@ -64,6 +65,8 @@ interface Edit {
 }
 
 interface InspectedModule {
+  /** Named by `require`, but for what every board of ours has. */
+  readonly modules: readonly string[];
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
 }
@@ -74,6 +77,20 @@ interface Text {
   /** A template without substitutions. */
   readonly plain: boolean;
 }
+
+const ON_EVERY_BOARD = ["blindrelay", "Storage"];
+
+const modulesOf = (program: Program): string[] => {
+  const names = new Set<string>();
+  full(program, (node) => {
+    if (node.type !== "CallExpression") return;
+    const { callee, arguments: given } = node as CallExpression;
+    const [name] = given as Literal[];
+    if (callee.type !== "Identifier" || callee.name !== "require") return;
+    if (name?.type === "Literal" && typeof name.value === "string") names.add(name.value);
+  });
+  return [...names].filter((name) => !ON_EVERY_BOARD.includes(name));
+};
 
 /** The positions of strings and templates. */
 const textsOf = (program: Program): Text[] => {
@@ -117,7 +134,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
   } catch (error) {
     const { pos = 0, message } = error as { pos?: number; message: string };
     refuse(pos, `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`, null, code.slice(pos));
-    return { edits: [], refused };
+    return { modules: [], edits: [], refused };
   }
   const edits: Edit[] = comments.map(({ start, end }) => ({
     start,
@@ -137,6 +154,8 @@ const readModule = (code: string, isWide = false): InspectedModule => {
     } else if (statement.type.startsWith("Import") || statement.type.startsWith("Export")) {
       const rule = "a device program is one file: it imports nothing and re-exports nothing";
       refuse(start, rule, "put the code into this file", code.slice(start, end));
+      // Said once, and so the rest can be read.
+      edits.push({ start, end, text: code.slice(start, end).replace(/[^\n]+/g, "") });
     }
   }
   if (exports === 0) {
@@ -162,7 +181,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       refuse(index, rule, 'write "…" + value');
     }
   }
-  return { edits: inner, refused };
+  return { modules: modulesOf(program), edits: inner, refused };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -251,13 +270,14 @@ const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
  * the board.
  */
 export const checkProgram = (code: string, isWide = false): ProgramCheck => {
-  const { edits, refused: unfit } = readModule(code, isWide);
+  const { modules, edits, refused: unfit } = readModule(code, isWide);
   const refused = [...unfit];
-  const asked: string[] = [];
+  const asked = modules.map((name) => `require(${JSON.stringify(name)})`);
   if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
     for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
       const place = { line, column: column + 1, text: firstLine(text) };
       const free = NAME_RULE.exec(rule)?.[1];
+      if (free !== undefined && imports(code, free)) continue;
       if (free !== undefined && NOT_ON_BOARDS.has(free) && !declares(code, free)) {
         refused.push({ ...place, rule: `unknown name ${free}`, fix: NODE_ONLY });
         continue;
@@ -274,3 +294,7 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
 
 const declares = (code: string, name: string): boolean =>
   new RegExp(`\\b(const|let|var|class|function)\\s+${name.replaceAll("$", "\\$")}\\b`).test(code);
+
+/** The import is what is wrong with it. */
+const imports = (code: string, name: string): boolean =>
+  new RegExp(`^\\s*import\\b[^;'"]*\\b${name.replaceAll("$", "\\$")}\\b`, "m").test(code);

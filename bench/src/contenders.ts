@@ -6,10 +6,11 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator/testing";
 import type { PairPlan, PeerPlan } from "./generator/messages.ts";
 import {
@@ -275,15 +276,6 @@ async function firstPort(child: ChildProcess): Promise<number> {
     ended,
   ]);
   return Number(String(line).trim());
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 /** Resolves with the child once it listens on the port; stops it if that takes too long. */

@@ -158,6 +158,36 @@ describe("a call", () => {
     expect(call.result).toBe("ours");
   });
 
+  // oven-sh/bun#8072
+  it("alone ends if the suite throws, in an opening and in a session", async () => {
+    const world = new World();
+    world.agent();
+    let throws = true;
+    const { seal } = world.ports.suite;
+    const suite: typeof world.ports.suite = {
+      ...world.ports.suite,
+      seal: (...all) => {
+        if (throws) throw new Error("Unknown cipher");
+        return seal(...all);
+      },
+    };
+    Object.assign(world.ports, { suite });
+    const pump = (await world.connected()).agent("pump-7", SECRET);
+    const outcome = async () => {
+      const call = world.follow(pump.call("echo", { n: 1 }));
+      await world.run(200);
+      return call;
+    };
+    const error = { code: "BAD_ARGUMENT", message: "echo could not be sealed: Unknown cipher" };
+    expect(await outcome()).toMatchObject({ times: 1, error });
+    throws = false;
+    expect(await outcome()).toMatchObject({ times: 1, result: { n: 1 } });
+    throws = true;
+    expect(await outcome()).toMatchObject({ times: 1, error });
+    throws = false;
+    expect(await outcome()).toMatchObject({ times: 1, result: { n: 1 } });
+  });
+
   it("fails fast if the agent is offline or not ours, or the relay is unreachable", async () => {
     const world = new World();
     world.agent().goOffline();

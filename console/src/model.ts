@@ -28,6 +28,8 @@ import type { FoundSecret } from "./secret-file.ts";
 
 /** Rows of releases and of the audit log that a request reads. */
 const PAGE_LIMIT = "100";
+/** More are shown in the audit log by their ids, unless it names them itself. */
+const USERS_LIMIT = "200";
 /** The whole list is read, so that it can be searched, sorted and counted: by the largest pages. */
 const AGENTS_LIMIT = "200";
 /** More than one account should have; the list says that it is cut. */
@@ -93,6 +95,8 @@ export class Model {
   /** Secrets that were read from a keyring and not yet used. */
   readonly secrets = new Map<string, FoundSecret>();
   heard: Heard[] = [];
+  /** Names by ids, for the audit log. */
+  readonly usernames = new Map<string, string>();
   readonly opened = new Map<string, Opened>();
   link: LinkReport = { state: "online" };
   /** For screen readers: the last change of presence. */
@@ -250,8 +254,19 @@ export class Model {
 
   /** Uses the login, which lasts an hour: a session has no access to it. */
   async audit(cursor: string | null): Promise<AuditPage> {
+    const rest = restOf(this.#accessToken);
+    if (cursor === null) {
+      const path = withQuery("/admin/users", { limit: USERS_LIMIT });
+      const { items } = await rest.ask("AdminUserPage", "GET", path);
+      for (const { id, username } of items) this.usernames.set(id, username);
+    }
     const path = withQuery("/admin/audit", { limit: PAGE_LIMIT, cursor });
-    return await restOf(this.#accessToken).ask("AuditPage", "GET", path);
+    const page = await rest.ask("AuditPage", "GET", path);
+    for (const { subject, detail } of page.items) {
+      // Of users who are gone.
+      if (typeof detail.username === "string") this.usernames.set(subject, detail.username);
+    }
+    return page;
   }
 
   /**

@@ -129,7 +129,7 @@ export const Audit = ({ model }: { model: Model }): JSX.Element => (
         <Moment at={at} />,
         actor?.username ?? <span class="faint">the relay's operator</span>,
         <code>{action}</code>,
-        <code>{subject}</code>,
+        <code title={subject}>{model.usernames.get(subject) ?? subject}</code>,
         Object.entries(detail)
           .map(([name, value]) => `${name} ${value}`)
           .join(", "),

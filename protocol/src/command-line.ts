@@ -1,5 +1,8 @@
 /** What the help and the errors of all three commands have in common. No I/O of its own. */
 
+export { addCompletion, OFFERS, offersFor } from "./completion.ts";
+export { qrCodeFor } from "./qr-code.ts";
+
 /** Why a command exits with a code other than 0 (docs/commands.md, "Exit codes"). */
 export const EXIT = {
   expectation: 1,

@@ -4,15 +4,21 @@
  * server.
  */
 import { readFileSync } from "node:fs";
-import { Failure, messageOf, tidyCommands } from "@blindrelay/protocol/command-line";
+import {
+  addCompletion,
+  Failure,
+  messageOf,
+  qrCodeFor,
+  tidyCommands,
+} from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { Command, Option } from "commander";
+import { renderUnicodeCompact } from "uqr";
 import pkg from "../package.json" with { type: "json" };
 import { contained, fault } from "./base/contain.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
 import { addOperations } from "./ops/commands.ts";
 import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
-import { qrCodeFor } from "./ops/qr-code.ts";
 import {
   CONFIG_KEYS,
   Config,
@@ -63,11 +69,12 @@ export const makeCli = (): Command => {
     .exitOverride()
     .addHelpText(
       "after",
-      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a bug in blindrelay.",
+      "\nExit codes: 0 done, 1 a check failed, 2 usage, 4 store or port not reachable, 5 refused, 70 a bug in blindrelay or output that cannot be written, 130 interrupted.",
     );
   addInit(cli);
   addStart(cli);
   addOperations(cli);
+  addCompletion(cli, process.stdout);
   tidyCommands(cli, process.stdout);
   return cli;
 };
@@ -195,7 +202,12 @@ const initText = (
   made: { username: string; totp_secret: string | null; otpauth_uri: string | null },
   ownsKey: boolean,
 ): string => {
-  const qrCode = qrCodeFor(made.otpauth_uri ?? "");
+  const qrCode = qrCodeFor(
+    renderUnicodeCompact,
+    made.otpauth_uri ?? "",
+    process.stdout,
+    process.env.TERM,
+  );
   return [
     `Made a store ${ownsKey ? "and a master key " : ""}in ${data}, and the admin ${made.username}.`,
     ...(made.totp_secret === null

@@ -2,7 +2,13 @@
  * The commands of `blindrelay-sim`, their flags and help. Each command's code is loaded when it
  * runs, so that `--help` needs neither a relay nor a world.
  */
-import { EXIT, Failure, tidyCommands, wholeNumber } from "@blindrelay/protocol/command-line";
+import {
+  addCompletion,
+  EXIT,
+  Failure,
+  tidyCommands,
+  wholeNumber,
+} from "@blindrelay/protocol/command-line";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { print } from "./base/output.ts";
@@ -133,6 +139,7 @@ Examples:
       }
     });
 
+  addCompletion(cli, process.stdout);
   tidyCommands(cli, process.stdout);
   return cli;
 }

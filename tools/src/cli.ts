@@ -2,7 +2,13 @@
  * All commands under one name, and the exit codes of their errors. This file runs nothing by
  * itself.
  */
-import { EXIT, Failure, type FailureKind, tidyCommands } from "@blindrelay/protocol/command-line";
+import {
+  EXIT,
+  Failure,
+  type FailureKind,
+  OFFERS,
+  tidyCommands,
+} from "@blindrelay/protocol/command-line";
 import { Command, CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { jsonText, printStatus } from "./base/output.ts";
@@ -64,7 +70,9 @@ const commandsIn = (words: readonly string[]): readonly string[] => {
     const word = words[i] as string;
     if (word === "--profile") i++;
     else if (!word.startsWith("--profile=")) {
-      return word !== "completion" && Object.hasOwn(COMMANDS, word) ? [word] : ALL;
+      if (word !== "completion") return Object.hasOwn(COMMANDS, word) ? [word] : ALL;
+      // After the word and `--`: what was typed, of which the last word is not whole.
+      return words[i + 1] === OFFERS ? [word, ...commandsIn(words.slice(i + 3, -1))] : ALL;
     }
   }
   return ALL;
@@ -121,7 +129,8 @@ BLINDRELAY_RELAY_TOKEN, BLINDRELAY_AGENT_TOKEN, BLINDRELAY_PACKET_VERSION, BLIND
 BLINDRELAY_PASSPHRASE unlocks an encrypted profile.
 
 Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
-agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay.`,
+agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay or
+output that cannot be written, 130 interrupted.`,
     );
 
   const context: Context = {
@@ -133,7 +142,9 @@ agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blind
   };
 
   isJson = asksForJson(words);
-  const adds = commandsIn(words).map((name) => (COMMANDS[name] as () => Promise<Add>)());
+  const adds = [...new Set(commandsIn(words))].map((name) =>
+    (COMMANDS[name] as () => Promise<Add>)(),
+  );
   for (const add of await Promise.all(adds)) add(cli, context);
   tidyCommands(cli, process.stdout);
   tellErrors(cli);

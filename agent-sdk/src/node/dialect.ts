@@ -22,7 +22,10 @@ export interface Refusal {
 export interface ProgramCheck {
   /** In the order of the source. */
   readonly refused: readonly Refusal[];
-  /** Names and members, such as `analogRead`, that only the board itself knows to be there. */
+  /**
+   * Names and members, such as `analogRead`, and modules, as `require("DHT22")`, that only the board
+   * itself knows to be there.
+   */
   readonly asked: readonly string[];
 }
 

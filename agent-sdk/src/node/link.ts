@@ -1,5 +1,5 @@
 /** The LinkPort on Node. It decides nothing; timeouts and closing are up to the core. */
-import { webSocketLinks as linksOver, type ProxySetting } from "@blindrelay/protocol/net/node";
+import { linksOver, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { WebSocket } from "ws";
 
 export { relayUrl } from "@blindrelay/protocol/relay-url";

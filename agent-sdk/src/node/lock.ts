@@ -22,8 +22,8 @@ import { createConnection, createServer, type Server } from "node:net";
 import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/windows";
 import { StateError } from "./errors.ts";
-import { IS_WINDOWS, pipeOf } from "./windows.ts";
 
 const PREFIX = "lock.";
 const TRIES = 6;

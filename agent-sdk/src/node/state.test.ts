@@ -16,11 +16,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { pipeOf } from "@blindrelay/protocol/windows";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { bootCountMarker } from "../core/bootcount.ts";
 import { lockState, provision, type StartOptions, StateError, startAgent } from "./index.ts";
 import { lockName } from "./lock.ts";
-import { pipeOf } from "./windows.ts";
 
 const root = mkdtempSync(join(tmpdir(), "blindrelay-state-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

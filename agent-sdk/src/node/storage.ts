@@ -15,8 +15,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, NO_LINK, takePlaceOf } from "@blindrelay/protocol/file-owner";
+import { IS_WINDOWS } from "@blindrelay/protocol/windows";
 import type { StoragePort } from "../ports.ts";
-import { IS_WINDOWS } from "./windows.ts";
 
 const NEW_SUFFIX = ".new";
 const LOCK_PREFIX = "lock.";

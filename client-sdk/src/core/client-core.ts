@@ -226,7 +226,13 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       }
       this.pending.delete(peer);
       // Added again, it is behind the others, and this loop reaches it there.
-      if (peer.step()) this.pending.add(peer);
+      try {
+        if (peer.step()) this.pending.add(peer);
+      } catch (cause) {
+        // Of the suite, such as an engine without its cipher. The next call gets its own chance.
+        if (!peer.failFirst(cause)) throw cause;
+        this.pending.add(peer);
+      }
     }
     this.pumping = false;
   }

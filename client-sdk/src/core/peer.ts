@@ -177,7 +177,12 @@ export class Peer implements PeerSessionEvents {
     if (session.inFlight > 0 && session.bytesInFlight >= MAX_BYTES_PER_AGENT) return false;
     this.queue.shift();
     this.host.inFlight.add(call);
-    if (session.send(call)) return true;
+    try {
+      if (session.send(call)) return true;
+    } catch (cause) {
+      this.queue.unshift(call);
+      throw cause;
+    }
     // The session has used up its numbers.
     this.host.inFlight.delete(call);
     this.queue.unshift(call);
@@ -198,6 +203,15 @@ export class Peer implements PeerSessionEvents {
     const error = new CallError("TIMED_OUT", text, { retryable: isSafe(call) });
     this.host.settle(call, failed(error));
     session.leave("a call passed its deadline");
+  }
+
+  /** Ends the call that could not be sealed; false if there is none. */
+  failFirst(cause: unknown): boolean {
+    const call = this.queue[0];
+    if (call === undefined) return false;
+    const text = `${call.method} could not be sealed: ${(cause as Error)?.message ?? cause}`;
+    this.remove(call, failed(new CallError("BAD_ARGUMENT", text, { cause })));
+    return true;
   }
 
   /** Takes a waiting call out of the queue. */

@@ -1,7 +1,7 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
-import { type ProxySetting, webSocketLinks } from "@blindrelay/protocol/net/node";
+import { linksOver, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { WebSocket } from "ws";
 import { Client, type ConnectOptions } from "../client.ts";
@@ -31,6 +31,6 @@ export const connect = async (options: NodeConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
   const suite = await loadNodeSuite();
   const random = hedgedRandom(randomBytes, suite);
-  const link = webSocketLinks(WebSocket, options.proxy);
+  const link = linksOver(WebSocket, options.proxy);
   return new Client(options, { link, timer: systemTimer(), random, suite, log }).start();
 };

@@ -123,6 +123,17 @@ describe.each(EDGES)("over %s", (_name, make) => {
     expect(asked).toBe(1);
   });
 
+  it("says once how long to wait", async () => {
+    let detail = "Locked for 9 s more.";
+    const url = await serve((_request, response) =>
+      json(response, 429, { code: "LOCKED_OUT", detail }, { "retry-after": "9" }),
+    );
+    const told = async () => (await failure(make({ url }).ask("User", "GET", "/x"))).message;
+    expect(await told()).toBe("Locked for 9 s more.");
+    detail = "Locked.";
+    expect(await told()).toBe("Locked. (try again in 9 s)");
+  });
+
   it("ends with the caller's signal, while asking and while waiting", async () => {
     const url = await serve((_request, response) =>
       json(response, 429, { code: "RATE_LIMITED" }, { "retry-after": "9" }),

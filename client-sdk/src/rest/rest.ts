@@ -358,6 +358,7 @@ const problemError = (
   // The relay's operator can find it in the log by this.
   const trace = status >= 500 && request_id ? ` (request ${request_id})` : "";
   const retryAfterS = /^\d{1,6}$/.test(after ?? "") ? Number(after) : null;
-  const message = `${text}${places}${trace}${retryText(after)}`;
+  const isSaid = retryAfterS !== null && text.includes(`${retryAfterS} s`);
+  const message = `${text}${places}${trace}${isSaid ? "" : retryText(after)}`;
   return new RestError(code, message, { status, retryAfterS, errors });
 };

@@ -112,7 +112,7 @@ export interface WebSocketLinks extends LinkPort {
 /** A send that fails is followed by `close`, which tells the core. */
 const ignoreLateError = (): void => undefined;
 
-export const webSocketLinks = (WebSocket: WsClass, proxy: ProxySetting): WebSocketLinks => ({
+export const linksOver = (WebSocket: WsClass, proxy: ProxySetting): WebSocketLinks => ({
   connect: (url, events) => {
     const agent = agentFor(new URL(url), proxy);
     const socket = new WebSocket(url, { ...OPTIONS, agent });

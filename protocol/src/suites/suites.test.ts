@@ -21,6 +21,14 @@ const freshKey = (): Uint8Array => {
   return filler(`suites test ${runs}`, 32);
 };
 
+// oven-sh/bun#8072
+it("verifies nothing in an engine without the cipher, and does not throw", () => {
+  const suite = nodeSuite();
+  const { key } = suite.aeadKey("1", freshKey()).aeadKey as { key: unknown };
+  const missing = { aeadKey: { cipher: "chacha-of-nobody", key } };
+  expect(suite.open(missing, filler("nonce", 12), filler("aad", 8), filler("x", 40))).toBeNull();
+});
+
 describe.each(versions)("suite %s", (v) => {
   it("seals identically everywhere, like node:crypto, and every suite opens it", () => {
     fc.assert(

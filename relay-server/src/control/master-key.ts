@@ -17,8 +17,8 @@ import {
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
+import { IS_WINDOWS } from "@blindrelay/protocol/windows";
 import { withDiskProblem } from "../base/disk-problem.ts";
-import { IS_WINDOWS } from "../base/windows.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
 export const MASTER_KEY_VARIABLE = "BLINDRELAY_MASTER_KEY";

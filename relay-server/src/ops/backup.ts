@@ -15,8 +15,8 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { IS_WINDOWS } from "@blindrelay/protocol/windows";
 import { withDiskProblem } from "../base/disk-problem.ts";
-import { IS_WINDOWS } from "../base/windows.ts";
 import { storePath } from "../control/data-dir.ts";
 
 interface BackupResult {

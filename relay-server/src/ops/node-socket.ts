@@ -9,9 +9,9 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
+import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/windows";
 import type { Logger } from "pino";
 import { contained, detached } from "../base/contain.ts";
-import { IS_WINDOWS, pipeOf } from "../base/windows.ts";
 
 const NAME = "node.sock";
 /** sun_path is 104 bytes on macOS and 108 on Linux, including a final zero. */

@@ -2,9 +2,9 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import WebSocket from "ws";
 import { initStore } from "../control/data-dir.ts";
@@ -13,15 +13,6 @@ import { type RunningServer, startServer } from "../server.ts";
 const HAS_CADDY = spawnSync("caddy", ["version"]).error === undefined;
 const DOCS = join(import.meta.dirname, "../../../docs/operations.md");
 const DEPLOY = join(import.meta.dirname, "../../deploy");
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-};
 
 describe.skipIf(!HAS_CADDY)("Caddy (needs caddy)", () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-caddy-"));

@@ -1,7 +1,7 @@
 /** The drawing has every module, white where it is lit, whatever the terminal's colours are. */
-import { encode } from "uqr";
+import { qrCodeFor } from "@blindrelay/protocol/command-line";
+import { encode, renderUnicodeCompact } from "uqr";
 import { expect, test } from "vitest";
-import { qrCodeFor } from "./qr-code.ts";
 
 const URI =
   "otpauth://totp/blindrelay:ada?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=blindrelay";
@@ -15,7 +15,7 @@ const HALVES: Record<string, [boolean, boolean]> = {
 };
 
 test("the drawing has every module, with a white border", () => {
-  const lines = qrCodeFor(URI, TERMINAL, "xterm").split("\n");
+  const lines = qrCodeFor(renderUnicodeCompact, URI, TERMINAL, "xterm").split("\n");
   const rows: boolean[][] = [];
   for (const line of lines) {
     expect([line.slice(0, 8), line.slice(-4)]).toEqual(["\u001b[97;40m", "\u001b[0m"]);
@@ -37,5 +37,5 @@ test.each([
   ["a terminal without colours", TERMINAL, "dumb"],
   ["a terminal of unknown kind", TERMINAL, ""],
 ])("nothing is drawn on %s", (_name, output, term) => {
-  expect(qrCodeFor(URI, output, term)).toBe("");
+  expect(qrCodeFor(renderUnicodeCompact, URI, output, term)).toBe("");
 });

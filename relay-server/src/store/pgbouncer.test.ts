@@ -8,9 +8,9 @@ import { spawn, spawnSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { answers, freePort } from "@blindrelay/protocol/testing/free-port";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { openStore } from "./open.ts";
@@ -24,21 +24,6 @@ const PROGRAM = spawnSync("sh", ["-c", "PATH=$PATH:/usr/sbin command -v pgbounce
 }).stdout.trim();
 /** It refuses to run as root. */
 const ACCOUNT = process.getuid?.() === 0 ? ["-u", "postgres"] : [];
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-};
-
-const answers = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(true));
-    socket.on("error", () => resolve(false)).on("connect", () => socket.destroy());
-  });
 
 describe.skipIf(PROGRAM === "" || postgres().skipped)("PgBouncer (needs pgbouncer)", () => {
   const database = `pooled_${randomUUID().replaceAll("-", "")}`;

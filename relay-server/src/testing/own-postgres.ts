@@ -10,8 +10,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import pg from "pg";
-import { freePort } from "../bus/testing/free-port.ts";
 
 const run = promisify(execFile);
 const isRoot = process.getuid?.() === 0;

@@ -2,13 +2,14 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { type LiveLinkOptions, liveLinkPort } from "./link.ts";
 
@@ -19,14 +20,14 @@ afterEach(() => {
 });
 
 /** A link with events that can be awaited. */
-function openLink(port: number, options?: LiveLinkOptions, scheme = "ws") {
+function openLink(port: number, options?: LiveLinkOptions, scheme = "ws", host = "127.0.0.1") {
   const told: string[] = [];
   const waiting: { text: string; resolve: () => void }[] = [];
   function tell(text: string): void {
     told.push(text);
     for (const one of waiting.filter((other) => other.text === text)) one.resolve();
   }
-  const link = liveLinkPort(options).connect(`${scheme}://127.0.0.1:${port}/wss`, {
+  const link = liveLinkPort(options).connect(`${scheme}://${host}:${port}/wss`, {
     opened: () => tell("opened"),
     received: (text) => tell(`received ${text}`),
     closed: (code, reason) => tell(`closed ${code} ${reason}`),
@@ -49,6 +50,26 @@ function openLink(port: number, options?: LiveLinkOptions, scheme = "ws") {
         look();
       }),
   };
+}
+
+/** A host that only the proxy of the environment knows: it leads to this machine. */
+const FAR = "relay.example";
+
+async function proxied(status = "200 OK"): Promise<void> {
+  const proxy = createHttpServer().on("connect", ({ url }, socket: Socket) => {
+    const way = connect(Number(url?.split(":")[1]), "127.0.0.1", () => {
+      socket.write(`HTTP/1.1 ${status}\r\n\r\n`);
+      if (status.startsWith("2")) way.pipe(socket).pipe(way);
+      else way.destroy();
+    });
+    for (const end of [way, socket]) end.on("error", () => {});
+    stops.push(() => socket.destroy());
+  });
+  stops.push(() => proxy.close(), vi.unstubAllEnvs);
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const { port } = proxy.address() as AddressInfo;
+  for (const name of ["HTTP_PROXY", "HTTPS_PROXY"]) vi.stubEnv(name, `http://127.0.0.1:${port}`);
 }
 
 async function wsServer(onConnection: (socket: WebSocket) => void): Promise<number> {
@@ -100,33 +121,37 @@ describe("a link with a ws server", () => {
     expect(opened.link.queuedBytes?.()).toBe(0);
   });
 
-  test("carries texts of any size in both directions, in order", async () => {
-    const port = await wsServer((socket) =>
-      socket.on("message", (data) => socket.send(String(data))),
-    );
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(
-          fc.oneof(
-            fc.string(),
-            fc.nat(65_536).map((n) => "y".repeat(n)),
+  test.each(["127.0.0.1", FAR])(
+    "carries texts of any size both ways, in order: %s",
+    async (host) => {
+      if (host === FAR) await proxied();
+      const port = await wsServer((socket) =>
+        socket.on("message", (data) => socket.send(String(data))),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(
+            fc.oneof(
+              fc.string(),
+              fc.nat(65_536).map((n) => "y".repeat(n)),
+            ),
+            { maxLength: 8 },
           ),
-          { maxLength: 8 },
+          async (texts) => {
+            const peer = openLink(port, {}, "ws", host);
+            await peer.until("opened");
+            for (const text of texts) peer.link.send(text);
+            peer.link.send("the last");
+            await peer.until("received the last");
+            expect(peer.told.slice(1, -1)).toEqual(texts.map((text) => `received ${text}`));
+            peer.link.close(1000, "done");
+            await peer.until("closed 1000 done");
+          },
         ),
-        async (texts) => {
-          const peer = openLink(port);
-          await peer.until("opened");
-          for (const text of texts) peer.link.send(text);
-          peer.link.send("the last");
-          await peer.until("received the last");
-          expect(peer.told.slice(1, -1)).toEqual(texts.map((text) => `received ${text}`));
-          peer.link.close(1000, "done");
-          await peer.until("closed 1000 done");
-        },
-      ),
-      { numRuns: 25 },
-    );
-  });
+        { numRuns: 25 },
+      );
+    },
+  );
 
   test("closes from our side with code and reason, and reports it once", async () => {
     const seen = Promise.withResolvers<string>();
@@ -274,7 +299,7 @@ describe.skipIf(!hasOpenssl)("over TLS (requires the openssl command)", () => {
     const folder = mkdtempSync(join(tmpdir(), "blindrelay-tls-"));
     const [key, cert] = [join(folder, "key"), join(folder, "cert")];
     const curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-    const name = ["-subj", "/CN=relay", "-addext", "subjectAltName=IP:127.0.0.1"];
+    const name = ["-subj", "/CN=relay", "-addext", `subjectAltName=IP:127.0.0.1,DNS:${FAR}`];
     spawnSync("openssl", ["req", "-x509", ...curve, ...name, "-keyout", key, "-out", cert]);
     const pair = { key: readFileSync(key), cert: readFileSync(cert) };
     rmSync(folder, { recursive: true });
@@ -295,6 +320,9 @@ describe.skipIf(!hasOpenssl)("over TLS (requires the openssl command)", () => {
     const trusted = getCACertificates();
     setDefaultCACertificates([...trusted, `${pair.cert}`]);
     try {
+      await proxied();
+      const far = openLink(port, {}, "wss", FAR);
+      await far.until("opened");
       const peer = openLink(port, {}, "wss");
       await peer.until("opened");
       const long = "x".repeat(50_000);
@@ -308,6 +336,13 @@ describe.skipIf(!hasOpenssl)("over TLS (requires the openssl command)", () => {
       setDefaultCACertificates(trusted);
     }
   });
+});
+
+// dam-agents/dam#2763
+test("a proxy that refuses is named", async () => {
+  await proxied("403 No");
+  const { untilClosed } = openLink(await wsServer(() => {}), {}, "ws", FAR);
+  expect(await untilClosed()).toMatch(/^closed 1006 the proxy 127.0.0.1:\d+ answered 403 for/);
 });
 
 test("an address that is not a WebSocket's throws", () => {

@@ -14,7 +14,9 @@ import { connect as connectSocket, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { Link, LinkEvents, LinkPort } from "@blindrelay/agent-sdk/ports";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import { proxyFor } from "@blindrelay/protocol/net/node";
 import { encodeClose, encodeFrame, FrameReader, type FrameSink, OPCODE } from "./frames.ts";
+import { Tunnel } from "./tunnel.ts";
 import { encodeUpgrade, makeKey, UpgradeReader } from "./upgrade.ts";
 
 const READ_BUFFER_BYTES = 65_536;
@@ -43,9 +45,9 @@ export interface RawLinkPort extends LinkPort {
 }
 
 /**
- * A LinkPort for `ws://` and `wss://` addresses. All links of one port share one read buffer,
- * except those over TLS, which has its own buffers; it trusts what Node trusts
- * (NODE_EXTRA_CA_CERTS). `connect` throws a TypeError for other addresses.
+ * A LinkPort for `ws://` and `wss://` addresses, through the proxy of the environment if there is
+ * one. All links of one port share one read buffer, except those over TLS or a proxy; TLS trusts
+ * what Node trusts (NODE_EXTRA_CA_CERTS). `connect` throws a TypeError for other addresses.
  */
 export function liveLinkPort(options: LiveLinkOptions = {}): RawLinkPort {
   const buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
@@ -59,22 +61,23 @@ export function liveLinkPort(options: LiveLinkOptions = {}): RawLinkPort {
     connect(address: string, events: LinkEvents): RawLink {
       const url = new URL(address);
       const host = url.hostname.replace(/^\[|\]$/g, "");
-      if (url.protocol === "wss:") {
-        const port = url.port === "" ? 443 : Number(url.port);
-        const servername = isIP(host) === 0 ? host : "";
-        const socket = connectTls({ host, port, servername }) as unknown as LinkSocket;
-        socket.setNoDelay();
-        socket.on("data", onData);
+      if (!/^wss?:$/.test(url.protocol))
+        throw new TypeError(`the simulator supports ws:// and wss://, not ${url.protocol}//`);
+      const isSecure = url.protocol === "wss:";
+      const port = Number(url.port || (isSecure ? 443 : 80));
+      const proxy = proxyFor(url, undefined);
+      const tunnel = proxy === null ? null : new Tunnel(proxy, host, port);
+      if (!isSecure && tunnel === null) {
+        const onread = { buffer, callback: onRead };
+        const socket = connectSocket({ host, port, noDelay: true, onread }) as LinkSocket;
         return new LiveLink(socket, url, events, settings);
       }
-      if (url.protocol !== "ws:")
-        throw new TypeError(`the simulator supports ws:// and wss://, not ${url.protocol}//`);
-      const socket = connectSocket({
-        host,
-        port: url.port === "" ? 80 : Number(url.port),
-        noDelay: true,
-        onread: { buffer, callback: onRead },
-      }) as LinkSocket;
+      const servername = isIP(host) === 0 ? host : "";
+      const way = tunnel === null ? {} : { socket: tunnel };
+      const stream = isSecure ? connectTls({ host, port, servername, ...way }) : tunnel;
+      const socket = stream as unknown as LinkSocket;
+      if (tunnel === null) socket.setNoDelay();
+      socket.on("data", onData);
       return new LiveLink(socket, url, events, settings);
     },
   };
@@ -264,7 +267,7 @@ function onClose(this: LinkSocket): void {
   this.link.socketClosed();
 }
 
-/** For TLS. */
+/** For TLS and proxies. */
 function onData(this: LinkSocket, chunk: Buffer): void {
   if (!this.link.receive(chunk, chunk.length)) this.pause();
 }

@@ -1,4 +1,4 @@
-import { describe, expect } from "vitest";
+import { describe, expect, onTestFinished, vi } from "vitest";
 import type { World } from "../virtual/world.ts";
 import { VirtualFleet } from "./fleet.ts";
 import { fleetTest } from "./index.ts";
@@ -118,6 +118,29 @@ describe("a faulty fleet", () => {
       .catch((error: Error) => error as Error);
     expect(failed).toMatchObject({ code: "REMOTE" });
     expect((failed as Error).stack).toContain("fleet-test.test.ts");
+    fleet.stop();
+  });
+
+  test("says how to wait for a call of the SDK's own handle", async () => {
+    const fleet = new VirtualFleet({ devices }, ".");
+    await fleet.start();
+    const { client, clock } = fleet;
+    const handle = client.agent(fleet.devices[0] as never);
+    const warn = vi.spyOn(console, "warn").mockReturnValue();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+      warn.mockRestore();
+    });
+    const bare = handle.call("echo", { n: 1 });
+    vi.advanceTimersByTime(1_000);
+    expect(warn.mock.lastCall?.[0]).toContain(
+      'await clock.until(client.agent(device).call("echo"))',
+    );
+    expect(await clock.until(bare)).toEqual({ n: 1 });
+    await clock.until(client.agent(fleet.devices[0] as never).call("echo", {}));
+    vi.advanceTimersByTime(1_000);
+    expect(warn).toHaveBeenCalledOnce();
     fleet.stop();
   });
 

@@ -73,11 +73,13 @@ const START_LIMIT = "5m";
 const UNTIL_LIMIT = "10m";
 /** Longer than any test; the world's own events need an end. */
 const DURATION = "365d";
+/** Real time, well below what a runner gives a test. */
+const REMIND_MS = 1_000;
 const LINES = 20;
 const MAX_LINE = 160;
 
 /** The error, which arises in the world, with the lines of the test that asked. */
-function withLines(error: Error, asker: Error): Error {
+function withLinesOf(error: Error, asker: Error): Error {
   const lines = (asker.stack ?? "").split("\n").slice(2).join("\n");
   error.stack = `${error.name}: ${error.message}\n${lines}`;
   return error;
@@ -176,7 +178,7 @@ export class VirtualFleet {
         const question = { method, params, right: () => true };
         world.call(asked, client, this.deviceOf(device), question, false, (result, error) => {
           if (error === null) resolve(result as never);
-          else reject(withLines(error, asker));
+          else reject(withLinesOf(error, asker));
         });
       });
       return this.until(outcome, timeoutMs + durationMs(UNTIL_LIMIT));
@@ -189,9 +191,30 @@ export class VirtualFleet {
       agent: (device) => {
         if (client.sdk === null) throw new Error("the client is not connected");
         const { id, agentToken, plan } = this.deviceOf(device);
-        return client.sdk.agent(id, agentToken, { version: plan.version });
+        return this.reminding(client.sdk.agent(id, agentToken, { version: plan.version }));
       },
     };
+  }
+
+  /**
+   * A call that a test awaits without the clock waits for ever: says so, before the test's runner
+   * ends it without a word.
+   */
+  private reminding(agent: Agent): Agent {
+    if (Object.hasOwn(agent, "call")) return agent;
+    const { clock } = this.world;
+    const call: Agent["call"] = (method, ...more) => {
+      const outcome = Object.getPrototypeOf(agent).call.call(agent, method, ...more);
+      const at = clock.nowMs();
+      const timer = setTimeout(() => {
+        if (this.isClosed || this.waiting.size > 0 || clock.nowMs() > at) return;
+        const how = `await clock.until(client.agent(device).call("${method}"))`;
+        console.warn(`fleetTest: time stands still while the test awaits this call; write ${how}`);
+      }, REMIND_MS);
+      outcome.catch(() => undefined).finally(() => clearTimeout(timer));
+      return outcome;
+    };
+    return Object.assign(agent, { call });
   }
 
   private makeRelay(): FleetRelay {

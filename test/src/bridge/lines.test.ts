@@ -109,7 +109,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
             right++;
           },
           (error: CallError) => {
-            expect(error.remote?.message).toContain("no answer of the device");
+            expect(error.remote?.message).toContain("no answer from the device");
           },
         ),
       );

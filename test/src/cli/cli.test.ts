@@ -6,10 +6,11 @@ import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
-import { type AddressInfo, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { runInNewContext } from "node:vm";
 import { makeToken } from "@blindrelay/protocol";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Added, CLI, House, PASSWORD, type Running } from "./processes.ts";
 
@@ -42,14 +43,6 @@ const environmentOf = (agent: Added) => ({
   BLINDRELAY_AGENT_TOKEN: agent.agent_token,
   BLINDRELAY_STATE_DIR: house.path(`state-${agent.agent_id}`),
 });
-
-const closedPort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
 
 beforeAll(async () => {
   await house.open();
@@ -106,7 +99,7 @@ describe("call", () => {
     const offline = await house.cli(["call", "offline-1", "echo"]);
     expect([offline.code, offline.stdout]).toEqual([4, ""]);
     const away = await house.cli(["call", "pump-7", "echo"], {
-      BLINDRELAY_URL: `http://127.0.0.1:${await closedPort()}`,
+      BLINDRELAY_URL: `http://127.0.0.1:${await freePort()}`,
       BLINDRELAY_ACCOUNT_TOKEN: (await house.cli(["auth", "token"])).stdout,
     });
     expect([away.code, away.stdout]).toEqual([4, ""]);
@@ -480,7 +473,7 @@ describe("agent run", () => {
     const agent = await add("patient-1");
     const away = house.start(["agent", "run", program, "--json"], {
       ...environmentOf(agent),
-      BLINDRELAY_URL: `http://127.0.0.1:${await closedPort()}`,
+      BLINDRELAY_URL: `http://127.0.0.1:${await freePort()}`,
     });
     expect(await away.json()).toMatchObject({ event: "offline" });
     expect(await away.json()).toMatchObject({ event: "offline" });

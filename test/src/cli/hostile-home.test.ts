@@ -5,11 +5,24 @@
  */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
 import { makeToken } from "@blindrelay/protocol";
+import { everyCommand, PROFILE } from "@blindrelay/tools/testing/every-command";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CLI, type Ended, House, PASSWORD, Running } from "./processes.ts";
 
@@ -23,6 +36,113 @@ const HOMES = {
   full: `mkdir "$OUT/was"; cp -a "$C/." "$OUT/was"; mount -t tmpfs -o size=48k tmpfs "$C"
     cp -a "$OUT/was/." "$C"; rm -rf "$OUT/was"; cat /dev/zero > "$C/filling" 2>/dev/null`,
 };
+
+/** Runs every command in one process, in the home that the environment describes. */
+const IN_HOME = fileURLToPath(import.meta.resolve("@blindrelay/tools/testing/in-home"));
+
+interface Said {
+  readonly name: string;
+  /** With a good home. */
+  readonly ends: number;
+  readonly code: number;
+  readonly said: string;
+}
+
+const NAMES = Object.keys(everyCommand(""));
+
+/** Words after which a person may have destroyed the only copy of a secret. */
+const DESTROYS = /\b(remove|delete|rm|erase|discard)\b.*(\bfile\b|\.json|profile|keyring|\bkey\b)/i;
+
+describe("every command, in each home", () => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-homes-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const run = (command: readonly string[], env: Record<string, string>): readonly Said[] => {
+    const given = Object.entries({ PATH: process.env.PATH ?? "", ...env });
+    const [program = "", ...args] = [
+      "env",
+      "-i",
+      ...given.map((pair) => pair.join("=")),
+      ...command,
+    ];
+    const { stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
+    expect(stderr).toBe("");
+    const all = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Said);
+    expect(all.map(({ name }) => name)).toEqual(expect.arrayContaining(NAMES));
+    for (const { said } of all) {
+      expect(said).not.toMatch(/undefined|NaN|\[object|a bug in blindrelay|\n +at /);
+      expect(said).not.toMatch(DESTROYS);
+    }
+    return all;
+  };
+  const NODE = [process.execPath, "--disable-warning=ExperimentalWarning", IN_HOME];
+  const wrong = (all: readonly Said[], also: readonly number[] = []) =>
+    all.filter(({ code, ends }) => code !== ends && !also.includes(code));
+
+  /** A folder with a profile and its copies, as all commands have left them. */
+  const config = join(folder, "config");
+  const file = join(config, "default.json");
+
+  it("a good one: each does what it is for", () => {
+    expect(wrong(run([...NODE, file], { BLINDRELAY_CONFIG_DIR: config }))).toEqual([]);
+  });
+
+  it("a fresh one: each works, or says what is missing", () => {
+    const all = run([...NODE, "fresh"], { BLINDRELAY_CONFIG_DIR: join(folder, "fresh") });
+    expect(wrong(all, [2])).toEqual([]);
+    const says = /which (relay|account)\?|no (profile|keyring).*login|BLINDRELAY_\w+ is missing/;
+    expect(all.filter(({ code, ends, said }) => code !== ends && !says.test(said))).toEqual([]);
+  });
+
+  // getpaseo/paseo#4695
+  it("one whose profile an editor cut off: each that needs it says where, and it stays", () => {
+    const broken = join(folder, "broken");
+    mkdirSync(broken);
+    const text = JSON.stringify(PROFILE, null, 2).slice(0, -20);
+    writeFileSync(join(broken, "default.json"), text);
+    const all = run(NODE, { BLINDRELAY_CONFIG_DIR: broken });
+    const says = /line \d+, column \d+.*(mend|repair|restore)/;
+    expect(wrong(all).filter(({ code, said }) => code !== 2 || !says.test(said))).toEqual([]);
+    expect(readFileSync(join(broken, "default.json"), "utf8")).toBe(text);
+  });
+
+  it("one whose profile is a link: as a good one", () => {
+    const link = join(folder, "linked");
+    mkdirSync(link);
+    symlinkSync(file, join(link, "default.json"));
+    expect(wrong(run([...NODE, file], { BLINDRELAY_CONFIG_DIR: link }))).toEqual([]);
+  });
+
+  it.skipIf(!CAN_MOUNT)("none at all: each says what to set (needs root)", () => {
+    const user = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", ...NODE];
+    expect(wrong(run(user, {}), [2])).toEqual([]);
+    const { url, account_token = "", keyring } = PROFILE;
+    const env = {
+      BLINDRELAY_URL: url,
+      BLINDRELAY_ACCOUNT_TOKEN: account_token,
+      BLINDRELAY_AGENT_TOKEN: keyring["pump-7"]?.agent_token ?? "",
+    };
+    const needsHome = run(user, env).filter(({ code, ends }) => code !== ends);
+    const says = /set HOME|run blindrelay login/;
+    expect(needsHome.filter(({ code, said }) => code !== 2 || !says.test(said))).toEqual([]);
+  });
+
+  it.skipIf(!CAN_MOUNT).each(Object.entries(HOMES))(
+    "%s: each works or says why not, and the secrets stay (needs root and unshare)",
+    (_name, home) => {
+      const out = mkdtempSync(join(folder, "out-"));
+      writeFileSync(file, JSON.stringify(PROFILE), { mode: 0o600 });
+      const env = { BLINDRELAY_CONFIG_DIR: config, C: config, OUT: out };
+      const all = run(["unshare", "-m", "sh", "-c", SCRIPT(home), "sh", ...NODE], env);
+      const says = /cannot write|mount its folder/;
+      expect(wrong(all).filter(({ code, said }) => code !== 2 || !says.test(said))).toEqual([]);
+      expect(JSON.parse(readFileSync(join(out, "default.json"), "utf8"))).toEqual(PROFILE);
+    },
+  );
+});
 
 /** Runs a command in such a home, then keeps what is in the folder. */
 const SCRIPT = (home: string): string => `${home}
@@ -57,7 +177,6 @@ describe.skipIf(!CAN_MOUNT)("a keyring that cannot be written (needs root and un
   const runIn = async (
     home: keyof typeof HOMES,
     args: readonly string[],
-    input?: string,
   ): Promise<{ ended: Ended; files: string[]; after: KeptFile; config: string }> => {
     const config = house.path(`home-${++runs}`);
     const out = house.path(`out-${runs}`);
@@ -65,32 +184,24 @@ describe.skipIf(!CAN_MOUNT)("a keyring that cannot be written (needs root and un
     cpSync(house.path("config"), config, { recursive: true });
     const env = { BLINDRELAY_CONFIG_DIR: config, C: config, OUT: out };
     const command = ["sh", "-c", SCRIPT(HOMES[home]), "sh", process.execPath, CLI, ...args];
-    const ended = await new Running("-m", command, env, input, "unshare").ended;
+    const ended = await new Running("-m", command, env, "", "unshare").ended;
     const files = readFileSync(`${out}/list`, "utf8").split("\n").filter(Boolean);
     return { ended, files, after: read(`${out}/default.json`), config };
   };
 
   const homes = Object.keys(HOMES) as (keyof typeof HOMES)[];
-  const login = () => ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
-  const commands: readonly (readonly [string, () => readonly string[], string | undefined])[] = [
-    ["agent rotate --secret", () => ["agent", "rotate", "pump-7", "--secret"], undefined],
-    ["auth rotate", () => ["auth", "rotate"], undefined],
-    ["agent add", () => ["agent", "add", "Tank"], undefined],
-    ["login", login, PASSWORD],
-    ["profile passphrase", () => ["profile", "passphrase", "--stdin"], "a new passphrase"],
-    ["profile set-url", () => ["profile", "set-url", "https://relay.example"], undefined],
-    ["auth logout", () => ["auth", "logout"], undefined],
+  // What the relay changes too; `every command` has the others.
+  const commands = [
+    ["agent", "rotate", "pump-7", "--secret"],
+    ["auth", "rotate"],
   ];
-  const table = homes.flatMap((home) => commands.map((command) => [home, ...command] as const));
-
-  it.each(table)(
-    "%s: %s says what to do, and changes nothing",
-    async (home, _name, args, input) => {
+  it.each(homes.flatMap((home) => commands.map((words) => [home, words] as const)))(
+    "%s: %j says what to do, and changes nothing",
+    async (home, words) => {
       const before = { token: await relayToken(), file: read(house.path("config/default.json")) };
-      const { ended, files, after } = await runIn(home, args(), input);
+      const { ended, files, after } = await runIn(home, words);
       expect(ended.code).toBe(2);
       expect(ended.stderr).toMatch(/cannot write|mount its folder/);
-      expect(ended.stderr).not.toMatch(/a bug in blindrelay|remove it|delete/);
       expect(after).toEqual(before.file);
       expect(files.filter((file) => file.endsWith(".new"))).toEqual([]);
       // The relay still has what it had: the device and the account go on.

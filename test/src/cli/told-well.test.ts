@@ -1,5 +1,5 @@
 /** What the command tells a person who mistypes, waits or begins. */
-import { createServer } from "node:net";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD } from "./processes.ts";
@@ -20,14 +20,6 @@ const logIn = (url: string, profile: string) =>
     {},
     `${PASSWORD}\n`,
   );
-
-const freePort = async (): Promise<number> => {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-};
 
 beforeAll(async () => {
   await house.open();
@@ -67,6 +59,38 @@ it("a mistyped agent is asked about, and a missing argument shows the usage", as
     "error: missing required argument 'agent'\nUsage: blindrelay call [options] <agent> <method> [json]\n",
   );
   expect((await house.cli(["logout"])).stderr).toContain("it is: blindrelay auth logout");
+});
+
+it("who has not logged in is asked for the relay, and a missing program is found before it", async () => {
+  const env = { BLINDRELAY_CONFIG_DIR: house.path("nothing") };
+  for (const args of [
+    ["call", "pump-7", "state"],
+    ["events", "pump-7"],
+    ["push", "pump-7", program],
+    ["agent", "run", program, "--agent", "pump-7"],
+  ]) {
+    const { code, stderr } = await house.cli(args, env);
+    expect([code, stderr.split("\n").at(-2)]).toEqual([
+      2,
+      expect.stringContaining("which relay? set BLINDRELAY_URL"),
+    ]);
+  }
+  const { code, stderr } = await house.cli(["agent", "run", "nope.js", "--agent", "pump-7"], env);
+  expect([code, stderr]).toEqual([2, "blindrelay: there is no device program nope.js\n"]);
+});
+
+it("a push that fails prints one JSON document all the same", async () => {
+  await house.cli(["agent", "add", "Away", "--id", "away-1"]);
+  const one = await house.cli(["push", "away-1", program, "--json", "--timeout", "10"], {
+    BLINDRELAY_URL: `http://127.0.0.1:${await freePort()}`,
+    BLINDRELAY_ACCOUNT_TOKEN: (await house.cli(["auth", "token"])).stdout,
+  });
+  expect([one.code, JSON.parse(one.stdout)]).toEqual([
+    4,
+    { agent_id: "away-1", reason: expect.stringContaining("no connection") },
+  ]);
+  const all = await house.cli(["push", program, "--all", "--json"]);
+  expect([all.code, JSON.parse(all.stdout)]).toMatchObject([4, { kept: [], failed: [] }]);
 });
 
 it("the relay's complaint about a value is one sentence", async () => {
@@ -148,11 +172,14 @@ it("agent run and call --wait wait for a relay that is away", async () => {
   };
   const agent = house.start(["agent", "run", program, "--agent", "pump-7", "--json"], env);
   const call = house.start(["call", "pump-7", "state", "--wait", "--timeout", "200"], env);
+  const push = house.start(["push", "pump-7", program, "--wait", "--json"], env);
   const unwilling = await house.cli(["call", "pump-7", "state"], env);
   expect(unwilling.code).toBe(4);
   await house.moveTo(port);
   expect(await agent.json()).toEqual({ event: "online", agent_id: "pump-7" });
   expect(await call.line()).toBe('{"percent":40}');
+  // It has waited, and then heard the agent's refusal.
+  expect(await push.json()).toMatchObject({ reason: expect.stringContaining("--allow-push") });
   expect(await agent.stop()).toMatchObject({
     code: 0,
     stderr: expect.stringContaining("cannot be reached"),

@@ -6,12 +6,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer, type RequestListener } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
-import {
-  type AddressInfo,
-  connect as connectTcp,
-  createServer as createTcpServer,
-  type Server,
-} from "node:net";
+import { type AddressInfo, connect as connectTcp, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import tls from "node:tls";
@@ -20,6 +15,7 @@ import { connect } from "@blindrelay/client-sdk/node";
 import { Rest } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
 import { REASONS, type ReasonName, reasonOfError } from "@blindrelay/protocol/net";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { noOpenssl } from "@blindrelay/relay-server/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -32,13 +28,6 @@ const listen = async (server: Server): Promise<number> => {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   servers.push(server);
   return (server.address() as AddressInfo).port;
-};
-
-const closedPort = async (): Promise<number> => {
-  const server = createTcpServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 };
 
 /** A web server that answers requests and upgrades alike. */
@@ -117,7 +106,7 @@ const PLACES: { readonly [name in ReasonName]: (() => Promise<Place>) | null } =
   gateway: () => at(answering(502, { "content-type": "text/html" }, "<h1>Bad Gateway</h1>")),
   not_a_relay: () => at(answering(200, { "content-type": "text/html" }, "<h1>hello</h1>")),
   unknown_host: async () => ({ url: "http://nobody.invalid" }),
-  refused: async () => ({ url: `http://127.0.0.1:${await closedPort()}` }),
+  refused: async () => ({ url: `http://127.0.0.1:${await freePort()}` }),
   no_route: null,
   clock: async () => ({
     ...(await at(secure("400101", "410101", HERE), "https")),
@@ -140,7 +129,7 @@ const PLACES: { readonly [name in ReasonName]: (() => Promise<Place>) | null } =
   }),
   proxy_away: async () => ({
     url: "http://relay.example",
-    proxy: `http://ada:hidden@127.0.0.1:${await closedPort()}`,
+    proxy: `http://ada:hidden@127.0.0.1:${await freePort()}`,
   }),
   proxy_setting: async () => ({ url: "https://relay.example", proxy: "socks5://ada:hidden@a:1" }),
   unknown: null,

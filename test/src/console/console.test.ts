@@ -382,6 +382,8 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("row", { name: /1\.5\.0.*draft/ }).waitFor();
       await page.getByRole("link", { name: "Audit" }).click();
       await page.getByRole("row", { name: /ada.*release\.create/ }).waitFor();
+      // A name where the log has an id.
+      await page.getByRole("row", { name: /user\.create ada/ }).waitFor();
       await page.getByRole("button", { name: "Log out" }).click();
       await page.getByRole("heading", { name: "Log in" }).waitFor();
       const code = await addUser("bob");

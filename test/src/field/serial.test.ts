@@ -49,7 +49,7 @@ describe.skipIf(!HAS_SOCAT)("a device behind the bridge", () => {
     const agent = client.agent("scale", added.agent_token);
     expect(await agent.call("weight.read")).toEqual({ weight: "12,5 kg ± 1" });
     await expect(agent.call("name.read")).rejects.toThrow(
-      'no answer of the device in 300 ms; it may have run; 1 other line came, the last: "WHO?"',
+      'no answer from the device within 300 ms; it may have run; 1 other line came, the last: "WHO?"',
     );
   });
 });

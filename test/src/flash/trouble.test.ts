@@ -110,6 +110,13 @@ describe("what goes wrong", () => {
     );
     const names = await flash(port, [], unknown);
     expect([names.code, names.stderr]).toEqual([2, expect.stringContaining("nixda")]);
+    const modules = house.write(
+      "modules.js",
+      'const net = require("net"); const dht = require("DHT22"); export default () => net === dht;',
+    );
+    expect((await flash(port, [], modules)).stderr).toContain(
+      'not have: require(\\"DHT22\\"); require',
+    );
     expect(double.storage.list()).not.toContain("program");
   });
 

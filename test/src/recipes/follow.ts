@@ -5,8 +5,8 @@
  */
 import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { HAS_CHROMIUM } from "@blindrelay/relay-server/testing";
-import { freePort } from "@blindrelay/tools/testing/serial/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, afterEach, beforeAll, describe, it } from "vitest";
 import { visitPage } from "./browser.ts";

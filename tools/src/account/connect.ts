@@ -15,10 +15,10 @@ interface Connecting {
   readonly waits?: boolean;
 }
 
-/** Connects as the account of the settings. Rejects with a Failure. */
+/** Connects as the account of the settings. `limitMs`: null for none. Rejects with a Failure. */
 export const connectClient = async (
   settings: Settings,
-  limitMs: number,
+  limitMs: number | null,
   { presence = false, waits = false }: Connecting = {},
 ): Promise<Client> => {
   const url = settings.socketUrl();
@@ -41,6 +41,7 @@ export const connectClient = async (
   };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
+    if (limitMs === null) return;
     const text = `no connection to ${url} in ${limitMs / 1000} s`;
     timer = setTimeout(() => reject(new Failure("unreachable", text)), limitMs);
   });

@@ -60,23 +60,53 @@ const WIDE =
 /** Takes none: accents written apart, joiners, variants. */
 const NARROW = /[\p{Mn}\p{Me}\p{Cf}]/u;
 
-const columnsOf = (text: string): number =>
+const widthOf = (text: string): number =>
   Array.from(text, (one) => (NARROW.test(one) ? 0 : WIDE.test(one) ? 2 : 1)).reduce(
     (sum: number, columns) => sum + columns,
     0,
   );
 
-/** Rows under a header, in columns as wide as their widest cell. */
-export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string => {
+const GAP = "  ";
+/** No column is cut to less. */
+const NARROWEST = 6;
+
+/** What a terminal shows in a row; nothing is cut elsewhere. */
+const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number =>
+  isTTY === true && columns > 0 ? columns : Number.POSITIVE_INFINITY;
+
+const cellOf = (text: string, width: number): string => {
+  if (widthOf(text) <= width) return text + " ".repeat(width - widthOf(text));
+  const characters = Array.from(text);
+  while (widthOf(characters.join("")) >= width) characters.pop();
+  const cut = `${characters.join("")}…`;
+  return cut + " ".repeat(width - widthOf(cut));
+};
+
+/**
+ * Rows under a header, in columns as wide as their widest cell. For a terminal that is too narrow,
+ * cells of the widest columns end with "…"; those of the first column, which names the row, do not.
+ */
+export const table = (
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  space = columnsOf(process.stdout),
+): string => {
   const all = [header, ...rows.map((row) => row.map(oneLine))];
   const widths = header.map((_, column) =>
-    Math.max(...all.map((row) => columnsOf(row[column] ?? ""))),
+    Math.max(...all.map((row) => widthOf(row[column] ?? ""))),
   );
+  for (;;) {
+    const others = widths.slice(1);
+    const widest = 1 + others.indexOf(Math.max(...others));
+    const total = widths.reduce((sum, width) => sum + width) + GAP.length * others.length;
+    if (total <= space || !((widths[widest] ?? 0) > NARROWEST)) break;
+    widths[widest] = (widths[widest] as number) - 1;
+  }
   return all
     .map((row) =>
       row
-        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - columnsOf(cell)))
-        .join("  ")
+        .map((text, column) => cellOf(text, widths[column] ?? 0))
+        .join(GAP)
         .trimEnd(),
     )
     .join("\n");

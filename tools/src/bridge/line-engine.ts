@@ -240,7 +240,7 @@ export class LineEngine {
       const times = call.tries === 1 ? "" : `, sent ${call.tries} times`;
       call.reject(
         new Error(
-          `no answer of the device in ${call.command.timeoutMs} ms${times}; it may have run; ${this.reader.since(call.before)}`,
+          `no answer from the device within ${call.command.timeoutMs} ms${times}; it may have run; ${this.reader.since(call.before)}`,
         ),
       );
     }

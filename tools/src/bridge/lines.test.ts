@@ -161,7 +161,9 @@ describe("a command", () => {
     });
     const answers = [call("temperature.get"), call("axis.move", { axis: "X", to: 1 })];
     await run(1000);
-    expect(String((await Promise.all(answers))[0])).toContain("no answer of the device in 200 ms");
+    expect(String((await Promise.all(answers))[0])).toContain(
+      "no answer from the device within 200 ms",
+    );
     expect(await answers[1]).toBeNull();
     expect(sent).toEqual(["M105", "G1 X1 F3000", "G1 X1 F3000", "G1 X1 F3000"]);
     expect(engine.counters).toMatchObject({ timeouts: 3, retried: 2 });
@@ -402,7 +404,7 @@ it("200 calls over a line with 5 % garbage give 200 correct answers or clear err
   const wrong = ends.filter(
     (end, n) =>
       JSON.stringify(end) !== JSON.stringify({ result: 2 * n }) &&
-      !(end instanceof Error && end.message.startsWith("no answer of the device")),
+      !(end instanceof Error && end.message.startsWith("no answer from the device")),
   );
   expect(wrong).toEqual([]);
   expect(ends.filter((end) => !(end instanceof Error)).length).toBeGreaterThan(195);

@@ -130,19 +130,20 @@ const start = async (
   flags: RunFlags,
   isPushable: boolean,
 ): Promise<RunningAgent> => {
-  const url = settings.socketUrl();
-  const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
-  // Not inherited by what a pushed program starts.
-  if (isPushable) for (const name of SECRETS) delete process.env[name];
   const load = async (): Promise<DeviceProgram> => {
     const program = guarded(await loadProgram(path));
     await warnOfDialect(path);
     return program;
   };
-  // If another program was pushed, this one is not even read.
+  // If another program was pushed, this one is not even read. Else its mistakes come first: no
+  // relay is waited for.
   const program = isPushable
     ? async (agent: Agent): Promise<void> => (await load())(agent)
     : await load();
+  const url = settings.socketUrl();
+  const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
+  // Not inherited by what a pushed program starts.
+  if (isPushable) for (const name of SECRETS) delete process.env[name];
   const sdk = await import("@blindrelay/agent-sdk/node");
   if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, secret));
   return explained(stateDir, () =>

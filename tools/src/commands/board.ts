@@ -8,14 +8,14 @@ import { onOff } from "./number-flags.ts";
 
 export const baudRate = wholeNumber(300, 4_000_000);
 
-export const withLines = (command: Command): Command =>
+export const withLineFlags = (command: Command): Command =>
   command
     .option("--dtr <on|off>", "set this line as soon as the port is open", onOff)
     .option("--rts <on|off>", "set this line as soon as the port is open", onOff)
     .option("--hupcl <on|off>", "off: leave both lines as they are when it is closed", onOff);
 
 export const withBaud = (command: Command): Command =>
-  withLines(command.option("--baud <rate>", "of a serial port", baudRate, DEFAULT_BAUD_RATE));
+  withLineFlags(command.option("--baud <rate>", "of a serial port", baudRate, DEFAULT_BAUD_RATE));
 
 /** Opens the port, passes its console on, and closes it in any case. */
 export const withConsole = async <Result>(

@@ -2,7 +2,7 @@
 
 import { wholeNumber } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
-import { withLines } from "./board.ts";
+import { withLineFlags } from "./board.ts";
 import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";
 
@@ -17,7 +17,7 @@ export const addBridge = (cli: Command, context: Context): void => {
     .addOption(
       new Option("--flow-control <kind>", "none by default").choices(["none", "rts", "xon"]),
     );
-  withLines(command)
+  withLineFlags(command)
     .option("--agent <agent-id>", "an agent of your account (lines, raw); BLINDRELAY_AGENT_ID")
     .option(
       "--state-dir <dir>",

@@ -3,7 +3,7 @@ import { type BoardMemory, describeRefusal, loadDialect } from "@blindrelay/agen
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
-import { readSource } from "../flash/program.ts";
+import { MODULES, moduleOf, readSource } from "../flash/program.ts";
 
 interface CheckFlags extends JsonFlag {
   readonly board?: string;
@@ -47,6 +47,7 @@ packet version "2", and does not know what a program collects while it runs.`,
       else {
         for (const refusal of refused) printText(describeRefusal(file, refusal));
         if (asked.length > 0) printStatus(`to be checked on the board: ${asked.join(", ")}`);
+        if (asked.some(moduleOf)) printStatus(`require${MODULES}`);
         if (memory !== null) printText(describeMemory(memory));
         if (ok) printStatus(`${file}: boards run this`);
       }

@@ -62,7 +62,7 @@ const checkProfile = (settings: Settings): Check => {
     const fix = `chmod 600 ${path}`;
     if (readers === "everybody") return bad("profile", `${path} can be read by others`, fix);
     if (readers === "group") return note("profile", `${path} can be read by a group`, fix);
-    return good("profile", `${path}, ${keys} secrets in its keyring`);
+    return good("profile", `${path}, ${keys} ${keys === 1 ? "secret" : "secrets"} in its keyring`);
   } catch (error) {
     return bad(
       "profile",

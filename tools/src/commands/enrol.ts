@@ -3,11 +3,11 @@
  * code confirms it.
  */
 
-import { Failure } from "@blindrelay/protocol/command-line";
+import { Failure, qrCodeFor } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import { renderUnicodeCompact } from "uqr";
 import { printStatus } from "../base/output.ts";
 import { type Questions, questions, Unanswered } from "../base/prompt.ts";
-import { showQrCode } from "../base/qr-code.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
 import { showSecret } from "../base/show-secret.ts";
 
@@ -53,7 +53,9 @@ export const enrol = async (
     showSecret(`This relay requires a second factor. Enter this in your authenticator app:
   ${secret}
   ${otpauth_uri}`);
-    showQrCode(otpauth_uri);
+    const { stderr, env } = process;
+    const code = qrCodeFor(renderUnicodeCompact, otpauth_uri, stderr, env.TERM);
+    if (code !== "") stderr.write(`${code}\n`);
     const codes = await untilRight(person, "The code it shows: ", async (totp_code) => {
       const answer = await rest.ask("TotpConfirmAnswer", "POST", "/auth/totp/confirm", {
         totp_code,

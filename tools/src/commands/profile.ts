@@ -31,7 +31,8 @@ const readNew = async (flags: PassphraseFlags): Promise<string> => {
   return given;
 };
 
-const listNames = (settings: Settings): string[] => {
+/** Profiles of this machine. */
+export const listNames = (settings: Settings): string[] => {
   try {
     return readdirSync(dirname(settings.profilePath))
       .filter((name) => name.endsWith(".json"))
@@ -119,7 +120,10 @@ too, under another name.`,
       const copies = listCopies(path);
       if (flags.list === true) {
         const lines = copies.map(({ written_at, agents }, i) => {
-          const holds = agents === null ? "encrypted" : `${agents.length} secrets`;
+          const holds =
+            agents === null
+              ? "encrypted"
+              : `${agents.length} ${agents.length === 1 ? "secret" : "secrets"}`;
           return `${i + 1}  ${written_at}  ${holds}`;
         });
         printResult(flags, { items: copies }, lines.join("\n") || "there are no copies");

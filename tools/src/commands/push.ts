@@ -9,7 +9,7 @@ import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { groupsOf, pushFleet } from "../push/fleet.ts";
+import { emptyReport, groupsOf, pushFleet } from "../push/fleet.ts";
 import { programsFor } from "../push/programs.ts";
 import { type Programs, type Pushed, PushedAgent } from "../push/push-one.ts";
 import type { Context } from "./context.ts";
@@ -62,7 +62,7 @@ export const addPush = (cli: Command, context: Context): void => {
       "--wait",
       "wait for the agent to come online, however long, such as a board that sleeps",
     )
-    .option("--json", "one JSON document")
+    .option("--json", "one JSON document: what happened, also at a failure")
     .addHelpText(
       "after",
       `
@@ -123,22 +123,29 @@ const pushToOne = async (
   flags: PushFlags,
 ): Promise<void> => {
   const secret = settings.secretOf(agentId);
-  const client = await connectClient(settings, CONNECT_LIMIT_MS);
   const line = new ProgressLine();
   const show = (done: number, total: number): void => line.show(agentId, done, total);
   const notice = (text: string): void => {
     line.clear();
     printStatus(text);
   };
+  let client: Client | undefined;
   try {
+    const waits = flags.wait === true;
+    client = await connectClient(settings, waits ? null : CONNECT_LIMIT_MS, { waits });
     const pushed = await pushTo(client, agentId, secret, programs, flags, show, notice);
     line.clear();
     if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
     else printText(`${agentId} runs ${file} now (${pushed.version})`);
+  } catch (error) {
+    // As in the list of a push to many.
+    if (flags.json === true && error instanceof Failure)
+      printJson({ agent_id: agentId, reason: error.message });
+    throw error;
   } finally {
     line.clear();
-    client.close();
+    client?.close();
   }
 };
 
@@ -158,7 +165,10 @@ const pushAll = async (
   const foreign = agents.length - held.length;
   if (foreign > 0) printStatus(`${foreign} skipped: the keyring has no secret for them`);
   if (offline.length > 0) printStatus(`${offline.length} skipped: offline`);
-  if (ids.length === 0) throw new Failure("unreachable", "no agent to push to is online");
+  if (ids.length === 0) {
+    if (flags.json === true) printJson({ ...emptyReport(), offline });
+    throw new Failure("unreachable", "no agent to push to is online");
+  }
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
   const line = new ProgressLine();
   try {

@@ -1,11 +1,14 @@
 /** The parts of shell, token and completion that need no other process. */
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { makeToken, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
-import type { Command } from "commander";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { typeable } from "../base/methods.ts";
+import { table } from "../base/output.ts";
 import { makeCli } from "../cli.ts";
-import { places } from "./completion.ts";
+import { writeProfile } from "../config/profile.ts";
 import { complete, readLine } from "./shell.ts";
 import { describeToken } from "./token.ts";
 
@@ -66,95 +69,152 @@ describe("shell", () => {
   });
 });
 
+it("a table is cut for a terminal that is too narrow, but not what names its rows", () => {
+  const rows = [["pump-in-the-hall-7", "online", "a name as long as people make them, and longer"]];
+  const header = ["AGENT", "STATUS", "NAME"];
+  const whole = "pump-in-the-hall-7  online  a name as long as people make them, and longer";
+  expect(table(header, rows, 200).split("\n")[1]).toBe(whole);
+  expect(table(header, rows, 40).split("\n")).toEqual([
+    "AGENT               STATUS  NAME",
+    "pump-in-the-hall-7  online  a name as l…",
+  ]);
+  expect(table(header, rows, 1).split("\n")[1]).toBe("pump-in-the-hall-7  online  a nam…");
+});
+
 /** Whether a shell is installed; if not, its test is skipped visibly. */
 const has = (shell: string): boolean => spawnSync(shell, ["-c", "true"]).status === 0;
 
+const ROOT = join(import.meta.dirname, "../../..");
+/** The programs, each as a function of a shell. */
+const PROGRAMS = {
+  blindrelay: "tools",
+  "blindrelay-server": "relay-server",
+  "blindrelay-sim": "simulator",
+} as const;
+type Program = keyof typeof PROGRAMS;
+
 describe("completion", () => {
-  let cli: Command;
-  beforeEach(async () => {
-    cli = await makeCli({});
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-completion-"));
+  const env = { ...process.env, BLINDRELAY_CONFIG_DIR: folder };
+  const key = { agent_token: makeToken("e2e", new Uint8Array(32)), packet_version: "1" };
+  beforeAll(() => {
+    const keyring = { "pump-7": key, "$(touch x)": key };
+    writeProfile(join(folder, "default.json"), {
+      url: "https://a.example",
+      username: "ada",
+      keyring,
+    });
+    writeProfile(join(folder, "work.json"), { url: "https://a.example", username: "ada", keyring });
   });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("knows every command with its options", () => {
-    const all = places(cli);
-    const flash = all.find(({ path }) => path === "flash");
-    expect(flash?.words).toEqual(expect.arrayContaining(["--program", "--dry-run", "--watch"]));
-    expect(all.find(({ path }) => path === "agent export")?.wantsAgent).toBe(true);
-    expect(all[0]?.words).toEqual(expect.arrayContaining(["doctor", "shell", "--profile"]));
-  });
-
-  const script = (shell: string): string => {
-    let out = "";
-    const write = process.stdout.write;
-    process.stdout.write = ((text: string) => {
-      out += text;
+  const words = async (...typed: string[]): Promise<string[]> => {
+    const made = await makeCli({ BLINDRELAY_CONFIG_DIR: folder }, [
+      "completion",
+      "offers",
+      "--",
+      ...typed,
+    ]);
+    const told: string[] = [];
+    const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+      told.push(String(text));
       return true;
-    }) as typeof process.stdout.write;
+    });
     try {
-      cli.parse(["node", "blindrelay", "completion", shell]);
+      await made.parseAsync(["node", "blindrelay", "completion", "offers", "--", ...typed]);
     } finally {
-      process.stdout.write = write;
+      write.mockRestore();
     }
-    return out;
+    return told.join("").split("\n").filter(Boolean);
   };
 
-  const completeInBash = (...words: string[]): string[] => {
-    const list = words.map((word) => `'${word}'`).join(" ");
-    const lines = [
-      script("bash"),
-      "blindrelay() { echo pump-7; }", // the keyring's agents
-      `COMP_WORDS=(blindrelay ${list}); COMP_CWORD=${words.length}; _blindrelay`,
+  it.each([
+    [["doc"], ["doctor"]],
+    [["agent", "ex"], ["export"]],
+    [["agent", "export", ""], ["pump-7"]],
+    [["agent", "export", "pump-7", "--fo"], ["--format"]],
+    [
+      ["agent", "export", "--format", "e"],
+      ["env", "espruino"],
+    ],
+    [["flash", "/dev/ttyUSB0", "--dr"], ["--dry-run"]],
+    [["flash", "--program", ""], []],
+    [["call", "--timeout", "5", "p"], ["pump-7"]],
+    [
+      ["call", "pump-7", ""],
+      ["system.info", "system.ping"],
+    ],
+    [["call", "pump-7", "system.info", ""], []],
+    [["call", "pump-7", "--pr"], ["--profile"]],
+    [["--profile", "w"], ["work"]],
+    [["--profile", "work", "cal"], ["call"]],
+    [["events", "--count", "1", ""], ["pump-7"]],
+    [
+      ["completion", ""],
+      ["bash", "zsh", "fish"],
+    ],
+  ])("%j: %j", async (typed, offered) => {
+    expect(await words(...typed)).toEqual(offered);
+  });
+
+  it("says which shells there are", () => {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      [join(ROOT, "tools/src/main.ts"), "completion", "csh"],
+      { encoding: "utf8" },
+    );
+    expect([status, stderr.split("\n")[0]]).toEqual([2, "error: the shells are bash, zsh, fish"]);
+  });
+
+  /** In the shell, `program` is what is in the checkout. */
+  const ran = (shell: string, program: Program, asFunction: string, lines: string[]): string[] => {
+    const main = join(ROOT, PROGRAMS[program], "src/main.ts");
+    const { stdout } = spawnSync(process.execPath, [main, "completion", shell], {
+      encoding: "utf8",
+    });
+    const start = `'${process.execPath}' '${main}'`;
+    const text = [asFunction.replace("NAME", program).replace("START", start), stdout, ...lines];
+    const options = shell === "fish" ? ["--no-config", "-c"] : shell === "zsh" ? ["-fc"] : ["-c"];
+    const ended = spawnSync(shell, [...options, text.join("\n")], {
+      encoding: "utf8",
+      env,
+      cwd: folder,
+    });
+    expect(ended.stderr).toBe("");
+    return ended.stdout.trim().split("\n");
+  };
+  const list = (typed: readonly string[]): string => typed.map((word) => `'${word}'`).join(" ");
+
+  const inBash = (program: Program, ...typed: string[]): string[] =>
+    ran("bash", program, 'NAME() { START "$@"; }', [
+      `COMP_WORDS=(${program} ${list(typed)}); COMP_CWORD=${typed.length}; _${program.replace("-", "_")}`,
       `printf "%s\\n" "$\{COMPREPLY[@]}"`,
-    ];
-    const { stdout, stderr } = spawnSync("bash", ["-c", lines.join("\n")], { encoding: "utf8" });
-    expect(stderr).toBe("");
-    return stdout.trim().split("\n");
-  };
+    ]);
 
-  it("works in a real bash", () => {
-    expect(completeInBash("doc")).toEqual(["doctor"]);
-    expect(completeInBash("agent", "exp")).toEqual(["export"]);
-    expect(completeInBash("flash", "/dev/ttyUSB0", "--dry")).toEqual(["--dry-run"]);
-    expect(completeInBash("call", "pu")).toEqual(["pump-7"]);
-    expect(completeInBash("completion", "")).toEqual(["bash", "zsh", "fish", "--help"]);
+  it("works in a real bash, for all three programs", () => {
+    expect(inBash("blindrelay", "flash", "def")).toEqual(["default.json"]);
+    expect(inBash("blindrelay-server", "user", "")).toEqual(
+      expect.arrayContaining(["add", "list"]),
+    );
+    expect(inBash("blindrelay-sim", "run", "--wor")).toEqual(["--world"]);
   });
 
   it.skipIf(!has("zsh"))("works in a real zsh", () => {
-    const completeInZsh = (...typed: string[]): string[] => {
-      const list = typed.map((word) => `'${word}'`).join(" ");
-      const lines = [
-        "compdef() { true; }; _files() { print -r -- FILES; }",
+    const inZsh = (...typed: string[]): string[] =>
+      ran("zsh", "blindrelay", 'compdef() { true; }; NAME() { START "$@"; }', [
+        "_files() { print -r -- FILES; }",
         // Like compadd: prints what begins with the current word; false if nothing is left.
         `compadd() { shift; local found=($\{(M)@:#$words[CURRENT]*}); print -rl -- $found; (( $#found )); }`,
-        script("zsh"),
-        "blindrelay() { echo pump-7; }",
-        `words=(blindrelay ${list}); CURRENT=${typed.length + 1}; _blindrelay`,
-      ];
-      const ran = spawnSync("zsh", ["-fc", lines.join("\n")], { encoding: "utf8" });
-      expect(ran.stderr).toBe("");
-      return ran.stdout.trim().split("\n");
-    };
-    expect(completeInZsh("doc")).toEqual(["doctor"]);
-    expect(completeInZsh("agent", "exp")).toEqual(["export"]);
-    expect(completeInZsh("agent", "export", "--fo")).toEqual(["--format"]);
-    expect(completeInZsh("call", "pu")).toEqual(["pump-7"]);
-    expect(completeInZsh("flash", "./x").at(-1)).toBe("FILES");
+        `words=(blindrelay ${list(typed)}); CURRENT=${typed.length + 1}; _blindrelay`,
+      ]);
+    expect(inZsh("call", "pu")).toEqual(["pump-7"]);
+    expect(inZsh("flash", "./x").at(-1)).toBe("FILES");
   });
 
   it.skipIf(!has("fish"))("works in a real fish", () => {
-    const completeInFish = (typed: string): string[] => {
-      const lines = [
-        "function blindrelay; echo pump-7; end",
-        script("fish"),
-        `complete -C '${typed}'`,
-      ];
-      const ran = spawnSync("fish", ["--no-config", "-c", lines.join("\n")], { encoding: "utf8" });
-      expect(ran.stderr).toBe("");
-      return ran.stdout.trim().split("\n");
-    };
-    expect(completeInFish("blindrelay doc")).toEqual(["doctor"]);
-    expect(completeInFish("blindrelay agent exp")).toEqual(["export"]);
-    expect(completeInFish("blindrelay agent export ")).toEqual(["pump-7"]);
-    expect(completeInFish("blindrelay completion ")).toEqual(["bash", "fish", "zsh"]);
+    const inFish = (typed: string): string[] =>
+      ran("fish", "blindrelay", "function NAME; START $argv; end", [`complete -C '${typed}'`]);
+    expect(inFish("blindrelay agent export ")).toEqual(["pump-7"]);
+    expect(inFish("blindrelay flash def")).toEqual(["default.json"]);
   });
 });

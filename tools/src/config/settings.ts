@@ -160,6 +160,7 @@ export class Settings {
   secretOf(agentId: string): Secret {
     const secret = this.secretAtHand(agentId);
     if (secret !== null) return secret;
+    this.httpUrl(); // who has not logged in is asked for the relay first
     throw new Failure(
       "usage",
       `no end-to-end secret for ${agentId}${this.similarAgent(agentId)}: set BLINDRELAY_AGENT_TOKEN, or use a profile that added it (blindrelay agent list shows your agents)`,

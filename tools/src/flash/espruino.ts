@@ -8,7 +8,7 @@ import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
-import { type BoardProgram, readProgram } from "./program.ts";
+import { type BoardProgram, MODULES, moduleOf, readProgram } from "./program.ts";
 import {
   type BoardFile,
   eraseFile,
@@ -77,16 +77,24 @@ export const boardProblem = (
   return null;
 };
 
-const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<void> => {
-  if (program.wanted.length === 0) return;
-  const types = program.wanted.map((name) => `typeof ${name}`).join(",");
-  const found = (await board.evaluate(`[${types}]`)) as string[];
-  const missing = program.wanted.filter((_, i) => found[i] === "undefined");
+const checkNames = async (
+  repl: EspruinoRepl,
+  { modules, files }: Board,
+  { path, wanted }: BoardProgram,
+): Promise<void> => {
+  const required = wanted.filter((asked) => moduleOf(asked) !== undefined);
+  const names = wanted.filter((asked) => !required.includes(asked));
+  const types = names.map((name) => `typeof ${name}`).join(",");
+  const found = names.length === 0 ? [] : ((await repl.evaluate(`[${types}]`)) as string[]);
+  const here = [...modules, ...files];
+  const missing = [
+    ...names.filter((_, i) => found[i] === "undefined"),
+    ...required.filter((asked) => !here.includes(moduleOf(asked) ?? "")),
+  ];
   if (missing.length === 0) return;
-  throw new Failure(
-    "usage",
-    `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
-  );
+  const fix = missing.some(moduleOf) ? `; require${MODULES}` : "";
+  const text = `${path} uses what this board does not have: ${missing.join(", ")}${fix}`;
+  throw new Failure("usage", text);
 };
 
 /**
@@ -110,7 +118,7 @@ export const flashEspruino = async (
       `this board has not been provisioned yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
     );
   }
-  await checkNames(board, program);
+  await checkNames(board, found, program);
 
   const wanted: BoardFile[] = [
     { name: SDK_FILE, content: options.sdk },

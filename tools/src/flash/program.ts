@@ -19,6 +19,13 @@ export const readSource = (path: string): string => {
   throw new Failure("usage", describeRefusal(path, erased.refused));
 };
 
+/** The module's name, if this is one of the things that only a board knows. */
+export const moduleOf = (asked: string): string | undefined =>
+  /^require\("(.*)"\)$/.exec(asked)?.[1];
+
+export const MODULES =
+  " loads a board's own modules and what its Storage holds under the name: put other modules' code into the program";
+
 /** A device program as a board stores it. */
 export interface BoardProgram {
   readonly path: string;

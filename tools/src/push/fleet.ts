@@ -16,6 +16,14 @@ export interface FleetReport {
   readonly untouched: string[];
 }
 
+export const emptyReport = (): FleetReport => ({
+  kept: [],
+  unchanged: [],
+  failed: [],
+  skipped: [],
+  untouched: [],
+});
+
 /** Concurrent pushes in a group: each is a separate session on this machine and on the relay. */
 const AT_ONCE = 16;
 
@@ -36,7 +44,7 @@ export const pushFleet = async (
   push: (agentId: string) => Promise<{ readonly unchanged: boolean }>,
   told: (report: FleetReport) => void,
 ): Promise<FleetReport> => {
-  const report: FleetReport = { kept: [], unchanged: [], failed: [], skipped: [], untouched: [] };
+  const report = emptyReport();
   const one = async (agentId: string): Promise<void> => {
     try {
       const { unchanged } = await push(agentId);

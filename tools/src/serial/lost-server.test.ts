@@ -5,7 +5,9 @@
  * eclipse-mosquitto/mosquitto#2230, Koenkk/zigbee2mqtt#17715, cminyard/ser2net#33
  */
 import { execFileSync, spawnSync } from "node:child_process";
+import { endianness } from "node:os";
 import { expect, it } from "vitest";
+import { addressIn } from "./tcp.ts";
 
 const HAS_NETWORKS =
   spawnSync("unshare", ["-n", "ip", "link", "set", "lo", "up"], { stdio: "ignore" }).status === 0;
@@ -51,3 +53,11 @@ it.skipIf(!HAS_NETWORKS)(
     });
   },
 );
+
+// A byte order is the machine's own; the tables of other machines are not here to be read.
+it.skipIf(endianness() !== "LE")("addresses are read as Linux' tables have them", () => {
+  expect(addressIn("0100007F")).toBe("127.0.0.1");
+  expect(addressIn("00000000000000000000000001000000")).toBe("[::1]");
+  expect(addressIn("0000000000000000FFFF00000109090A")).toBe("[::ffff:a09:901]");
+  expect(addressIn("000080FE00000000FF00005FFE3412FE")).toBe("[fe80::5f00:ff:fe12:34fe]");
+});

@@ -7,10 +7,10 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DEFAULT_SETTINGS, PortError } from "./port.ts";
 import { rfc2217Opener } from "./rfc2217.ts";
-import { freePort } from "./testing/free-port.ts";
 import { Cable, HAS_SOCAT } from "./testing/pty.ts";
 import { portServer } from "./testing/server.ts";
 

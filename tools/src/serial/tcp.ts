@@ -1,6 +1,6 @@
 /** A device behind TCP: plain bytes, no settings. RFC 2217 runs over it too. */
 import { readFileSync } from "node:fs";
-import { connect, type Socket } from "node:net";
+import { connect, isIPv6, type Socket } from "node:net";
 import { NO_STATUS, PortError, type PortEvents, type PortOpener } from "./port.ts";
 
 const CONNECT_LIMIT_MS = 10_000;
@@ -17,10 +17,25 @@ const LOOKS = 10;
 
 /** Linux' tables of TCP connections: local and remote address, state, queue to be acknowledged. */
 const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
-const ROW = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/gm;
+/** Of those that are established (01). */
+const ROW = /^ *\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) 01 ([0-9A-F]{8}):/gm;
+
+/** One text for each address. */
+const plain = (address: string): string =>
+  isIPv6(address) ? new URL(`http://[${address.replace(/%.*/, "")}]`).hostname : address;
+
+/** An address as a table has it: in words, each in the machine's own order of bytes. */
+export const addressIn = (table: string): string => {
+  const words = (table.match(/.{8}/g) ?? []).map((word) => Number.parseInt(word, 16));
+  const bytes = Buffer.from(Uint32Array.from(words).buffer);
+  if (bytes.length === 4) return bytes.join(".");
+  return plain((bytes.toString("hex").match(/.{4}/g) ?? []).join(":"));
+};
 
 /** Bytes that the other side has not acknowledged; null where the system does not tell. */
-const unacknowledged = ({ localPort, remotePort }: Socket): number | null => {
+const unacknowledged = ({ localPort, remoteAddress, remotePort }: Socket): number | null => {
+  if (remoteAddress === undefined) return null;
+  const address = plain(remoteAddress);
   for (const table of TABLES) {
     let text: string;
     try {
@@ -28,9 +43,10 @@ const unacknowledged = ({ localPort, remotePort }: Socket): number | null => {
     } catch {
       continue;
     }
-    for (const [, local = "", remote = "", queue = ""] of text.matchAll(ROW)) {
+    for (const [, local = "", host = "", remote = "", queue = ""] of text.matchAll(ROW)) {
       const [from, to, bytes] = [local, remote, queue].map((hex) => Number.parseInt(hex, 16));
-      if (from === localPort && to === remotePort) return bytes as number;
+      const isOurs = from === localPort && to === remotePort && addressIn(host) === address;
+      if (isOurs) return bytes as number;
     }
   }
   return null;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { answers, freePort } from "./free-port.ts";
+import { answers, freePort } from "@blindrelay/protocol/testing/free-port";
 
 const folders = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
 
