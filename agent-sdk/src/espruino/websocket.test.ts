@@ -155,11 +155,11 @@ it("receives once what is repeated while it waits", async () => {
   expect(log).toEqual(["opened", "one", "two", "end"]);
 });
 
-it("drops what it has no room for while one is handled, and lets no ping of the relay wait", async () => {
+it("drops the oldest that it has no room for while one is handled, and lets no ping of the relay wait", async () => {
   const [one, two, three] = ["1".repeat(60), "2".repeat(100), "3".repeat(60)];
   const texts = [one, two, three, PING_TEXT].map((text) => frame(TEXT, text));
   const { log } = await hear(texts.join("") + frame(8, ""), {}, 100);
-  expect(log).toEqual(["opened", PING_TEXT, one, two, "closed 1005 "]);
+  expect(log).toEqual(["opened", PING_TEXT, one, three, "closed 1005 "]);
 });
 
 it("joins fragments with control frames in between", async () => {

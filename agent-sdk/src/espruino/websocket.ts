@@ -80,41 +80,34 @@ class WebSocketLink implements Link {
   declare url: string;
   declare socket: EspruinoSocket | null;
   /** Sec-WebSocket-Key; "" once it was answered. */
-  declare key: string;
+  key = "";
   declare state: "handshake" | "open" | "closing" | "closed";
-  declare buffer: string;
+  buffer = "";
   /** The fragments of a message so far; null between messages. */
   declare message: string | null;
   /** Their number. Each costs the board a copy of all previous ones. */
-  declare fragments: number;
+  fragments = 0;
   /** The message that is handled; "" if none is. */
-  declare handling: string;
+  handling = "";
   /** Complete messages that wait until the one before them was handled, and their length. */
   declare waiting: string[];
-  declare waits: number;
+  waits = 0;
   /** Until when the last message may be in progress, in milliseconds; 0: it is done. */
-  declare handlingUntil: number;
+  handlingUntil = 0;
   /** Texts to send. */
   declare queue: string[];
   /** The queue waits for `drain`, or for the timer that empties it. */
-  declare blocked: boolean;
+  blocked = false;
 
   constructor(options: WebSocketOptions, url: string, events: LinkEvents) {
     this.options = options;
     this.events = events;
     this.url = url;
     this.socket = null;
-    this.key = "";
     this.state = "handshake";
-    this.buffer = "";
     this.message = null;
-    this.fragments = 0;
-    this.handling = "";
     this.waiting = [];
-    this.waits = 0;
-    this.handlingUntil = 0;
     this.queue = [];
-    this.blocked = false;
   }
 
   /**
@@ -190,25 +183,31 @@ class WebSocketLink implements Link {
   /**
    * Frames are cut at once, because the text that they are cut from is copied for each. Clients
    * repeat what is not answered, and a board may be slower than they: it handles once what comes
-   * several times meanwhile. What waits must leave memory for what is handled: the rest is dropped
+   * several times meanwhile. What waits must leave memory for what is handled: the oldest is dropped
    * unread. The relay's ping does not wait, because it ends the link if it is not answered soon.
    */
   private wait(message: string): void {
     if (message === this.handling || this.waiting.indexOf(message) >= 0) return;
-    const length = this.waits + message.length;
-    if (message === PING_TEXT) this.events.received(message);
-    else if (length <= this.options.maxMessage) {
-      this.waiting.push(message);
-      this.waits = length;
+    if (message === PING_TEXT) {
+      this.events.received(message);
+      return;
     }
+    this.waiting.push(message);
+    this.waits += message.length;
+    while (this.waits > this.options.maxMessage) this.next();
+  }
+
+  private next(): string {
+    const message = this.waiting.shift() as string;
+    this.waits -= message.length;
+    return message;
   }
 
   /** One message at a time: a small board has memory for one, until it was answered. */
   private readOn(): void {
     const now = this.options.timer.now();
     if (now < this.handlingUntil || this.queue.length > 0 || this.waiting.length === 0) return;
-    this.handling = this.waiting.shift() as string;
-    this.waits -= this.handling.length;
+    this.handling = this.next();
     this.handlingUntil = now + HANDLING_MS;
     // On a separate stack: received data occupies memory until the socket's listener returns.
     const done = (): void => this.handled();
