@@ -26,6 +26,8 @@ export interface WebSocketOptions {
 }
 
 const MAX_HEAD = 2048;
+/** Of the room for the longest message, what handling a usual one takes while others wait. */
+const HANDLING_BYTES = 1024;
 /** A turn that Espruino ends for lack of memory never reports its end. */
 const HANDLING_MS = 3000;
 /** Payload of a control frame, section 5.5. */
@@ -183,8 +185,9 @@ class WebSocketLink implements Link {
   /**
    * Frames are cut at once, because the text that they are cut from is copied for each. Clients
    * repeat what is not answered, and a board may be slower than they: it handles once what comes
-   * several times meanwhile. What waits must leave memory for what is handled: the oldest is dropped
-   * unread. The relay's ping does not wait, because it ends the link if it is not answered soon.
+   * several times meanwhile. What waits must leave memory for what is handled, and its client must
+   * still be there: the oldest is dropped unread. The relay's ping does not wait, because it ends
+   * the link if it is not answered soon.
    */
   private wait(message: string): void {
     if (message === this.handling || this.waiting.indexOf(message) >= 0) return;
@@ -194,7 +197,8 @@ class WebSocketLink implements Link {
     }
     this.waiting.push(message);
     this.waits += message.length;
-    while (this.waits > this.options.maxMessage) this.next();
+    const most = this.options.maxMessage - HANDLING_BYTES;
+    while (this.waits > most && this.waiting.length > 1) this.next();
   }
 
   private next(): string {
