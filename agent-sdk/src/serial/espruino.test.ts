@@ -109,6 +109,15 @@ it.each([1, 7, 64, 4096])("reads frames in pieces of %i, ignoring what lies betw
   expect(heard).toEqual(["opened", "one", long, "three"]);
 });
 
+it("handles no frame while the listener holds what was received", () => {
+  const { uart, heard, text } = linked(64);
+  const both = Buffer.concat([text("one"), text("two")]).toString("latin1");
+  for (const listener of uart.listeners) listener(both);
+  expect(heard).toEqual(["opened"]);
+  uart.timer.advance(1);
+  expect(heard).toEqual(["opened", "one", "two"]);
+});
+
 it("keeps no more noise than the longest frame takes, and reads the next frame", () => {
   const { uart, heard, text } = linked(64);
   uart.come(new Uint8Array(100_000).fill(7), 64);
