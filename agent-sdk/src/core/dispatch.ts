@@ -39,7 +39,7 @@ const INVALID_REQUEST = -32600;
 const METHOD_NOT_FOUND = -32601;
 const HANDLER_FAILED = -32000;
 const BUSY = -32001;
-const UNAVAILABLE = -32002;
+const DEVICE_UNAVAILABLE = -32002;
 /**
  * The start of a request as written by our clients; its id is then found without reading the rest.
  */
@@ -354,7 +354,7 @@ export class Dispatcher {
     const error = (isObject(thrown) ? thrown : {}) as ThrownError;
     if (error.unavailable === true) {
       const data = `,"data":{"retryable":true,"sent":${error.sent === true}}`;
-      this.refuse(call, UNAVAILABLE, reason, data);
+      this.refuse(call, DEVICE_UNAVAILABLE, reason, data);
     } else if (isProgramCode(error.code)) {
       this.refuse(call, error.code, reason, dataMember(error.data));
     } else {

@@ -164,6 +164,12 @@ describe("a program on trial", () => {
     expect(board.printed).toContain("Uncaught Error: no answer");
   });
 
+  it("whose error the engine loses is gone at once, too", () => {
+    board.push(says("lost", "setTimeout(() => { throw undefined; }, 1000);"));
+    expect(board.back()).toBeLessThan(1_010);
+    expect(board.failed).toBe("it threw");
+  });
+
   it("that hangs is gone when the watchdog resets the board", () => {
     board.push(says("hangs"));
     board.life?.hang();

@@ -124,7 +124,8 @@ const watch = (trial: Trial | null): void => {
   if (trial === null) return;
   left = trial.seconds;
   process.on("uncaughtException", (thrown) => {
-    if (left !== null) giveUp(reasonOf(thrown));
+    // Another timer of the same pass that catches an error takes this one's value.
+    if (left !== null) giveUp(thrown === undefined ? "it threw" : reasonOf(thrown));
     // For the console.
     throw thrown;
   });

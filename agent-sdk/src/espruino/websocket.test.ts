@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
+import { PING_TEXT } from "@blindrelay/protocol/wire";
 import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
@@ -154,6 +155,13 @@ it("receives once what is repeated while it waits", async () => {
   expect(log).toEqual(["opened", "one", "two", "end"]);
 });
 
+it("drops the oldest that it has no room for while one is handled, and lets no ping of the relay wait", async () => {
+  const [one, two, three] = ["1".repeat(60), "2".repeat(100), "3".repeat(60)];
+  const texts = [one, two, three, PING_TEXT].map((text) => frame(TEXT, text));
+  const { log } = await hear(texts.join("") + frame(8, ""), {}, 100);
+  expect(log).toEqual(["opened", PING_TEXT, one, three, "closed 1005 "]);
+});
+
 it("joins fragments with control frames in between", async () => {
   const { log } = await hear(
     frame(TEXT, "a", false) +
@@ -284,7 +292,8 @@ it("reports missing TLS", async () => {
 });
 
 it("receives the same however the bytes are split", async () => {
-  const texts = fc.array(fc.string({ unit: "grapheme-ascii", maxLength: 300 }), { maxLength: 5 });
+  const text = fc.string({ unit: "grapheme-ascii", minLength: 1, maxLength: 300 });
+  const texts = fc.uniqueArray(text, { maxLength: 5 });
   const pieces = fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 1, maxLength: 5 });
   await fc.assert(
     fc.asyncProperty(texts, pieces, async (messages, lengths) => {

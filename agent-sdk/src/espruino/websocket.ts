@@ -9,6 +9,7 @@
  */
 import { MAX_FRAGMENTS } from "@blindrelay/protocol";
 import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
+import { PING_TEXT } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, Random, TimerPort } from "../ports.ts";
 import type { EspruinoCrypto, EspruinoSocket, EspruinoSockets } from "./board.ts";
 import { handshakeKey, handshakeProblem, handshakeRequest, parseUrl } from "./handshake.ts";
@@ -25,8 +26,8 @@ export interface WebSocketOptions {
 }
 
 const MAX_HEAD = 2048;
-/** The longest head of a frame that is not refused. */
-const FRAME_HEAD = 4;
+/** Of the room for the longest message, what handling a usual one takes while others wait. */
+const HANDLING_BYTES = 1024;
 /** A turn that Espruino ends for lack of memory never reports its end. */
 const HANDLING_MS = 3000;
 /** Payload of a control frame, section 5.5. */
@@ -34,7 +35,6 @@ const MAX_CONTROL = 125;
 const OP_CONTINUATION = 0;
 const OP_TEXT = 1;
 const OP_CLOSE = 8;
-const FINAL_TEXT = 0x81;
 const OP_PING = 9;
 const OP_PONG = 10;
 
@@ -82,36 +82,34 @@ class WebSocketLink implements Link {
   declare url: string;
   declare socket: EspruinoSocket | null;
   /** Sec-WebSocket-Key; "" once it was answered. */
-  declare key: string;
+  key = "";
   declare state: "handshake" | "open" | "closing" | "closed";
-  declare buffer: string;
+  buffer = "";
   /** The fragments of a message so far; null between messages. */
   declare message: string | null;
   /** Their number. Each costs the board a copy of all previous ones. */
-  declare fragments: number;
-  /** A complete message that is about to be delivered. */
-  declare ready: string | null;
+  fragments = 0;
+  /** The message that is handled; "" if none is. */
+  handling = "";
+  /** Complete messages that wait until the one before them was handled, and their length. */
+  declare waiting: string[];
+  waits = 0;
   /** Until when the last message may be in progress, in milliseconds; 0: it is done. */
-  declare handlingUntil: number;
+  handlingUntil = 0;
   /** Texts to send. */
   declare queue: string[];
   /** The queue waits for `drain`, or for the timer that empties it. */
-  declare blocked: boolean;
+  blocked = false;
 
   constructor(options: WebSocketOptions, url: string, events: LinkEvents) {
     this.options = options;
     this.events = events;
     this.url = url;
     this.socket = null;
-    this.key = "";
     this.state = "handshake";
-    this.buffer = "";
     this.message = null;
-    this.fragments = 0;
-    this.ready = null;
-    this.handlingUntil = 0;
+    this.waiting = [];
     this.queue = [];
-    this.blocked = false;
   }
 
   /**
@@ -140,7 +138,7 @@ class WebSocketLink implements Link {
     socket.on("data", (data) => this.receive(data));
     socket.on("drain", () => this.drained());
     socket.on("error", (error) => this.finish(1006, `socket error ${String(error)}`));
-    socket.on("close", () => this.lost("connection broke"));
+    socket.on("close", () => this.finish(1006, "connection broke"));
   }
 
   /**
@@ -181,45 +179,52 @@ class WebSocketLink implements Link {
     if (this.state === "closed") return;
     this.buffer += data;
     if (this.key !== "" && !this.readHead()) return;
-    this.readOn();
-    // What waits must leave memory for what is handled. The oldest are dropped unread.
-    const most = this.options.maxMessage + FRAME_HEAD;
-    while (this.buffer.length > most && this.state === "open" && this.readFrame())
-      this.ready = null;
+    while (this.state === "open" && this.readFrame()) this.readOn();
   }
 
   /**
-   * Reads up to the end of one message. Later ones have to wait until that one was handled and
-   * answered: a small board has memory for one message at a time.
+   * Frames are cut at once, because the text that they are cut from is copied for each. Clients
+   * repeat what is not answered, and a board may be slower than they: it handles once what comes
+   * several times meanwhile. What waits must leave memory for what is handled, and its client must
+   * still be there: the oldest is dropped unread. The relay's ping does not wait, because it ends
+   * the link if it is not answered soon.
    */
+  private wait(message: string): void {
+    if (message === this.handling || this.waiting.indexOf(message) >= 0) return;
+    if (message === PING_TEXT) {
+      this.events.received(message);
+      return;
+    }
+    this.waiting.push(message);
+    this.waits += message.length;
+    const most = this.options.maxMessage - HANDLING_BYTES;
+    while (this.waits > most && this.waiting.length > 1) this.next();
+  }
+
+  private next(): string {
+    const message = this.waiting.shift() as string;
+    this.waits -= message.length;
+    return message;
+  }
+
+  /** One message at a time: a small board has memory for one, until it was answered. */
   private readOn(): void {
-    if (this.options.timer.now() < this.handlingUntil || this.queue.length > 0) return;
-    while (this.ready === null && this.state === "open" && this.readFrame());
-    const ready = this.ready;
-    if (ready === null) return;
-    this.ready = null;
-    this.handlingUntil = this.options.timer.now() + HANDLING_MS;
+    const now = this.options.timer.now();
+    if (now < this.handlingUntil || this.queue.length > 0 || this.waiting.length === 0) return;
+    this.handling = this.next();
+    this.handlingUntil = now + HANDLING_MS;
     // On a separate stack: received data occupies memory until the socket's listener returns.
     const done = (): void => this.handled();
     Promise.resolve()
-      .then(() => this.events.received(ready))
+      .then(() => this.events.received(this.handling))
       // After the handler, which is scheduled in the same way (core/dispatch.ts).
       .then(done, done);
   }
 
   private handled(): void {
+    this.handling = "";
     this.handlingUntil = 0;
     this.readOn();
-  }
-
-  /** The connection is gone; what was received is still delivered. */
-  private lost(reason: string): void {
-    while (this.state === "open" && this.buffer !== "" && this.readFrame()) {
-      const ready = this.ready;
-      this.ready = null;
-      if (ready !== null) this.events.received(ready);
-    }
-    this.finish(1006, reason);
   }
 
   /** Whether the 101 is complete. Later bytes in the same segment stay in the buffer. */
@@ -239,7 +244,7 @@ class WebSocketLink implements Link {
     return true;
   }
 
-  /** Handles one frame if it is complete; false while it is not. */
+  /** Handles one frame if it is complete; false if no other can be read. */
   private readFrame(): boolean {
     const buffer = this.buffer;
     if (buffer.length < 2) return false;
@@ -263,15 +268,8 @@ class WebSocketLink implements Link {
     if (length > this.options.maxMessage) return this.fail(1009, "too large");
     if (buffer.length < at + length) return false;
     const end = at + length;
-    const payload = buffer.substring(at, end);
-    // Clients repeat what is not answered, and a board may be slower than they: it handles once
-    // what has come several times.
-    const again = first === FINAL_TEXT ? buffer.indexOf(buffer.substring(0, end), end) : -1;
-    this.buffer =
-      again < 0
-        ? buffer.substring(end)
-        : buffer.substring(end, again) + buffer.substring(again + end);
-    return this.handleFrame(first & 15, (first & 0x80) !== 0, payload);
+    this.buffer = buffer.substring(end);
+    return this.handleFrame(first & 15, (first & 0x80) !== 0, buffer.substring(at, end));
   }
 
   private handleFrame(opcode: number, final: boolean, payload: string): boolean {
@@ -295,7 +293,7 @@ class WebSocketLink implements Link {
     this.fragments = final ? 0 : this.fragments + 1;
     if (this.fragments >= MAX_FRAGMENTS) return this.fail(1008, "too many fragments");
     this.message = final ? null : message;
-    if (final) this.ready = message;
+    if (final) this.wait(message);
     return true;
   }
 
@@ -345,9 +343,10 @@ class WebSocketLink implements Link {
   private finish(code: number, reason: string): void {
     if (this.state === "closed") return;
     this.state = "closed";
+    // What came before is still delivered.
+    for (const message of this.waiting) this.events.received(message);
+    this.waiting = [];
     this.buffer = "";
-    this.message = null;
-    this.ready = null;
     this.queue = [];
     const socket = this.socket;
     this.socket = null;

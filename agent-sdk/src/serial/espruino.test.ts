@@ -24,6 +24,7 @@ const MAX_MESSAGE = 1536;
 const LIFE = 7;
 
 class Uart implements EspruinoSerial {
+  readonly timer = new ManualTimer();
   listeners: ((text: string) => void)[] = [];
   written = 0;
 
@@ -46,6 +47,7 @@ class Uart implements EspruinoSerial {
     const text = Buffer.from(bytes).toString("latin1");
     for (let at = 0; at < text.length; at += size) {
       for (const listener of this.listeners) listener(text.slice(at, at + size));
+      this.timer.advance(1);
     }
   }
 }
@@ -68,8 +70,7 @@ const hello = frame(
 /** A linked device, and what it receives. */
 const linked = (size: number) => {
   const uart = new Uart();
-  const timer = new ManualTimer();
-  const links = serialLinksOf(uart, timer, LIFE, plainChecksum, MAX_MESSAGE, 1024);
+  const links = serialLinksOf(uart, uart.timer, LIFE, plainChecksum, MAX_MESSAGE, 1024);
   const heard: string[] = [];
   let id = LIFE << 8;
   const connect = () => {
@@ -106,6 +107,15 @@ it.each([1, 7, 64, 4096])("reads frames in pieces of %i, ignoring what lies betw
   const line = Buffer.concat([garbage, text("one"), text(long), garbage, text("three")]);
   uart.come(line, size);
   expect(heard).toEqual(["opened", "one", long, "three"]);
+});
+
+it("handles no frame while the listener holds what was received", () => {
+  const { uart, heard, text } = linked(64);
+  const both = Buffer.concat([text("one"), text("two")]).toString("latin1");
+  for (const listener of uart.listeners) listener(both);
+  expect(heard).toEqual(["opened"]);
+  uart.timer.advance(1);
+  expect(heard).toEqual(["opened", "one", "two"]);
 });
 
 it("keeps no more noise than the longest frame takes, and reads the next frame", () => {

@@ -29,7 +29,8 @@ declare const E: { toUint8Array(text: string): Uint8Array };
  * quarter of it is for the frames around the texts, and the 2 bytes that it adds to each 63.
  *
  * Received bytes are held as text until their border, because a buffer for the longest frame would
- * have to be allocated permanently.
+ * have to be allocated permanently. Each frame is read in a turn of its own: a small board has
+ * memory for one message at a time, and received data occupies some until its listener returns.
  */
 export const serialLinksOf = (
   port: EspruinoSerial,
@@ -47,25 +48,34 @@ export const serialLinksOf = (
     maxMessage: maxMessage,
     window: (inputBytes * 3) >> 2,
   });
-  const longest = frameBytes(maxBody(maxMessage));
+  const most = frameBytes(maxBody(maxMessage)) + inputBytes;
   let held = "";
+  let isDue = false;
+  const readOn = (): void => {
+    const end = held.indexOf("\0");
+    isDue = end >= 0;
+    if (!isDue) return;
+    // First: a turn that runs out of memory ends anywhere.
+    timer.set(0, readOn);
+    const text = held.substring(0, end);
+    held = held.substring(end + 1);
+    if (text === "") return;
+    // Strings are 8-bit there: one character per byte.
+    const frame = decodeFrame(E.toUint8Array(text), checksum);
+    if (frame !== null) links.receiveFrame(frame[0] as number, frame.subarray(1));
+  };
   const hear = (text: string): void => {
-    const pieces = text.split("\0");
-    for (let i = 0; i < pieces.length; i++) {
-      if (i > 0 && held !== "") {
-        // Strings are 8-bit there: one character per byte.
-        const frame = decodeFrame(E.toUint8Array(held), checksum);
-        held = "";
-        if (frame !== null) links.receiveFrame(frame[0] as number, frame.subarray(1));
-      }
-      // What is too long is truncated, so its checksum is wrong.
-      if (held.length <= longest) held += pieces[i] as string;
-    }
+    // A bridge sends no more; noise may have no border.
+    held = held.length + text.length > most ? "" : held + text;
+    if (isDue) return;
+    isDue = true;
+    timer.set(0, readOn);
   };
   return {
     connect: (url, events) => {
       // A board removes a listener in which it ran out of memory; a stopped agent leaves its own.
       port.removeAllListeners("data");
+      isDue = false;
       port.on("data", hear);
       return links.connect(url, events);
     },

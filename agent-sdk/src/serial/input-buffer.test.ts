@@ -62,10 +62,23 @@ class Board implements EspruinoSerial {
     this.busyUntil = this.timer.now() + ms;
   }
 
+  /** Whether this turn has handled a message already. */
+  private isBusy(): boolean {
+    return this.timer.now() < this.busyUntil;
+  }
+
+  /** A timer of the board, which fires between turns. */
+  set(ms: number, fn: () => void): unknown {
+    return this.timer.set(ms, () => {
+      if (this.isBusy()) this.set(this.busyUntil - this.timer.now(), fn);
+      else fn();
+    });
+  }
+
   private turn(): void {
     this.timer.set(1, () => this.turn());
     for (const byte of this.wire.splice(0, BYTES_PER_MS)) this.store(byte);
-    if (this.timer.now() < this.busyUntil) return;
+    if (this.isBusy()) return;
     const event = this.events.shift();
     if (event !== undefined) this.hear(String.fromCharCode(...event));
   }
@@ -102,7 +115,12 @@ const linked = (inputBytes: number, workMs: number) => {
     window: 131_072,
   });
   board.toBridge = (bytes) => carrier.receive(bytes);
-  const links = serialLinksOf(board, timer, 1, plainChecksum, MAX_MESSAGE, inputBytes);
+  const boardTimer = {
+    now: () => timer.now(),
+    set: (ms: number, fn: () => void) => board.set(ms, fn),
+    clear: (handle: unknown) => timer.clear(handle),
+  };
+  const links = serialLinksOf(board, boardTimer, 1, plainChecksum, MAX_MESSAGE, inputBytes);
   const link = links.connect("", {
     opened: () => undefined,
     received: (text) => {

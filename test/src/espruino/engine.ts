@@ -19,6 +19,12 @@ export const SMALL_ENGINES = [
   { name: "2,630 variables of 32 bits", path: boardBinary, variable: "ESPRUINO_BIN_32" },
 ];
 
+/** All that tests of a whole board run on. */
+export const ENGINES = [
+  { name: "roomy", path: binary, variable: "ESPRUINO_BIN" },
+  ...SMALL_ENGINES,
+];
+
 const START = `
   ${LOAD}
   try {

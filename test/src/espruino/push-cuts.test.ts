@@ -9,7 +9,7 @@ import { buildEspruino, buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/
 import type { Agent, CallError } from "@blindrelay/client-sdk/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
-import { binary, EngineBoard, smallBinary, whySkipped } from "./engine.ts";
+import { binary, ENGINES, EngineBoard, whySkipped } from "./engine.ts";
 
 /** To run more: PUSH_CUTS=200 npx vitest run test/src/espruino/push-cuts.test.ts */
 const CUTS = Number(process.env.PUSH_CUTS ?? 4);
@@ -165,18 +165,7 @@ class PushedBoard {
   }
 }
 
-const ENGINES = [
-  // The longest file: it could also join a Wi-Fi.
-  { name: "roomy", path: binary, variable: "ESPRUINO_BIN", build: buildEspruinoWifi },
-  {
-    name: "2,630 variables",
-    path: smallBinary,
-    variable: "ESPRUINO_BIN_2630",
-    build: buildEspruino,
-  },
-];
-
-describe.each(ENGINES)("$name", ({ path, variable, build }) => {
+describe.each(ENGINES)("$name", ({ path, variable }) => {
   describe.skipIf(path === null)(
     `boards that are pushed to${whySkipped(path, variable)}`,
     { timeout: 3_000_000 },
@@ -186,6 +175,8 @@ describe.each(ENGINES)("$name", ({ path, variable, build }) => {
 
       beforeAll(async () => {
         fixture = await openRelayFixture();
+        // Where there is room the longest file: it could also join a Wi-Fi.
+        const build = path === binary ? buildEspruinoWifi : buildEspruino;
         const sdk = build("2", true).stored;
         const names = Array.from({ length: BOARDS }, (_, i) => `board-${i}`);
         boards = await Promise.all(

@@ -5,14 +5,9 @@ import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
-import { binary, smallBinary, whySkipped } from "./engine.ts";
+import { binary, ENGINES, whySkipped } from "./engine.ts";
 
 const GREEDY = "const all = [];\nwhile (true) all.push({ a: [1, 2, 3] });\n";
-
-const ENGINES = [
-  { name: "roomy", path: binary, variable: "ESPRUINO_BIN" },
-  { name: "2,630 variables", path: smallBinary, variable: "ESPRUINO_BIN_2630" },
-];
 
 describe.each(ENGINES)("$name", ({ path, variable }) => {
   describe.skipIf(path === null)(
@@ -78,7 +73,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         await runs(1);
 
         // The other engine would use all the memory of this machine.
-        if (path === smallBinary) {
+        if (path !== binary) {
           const full = push(program(3, GREEDY), ["--timeout", "15"]);
           const nurse = setInterval(() => {
             // Out of memory, this engine may exit; a board then restarts.

@@ -15,46 +15,15 @@ import { SubsetUart } from "@blindrelay/agent-sdk/testing/espruino-uart";
 import { MAX_MESSAGE_BYTES, makeToken } from "@blindrelay/protocol";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { describe, expect, it } from "vitest";
-import { House, type Running } from "../cli/processes.ts";
 import { openRelayFixture } from "../xs/relay-fixture.ts";
+import { bridgedBoard, onALine } from "./bridged.ts";
 import { type ConversationBoard, conversationTests } from "./conversation.ts";
-import {
-  binary,
-  boardBinary,
-  EngineBoard,
-  SMALL_ENGINES,
-  smallBinary,
-  whySkipped,
-} from "./engine.ts";
-import { Terminals } from "./terminals.ts";
+import { binary, boardBinary, ENGINES, EngineBoard, SMALL_ENGINES, whySkipped } from "./engine.ts";
 
 const sdk = { "1": buildEspruinoSerial("1").stored, "2": buildEspruinoSerial("2").stored };
 const budgets = JSON.parse(
   readFileSync(new URL("../../../agent-sdk/build/budgets.json", import.meta.url), "utf8"),
 );
-
-interface Config {
-  readonly url: string;
-  readonly serial: object;
-}
-
-/** The board of a conversation, with the configuration of one on a serial line. */
-const onALine = (
-  board: ConversationBoard,
-  options: object,
-  wired: (config: Config) => Promise<void>,
-): ConversationBoard => ({
-  ...board,
-  async install(name, content) {
-    if (name !== "blindrelay.json") return board.install(name, content);
-    const config: Config = {
-      ...JSON.parse(content),
-      serial: { port: "Serial1", baud: 115_200, options },
-    };
-    await board.install(name, JSON.stringify(config));
-    await wired(config);
-  },
-});
 
 /** The bridge's end of a line, in this process. */
 const carry = (line: Duplex, url: string): SerialCarrier => {
@@ -107,43 +76,6 @@ const subsetBoard = (): ConversationBoard => {
   });
 };
 
-/** The command that carries messages for a board, at the other end of its UART. */
-class Bridged {
-  readonly terminals = new Terminals();
-  private readonly house = new House();
-  private running: Running | null = null;
-
-  async start(url: string): Promise<void> {
-    await this.terminals.ready();
-    const env = { BLINDRELAY_URL: url.replace(/^ws/, "http").replace(/\/wss$/, "") };
-    const args = ["bridge", this.terminals.bridge, "--mode", "sealed", "--json"];
-    this.running = this.house.start(args, env);
-    expect(await this.running.json()).toMatchObject({ event: "port", state: "open" });
-  }
-
-  async end(): Promise<void> {
-    await this.running?.stop();
-    await this.house.close();
-    await this.terminals.end();
-  }
-}
-
-/** `prepare`: see EngineBoard. */
-const engineBoard = (engine: EngineBoard, prepare = ""): ConversationBoard => {
-  const bridged = new Bridged();
-  const board: ConversationBoard = {
-    install: (name, content) => engine.install(name, content),
-    provision: () => engine.provision(),
-    powerOn: () => engine.powerOn(prepare),
-    powerOff: () => engine.powerOff(),
-    async end() {
-      await engine.end();
-      await bridged.end();
-    },
-  };
-  return onALine(board, { path: bridged.terminals.board }, ({ url }) => bridged.start(url));
-};
-
 describe("subset check of the file for a UART", () => {
   conversationTests({
     sdk,
@@ -184,20 +116,16 @@ describe("subset check of the file for a UART", () => {
   );
 });
 
-for (const [path, variable, small] of [
-  [binary, "ESPRUINO_BIN", false],
-  [smallBinary, "ESPRUINO_BIN_2630", true],
-  [boardBinary, "ESPRUINO_BIN_32", true],
-] as const) {
+for (const { name, path, variable } of ENGINES) {
   const why = HAS_SOCAT ? whySkipped(path, variable) : " (skipped: there is no socat)";
   describe.skipIf(path === null || !HAS_SOCAT)(
-    `on a real Espruino behind a bridge${small ? ", with 2,630 variables" : ""}${why}`,
+    `on a real Espruino behind a bridge: ${name}${why}`,
     () =>
       conversationTests({
         sdk,
-        makeBoard: () => engineBoard(new EngineBoard(path as string)),
+        makeBoard: () => bridgedBoard(new EngineBoard(path as string)),
         runtime: /^espruino 2v/,
-        small,
+        small: path !== binary,
       }),
   );
 }
@@ -218,7 +146,7 @@ describe.each(SMALL_ENGINES)("with $name", ({ path, variable }) => {
       it("uses no more of them than the limit of the file with WebSockets", async () => {
         const fixture = await openRelayFixture();
         const engine = new EngineBoard(path as string);
-        const board = engineBoard(engine, SAMPLES);
+        const board = bridgedBoard(engine, SAMPLES);
         try {
           const { agentId, agentToken, relayToken, url } = await fixture.addAgent("board");
           const config = { agent_id: agentId, agent_token: agentToken, relay_token: relayToken };

@@ -1,12 +1,8 @@
 /** A real Espruino that sleeps: calls wait for it, and a wake costs little. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { binary, smallBinary, whySkipped } from "./engine.ts";
+import { binary, ENGINES, whySkipped } from "./engine.ts";
 import { Sleeper, type Start } from "./sleeper.ts";
 
-const ENGINES = [
-  { name: "roomy", path: binary, variable: "ESPRUINO_BIN" },
-  { name: "2,630 variables", path: smallBinary, variable: "ESPRUINO_BIN_2630" },
-];
 const WAKES = 4;
 const PATIENT = { waitForAgent: true, timeoutMs: 120_000 };
 

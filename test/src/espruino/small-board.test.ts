@@ -1,5 +1,4 @@
 /** An ordinary program on a real Espruino of 2,630 variables: many callers, and five at once. */
-import type { EngineProcess } from "@blindrelay/agent-sdk/engines";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { SMALL_ENGINES, whySkipped } from "./engine.ts";
@@ -24,13 +23,13 @@ describe.each(SMALL_ENGINES)("$name", ({ path, variable }) => {
     });
 
     it("answers more callers, one after another, than it can hold sessions", async () => {
-      const { board, agentOf } = thermostat;
+      const { agentOf } = thermostat;
       const listener = agentOf(fixture.client);
       const interruptions: string[] = [];
       listener.on("interrupted", (reason) => interruptions.push(reason));
       const unlisten = listener.on("event", () => undefined);
       await listener.call("state");
-      const life = board.life as EngineProcess;
+      const life = thermostat.life();
       life.type("tell([process.memory().free,process.memory().blocksize])");
       const [atRest, blockBytes] = await life.told<[number, number]>();
       expect(atRest).toBeGreaterThan(FREE_BESIDE_A_LISTENER);

@@ -1,8 +1,15 @@
 /** The thermostat on a real Espruino, behind its own relay, and the test calls to it. */
 import { fileURLToPath } from "node:url";
-import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
+import type { EngineProcess } from "@blindrelay/agent-sdk/engines";
+import {
+  buildEspruino,
+  buildEspruinoSerial,
+  buildProgram,
+} from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Agent, CallOptions, Client } from "@blindrelay/client-sdk/node";
 import type { RelayFixture } from "../xs/relay-fixture.ts";
+import { bridgedBoard } from "./bridged.ts";
+import type { ConversationBoard } from "./conversation.ts";
 import { EngineBoard } from "./engine.ts";
 
 /** One call to each method that answers. */
@@ -20,7 +27,9 @@ export const CALLS: readonly (readonly [method: string, params?: object])[] = [
 ];
 
 export interface Thermostat {
-  readonly board: EngineBoard;
+  readonly board: ConversationBoard;
+  /** What runs now. */
+  life(): EngineProcess;
   agentOf(client: Client): Agent;
   /** Makes these calls at once, each by a client of its own; returns how each ended. */
   callAtOnce(
@@ -29,12 +38,14 @@ export interface Thermostat {
   ): Promise<readonly PromiseSettledResult<unknown>[]>;
 }
 
-/** Provisioned and online, in packet version "2". */
+/** Provisioned and online, in packet version "2"; behind a bridge if it `isBridged`. */
 export const startThermostat = async (
   fixture: RelayFixture,
   binary: string,
+  isBridged = false,
 ): Promise<Thermostat> => {
-  const board = new EngineBoard(binary);
+  const engine = new EngineBoard(binary);
+  const board = isBridged ? bridgedBoard(engine) : engine;
   const { url, agentId, relayToken, agentToken } = await fixture.addAgent("thermostat");
   const config = {
     url: `${url.replace("http", "ws")}/wss`,
@@ -44,7 +55,8 @@ export const startThermostat = async (
     v: "2",
   };
   const program = fileURLToPath(new URL("thermostat.ts", import.meta.url));
-  await board.install("blindrelay", buildEspruino("2").stored);
+  const build = isBridged ? buildEspruinoSerial : buildEspruino;
+  await board.install("blindrelay", build("2").stored);
   await board.install("blindrelay.json", JSON.stringify(config));
   await board.install("program", buildProgram(program).code);
   await board.provision();
@@ -52,6 +64,7 @@ export const startThermostat = async (
   const agentOf = (client: Client): Agent => client.agent(agentId, agentToken, { version: "2" });
   return {
     board,
+    life: () => engine.life as EngineProcess,
     agentOf,
     callAtOnce: (calls, options) =>
       Promise.allSettled(

@@ -6,7 +6,7 @@ import { makeToken } from "@blindrelay/protocol";
 import { WIFI_MODULE } from "@blindrelay/tools/testing/repl/wifi";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
-import { binary, smallBinary, whySkipped } from "./engine.ts";
+import { ENGINES, whySkipped } from "./engine.ts";
 
 /** Not ASCII: a network's name is bytes. */
 const SSID = "Küche 温室";
@@ -28,10 +28,6 @@ module.exports = (agent) => {
   });
 };`;
 
-const ENGINES = [
-  { name: "roomy", path: binary, variable: "ESPRUINO_BIN" },
-  { name: "2,630 variables", path: smallBinary, variable: "ESPRUINO_BIN_2630" },
-];
 const DRIVERS = [
   { driver: "Wifi", program: PROGRAM },
   { driver: "AT", program: OWN_DRIVER },

@@ -1,5 +1,5 @@
 import type { Runtime } from "./board.ts";
-import { espruinoBoard, smallEspruinoBoard, subsetBoard } from "./espruino.ts";
+import { espruinoBoard, smallEspruinoBoards, subsetBoard } from "./espruino.ts";
 import { nodeBoard } from "./node.ts";
 import { xsBoard } from "./xs.ts";
 
@@ -8,5 +8,5 @@ export const RUNTIMES: readonly Runtime[] = [
   subsetBoard,
   xsBoard,
   espruinoBoard,
-  smallEspruinoBoard,
+  ...smallEspruinoBoards,
 ];

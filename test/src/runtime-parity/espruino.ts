@@ -5,7 +5,7 @@
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
 import type { Version } from "@blindrelay/protocol/crypto";
-import { binary, EngineBoard, smallBinary, whySkipped } from "../espruino/engine.ts";
+import { binary, EngineBoard, SMALL_ENGINES, whySkipped } from "../espruino/engine.ts";
 import type { Installation, ParityBoard, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
@@ -101,15 +101,17 @@ export const espruinoBoard: Runtime = {
   make: () => makeEngine(binary as string),
 };
 
-/** Suite "1" runs out of memory there (docs/espruino.md). */
-export const smallEspruinoBoard: Runtime = {
-  title: `a real Espruino with 2,630 variables${whySkipped(smallBinary, "ESPRUINO_BIN_2630")}`,
-  isThere: smallBinary !== null,
-  runtime: /^espruino 2v\d+/,
-  maxPlaintext: 384,
-  maxMessage: 1536,
-  isEspruino: true,
-  tight: true,
-  versions: ["2"],
-  make: () => makeEngine(smallBinary as string),
-};
+/** Suite "1" takes ten times as long there. */
+export const smallEspruinoBoards: readonly Runtime[] = SMALL_ENGINES.map(
+  ({ name, path, variable }) => ({
+    title: `a real Espruino with ${name}${whySkipped(path, variable)}`,
+    isThere: path !== null,
+    runtime: /^espruino 2v\d+/,
+    maxPlaintext: 384,
+    maxMessage: 1536,
+    isEspruino: true,
+    tight: true,
+    versions: ["2"],
+    make: () => makeEngine(path as string),
+  }),
+);

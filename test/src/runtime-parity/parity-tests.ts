@@ -4,6 +4,7 @@
  */
 import type { Version } from "@blindrelay/protocol/crypto";
 import { KINDS } from "@blindrelay/simulator/devices/kinds";
+import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import type { Runtime } from "./board.ts";
@@ -13,6 +14,8 @@ import type { ProgramName } from "./programs.ts";
 /** Includes building a script for XS, and filling a flash. */
 const HOOK_MS = 300_000;
 const LATEST = "2";
+/** Of any characters of Unicode. */
+const TEXTS = 56;
 
 /** A new board that runs the program, and the client's handle for its agent. */
 const begin = async (
@@ -117,6 +120,18 @@ export const parityTests = (runtime: Runtime): void => {
         runtime: expect.stringMatching(runtime.runtime),
         max_plaintext: runtime.maxPlaintext,
       });
+      await board.end();
+    });
+
+    it("returns every text as it came, and every name of a member", async () => {
+      const { board, agent } = await begin(fixture, runtime, LATEST, "counter");
+      const texts = fc.sample(fc.string({ unit: "binary", minLength: 1, maxLength: 8 }), TEXTS);
+      for (const [i, text] of texts.entries()) {
+        // Not alone: `__proto__` is no name of a member.
+        const params = { [`š${text}`]: i, a: [text] };
+        const answer = await agent.call<{ with: unknown }>("do", params);
+        expect(answer.with, JSON.stringify(text)).toEqual(params);
+      }
       await board.end();
     });
 

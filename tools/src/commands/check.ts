@@ -28,8 +28,8 @@ Example:
 
 Each line is file:line:column, the reason and what to write instead. Exit codes: 0 boards can run it,
 1 they cannot, or it does not fit, 2 there is no such file or board. Names that only a board knows,
-such as analogRead, are checked on the board by \`blindrelay flash\`. The estimate of memory is for
-packet version "2", and does not know what a program collects while it runs.`,
+such as analogRead, are checked on the board by \`blindrelay flash\`. The estimate of memory holds for
+both packet versions, and does not know what a program collects while it runs.`,
     )
     .action(async (file: string, flags: CheckFlags) => {
       const { BOARDS, checkProgram, estimateMemory } = await loadDialect();
