@@ -4,6 +4,7 @@
  * Espruino's `require` needs, with unchanged line numbers. `blindrelay check` and `flash` use it.
  */
 import {
+  type CallExpression,
   type Comment,
   type Literal,
   type Program,
@@ -12,7 +13,7 @@ import {
   type TemplateLiteral,
 } from "acorn";
 import { full } from "acorn-walk";
-import type { ProgramCheck, Refusal } from "../src/node/dialect.ts";
+import type { BoardModule, ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
 
 export { BOARDS } from "./boards.ts";
@@ -66,6 +67,7 @@ interface Edit {
 interface InspectedModule {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
+  readonly modules: readonly string[];
 }
 
 interface Text {
@@ -99,6 +101,34 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
   return { line: before.length, column: (before.at(-1) as string).length + 1 };
 };
 
+/** What is required by a literal name, in the order of the source. */
+const requiredBy = (program: Program): string[] => {
+  const found: { readonly at: number; readonly name: string }[] = [];
+  full(program, (node) => {
+    const { callee, arguments: given } = node as CallExpression;
+    if (node.type !== "CallExpression" || callee.type !== "Identifier") return;
+    const [name] = given;
+    if (callee.name !== "require" || name?.type !== "Literal") return;
+    if (typeof name.value === "string") found.push({ at: node.start, name: name.value });
+  });
+  return [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
+};
+
+/** Comments as the line ends in them. */
+const withoutComments = (code: string, comments: readonly Comment[]): Edit[] =>
+  comments.map(({ start, end }) => ({
+    start,
+    end,
+    text: code.slice(start, end).replace(/[^\n]+/g, ""),
+  }));
+
+/** Where and why acorn cannot read it. */
+const unreadable = (code: string, error: unknown): Refusal => {
+  const { pos = 0, message } = error as { pos?: number; message: string };
+  const rule = `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`;
+  return { ...placeOf(code, pos), rule, text: firstLine(code.slice(pos)), fix: null };
+};
+
 const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
 
 /** A character from U+0080, or an escape of one (or of an ASCII one). */
@@ -115,15 +145,9 @@ const readModule = (code: string, isWide = false): InspectedModule => {
   try {
     program = parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
   } catch (error) {
-    const { pos = 0, message } = error as { pos?: number; message: string };
-    refuse(pos, `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`, null, code.slice(pos));
-    return { edits: [], refused };
+    return { edits: [], refused: [unreadable(code, error)], modules: [] };
   }
-  const edits: Edit[] = comments.map(({ start, end }) => ({
-    start,
-    end,
-    text: code.slice(start, end).replace(/[^\n]+/g, ""),
-  }));
+  const edits = withoutComments(code, comments);
   let exports = 0;
   for (const statement of program.body) {
     const { start, end } = statement;
@@ -162,7 +186,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       refuse(index, rule, 'write "…" + value');
     }
   }
-  return { edits: inner, refused };
+  return { edits: inner, refused, modules: requiredBy(program) };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -229,6 +253,39 @@ export const toModule = (code: string, isWide = false): string => {
 };
 
 /**
+ * A module that was written for Espruino, in ASCII and without comments, and what it requires. It
+ * is not checked further.
+ */
+export const readBoardModule = (
+  code: string,
+  isWide = false,
+):
+  | { readonly code: string; readonly modules: readonly string[] }
+  | { readonly refused: Refusal } => {
+  const comments: Comment[] = [];
+  try {
+    const program = parse(code, { ecmaVersion: "latest", onComment: comments });
+    const bare = withEdits(code, withoutComments(code, comments), asIs);
+    return { code: isWide ? withUnits(bare) : withBytes(bare), modules: requiredBy(program) };
+  } catch (error) {
+    return { refused: unreadable(code, error) };
+  }
+};
+
+/**
+ * A program in one file with modules, each after those that it requires itself. The engine
+ * evaluates a function that is cached as a module's text, in place in flash. The program is the
+ * first, so that its lines keep their numbers, and evaluated last.
+ */
+export const withModules = (program: string, modules: readonly BoardModule[]): string => {
+  if (modules.length === 0) return program;
+  const cached = modules.map(
+    ({ name, code }) => `Modules.addCached(${JSON.stringify(name)},function(){${code}\n});`,
+  );
+  return `const $p=function(){${program}\n};${cached.join("")}Modules.addCached("program",$p);module.exports=require("program");`;
+};
+
+/**
  * What a module may contain but a script, which is how a board reads it, may not: top-level
  * `await`, `import.meta`.
  */
@@ -251,7 +308,7 @@ const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
  * the board.
  */
 export const checkProgram = (code: string, isWide = false): ProgramCheck => {
-  const { edits, refused: unfit } = readModule(code, isWide);
+  const { edits, refused: unfit, modules } = readModule(code, isWide);
   const refused = [...unfit];
   const asked: string[] = [];
   if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
@@ -269,7 +326,7 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
     }
   }
   refused.sort((a, b) => a.line - b.line || a.column - b.column);
-  return { refused, asked };
+  return { refused, asked, modules: modules.filter((name) => name !== "blindrelay") };
 };
 
 const declares = (code: string, name: string): boolean =>

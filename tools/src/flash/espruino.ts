@@ -8,6 +8,7 @@ import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "../failure.ts";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
+import { carryModules, MODULES_FIX } from "./modules.ts";
 import { type BoardProgram, readProgram } from "./program.ts";
 import {
   type BoardFile,
@@ -34,6 +35,8 @@ const RESTART_MS = 500;
 export interface FlashOptions {
   readonly sdk: string;
   readonly program: BoardProgram;
+  /** A folder of modules that the board may lack. */
+  readonly modules: string | undefined;
   /** The program's version; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
@@ -89,6 +92,27 @@ const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<v
   );
 };
 
+/** The program's file, with the modules that are neither in the firmware nor in Storage. */
+const fileOf = async (
+  program: BoardProgram,
+  folder: string | undefined,
+  { isWide, modules, files }: Board,
+  notice: Notice,
+): Promise<string> => {
+  const { code, carried, missing } = await carryModules(program, folder, isWide, (name) =>
+    modules.includes(name),
+  );
+  const lacking = missing.filter((name) => !files.includes(name));
+  if (lacking.length > 0) {
+    throw new Failure(
+      "usage",
+      `${program.path} requires modules that this board does not have: ${lacking.join(", ")}: ${MODULES_FIX}`,
+    );
+  }
+  if (carried.length > 0) notice(`carried along with the program: ${carried.join(", ")}`);
+  return code;
+};
+
 /**
  * Writes SDK and program to an attached board and restarts it; with `dryRun` only checks. Rejects
  * with a Failure that names the fix.
@@ -114,7 +138,7 @@ export const flashEspruino = async (
 
   const wanted: BoardFile[] = [
     { name: SDK_FILE, content: options.sdk },
-    { name: PROGRAM_FILE, content: program.code },
+    { name: PROGRAM_FILE, content: await fileOf(program, options.modules, found, notice) },
   ];
   const { bootCode, isBootCode } = await loadDialect();
   const start: BoardFile = {
