@@ -140,7 +140,7 @@ it("has names checked on the board that only a board knows", () => {
 it("lists the modules that a program requires by a literal name, but the SDK", () => {
   const { modules } = checkProgram(
     `// require("Comment")
-    const dht = require("DHT22"), again = require("DHT22");
+    const dht = require("DHT22"), again = require(\`DHT22\`);
     export default (agent) => {
       agent.handle("t", () => require("Storage").read(require("blindrelay").x + 'require("Text")'));
       agent.y = require(agent.x);

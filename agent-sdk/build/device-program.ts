@@ -7,6 +7,7 @@ import {
   type CallExpression,
   type Comment,
   type Literal,
+  type Node,
   type Program,
   type Property,
   parse,
@@ -101,15 +102,25 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
   return { line: before.length, column: (before.at(-1) as string).length + 1 };
 };
 
+/** Of a string, or of a template without substitutions. */
+const textOf = (node: Node): string | null => {
+  const { type, value, quasis } = node as Node &
+    Partial<Omit<Literal, "type">> & {
+      readonly quasis?: TemplateLiteral["quasis"];
+    };
+  const text = type === "Literal" ? value : quasis?.length === 1 ? quasis[0]?.value.cooked : null;
+  return typeof text === "string" ? text : null;
+};
+
 /** What is required by a literal name, in the order of the source. */
 const requiredBy = (program: Program): string[] => {
   const found: { readonly at: number; readonly name: string }[] = [];
   full(program, (node) => {
-    const { callee, arguments: given } = node as CallExpression;
+    const { callee, arguments: [name] = [] } = node as CallExpression;
     if (node.type !== "CallExpression" || callee.type !== "Identifier") return;
-    const [name] = given;
-    if (callee.name !== "require" || name?.type !== "Literal") return;
-    if (typeof name.value === "string") found.push({ at: node.start, name: name.value });
+    if (callee.name !== "require" || name === undefined) return;
+    const text = textOf(name);
+    if (text !== null) found.push({ at: node.start, name: text });
   });
   return [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
 };
