@@ -140,13 +140,13 @@ it("has names checked on the board that only a board knows", () => {
 it("lists the modules that a program requires by a literal name, but the SDK", () => {
   const { modules } = checkProgram(
     `// require("Comment")
-    const dht = require("DHT22"), again = require(\`DHT22\`);
+    const dht = require("DHT22"), again = require("DHT22"), wifi = require(\`Wifi\`);
     export default (agent) => {
       agent.handle("t", () => require("Storage").read(require("blindrelay").x + 'require("Text")'));
       agent.y = require(agent.x);
     };`,
   );
-  expect(modules).toEqual(["DHT22", "Storage"]);
+  expect(modules).toEqual(["DHT22", "Wifi", "Storage"]);
 });
 
 it("carries modules along, each before what requires it, and keeps the program's lines", () => {
@@ -175,6 +175,7 @@ it("carries modules along, each before what requires it, and keeps the program's
     exports.connect = () => new Sensor(require("Wire")); // end`);
   expect(sensor.modules).toEqual(["Wire"]);
   expect(sensor.code).toMatch(/^[\0-\x7f]*$/);
+  expect(sensor.code).not.toContain("as text");
   const wire = read("var n = 21; exports.get = function() { return n; };");
   const source = `const sensor = require("Sensor").connect();
 
