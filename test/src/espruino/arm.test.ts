@@ -149,6 +149,7 @@ describe.skipIf(armImage === null)(`a board in QEMU${whyNoArm}`, { timeout: 14_4
       while ((await status()).trial !== null) await wait(1000);
       const { n } = await which();
       expect(n, stderr).toBe(code === 0 ? number : kept);
+      say(`cut ${cut}: ${n === kept ? "old" : "new"}`);
       if (n === kept) ends.old++;
       else ends.new++;
       kept = n;
