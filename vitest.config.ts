@@ -26,8 +26,8 @@ const FILES = {
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/cli.test.ts",
-    "simulator/src/guard/watchdog.test.ts",
-    "test/src/{agent-life,bridge,cli,engines,field,instruments,releases}/**",
+    "simulator/src/virtual/watchdog.test.ts",
+    "test/src/{agent-life,bridge,cli,engines,examples,field,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, attacks, measurements, whole commands: long, and touched by few changes. */

@@ -63,7 +63,10 @@ interface Proof {
 }
 
 export const PROOFS: Readonly<Record<string, Proof>> = {
-  adversary: { tests: ["test/src/adversary/**"], inputs: [...SDKS, "simulator/src"] },
+  adversary: {
+    tests: ["test/src/adversary/**"],
+    inputs: [...SDKS, "relay-server", "simulator/src"],
+  },
   boards: {
     tests: [
       "test/src/espruino/**",
@@ -117,13 +120,13 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   live: {
-    tests: ["simulator/src/run/live.test.ts", "simulator/src/start/start.test.ts"],
+    tests: ["simulator/src/live/run.test.ts", "simulator/src/start/start.test.ts"],
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
   orders: {
     tests: ["test/src/orders/**"],
-    inputs: [...SDKS, "simulator/src", "test/src/adversary"],
+    inputs: [...SDKS, "relay-server", "simulator/src", "test/src/adversary"],
   },
   overload: { tests: ["test/src/overload/**"] },
   pages: {
@@ -147,6 +150,9 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
       "protocol",
       "relay-server",
       "docs/commands.md",
+      "docs/cluster.md",
+      "docs/keys-and-backups.md",
+      "docs/limits.md",
       "docs/operations.md",
       "docs/scaling.md",
       "test/src/overload/memory-report.ts",
@@ -180,9 +186,9 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   },
   world: {
     tests: [
-      "simulator/src/world/nodes.test.ts",
-      "simulator/src/world/pings.test.ts",
-      "simulator/src/world/world.test.ts",
+      "simulator/src/virtual/nodes.test.ts",
+      "simulator/src/virtual/pings.test.ts",
+      "simulator/src/virtual/world.test.ts",
     ],
     inputs: [...SDKS, "relay-server", "simulator/src"],
   },

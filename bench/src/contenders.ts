@@ -10,7 +10,7 @@ import { connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator";
+import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator/testing";
 import type { PairPlan, PeerPlan } from "./generator/messages.ts";
 import {
   type Carrier,

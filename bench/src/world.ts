@@ -1,5 +1,5 @@
 /** How much faster than real time the virtual world of blindrelay-sim runs. */
-import { loadPrograms, loadScenario, runVirtual } from "@blindrelay/simulator";
+import { loadPrograms, loadScenario, runVirtual } from "@blindrelay/simulator/testing";
 import { median } from "./interleave.ts";
 
 const SCENARIO = "steady-fleet";

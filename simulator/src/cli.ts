@@ -6,7 +6,7 @@ import { tidyCommands } from "@blindrelay/protocol/command-line";
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import type { ReplayFlags } from "./commands/replay.ts";
-import type { RunFlags } from "./commands/run.ts";
+import type { AskedRun } from "./commands/run.ts";
 import type { ValidateFlags } from "./commands/validate.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { print } from "./output.ts";
@@ -76,7 +76,7 @@ Examples:
   blindrelay-sim run morning-rush --seed 7 --report report
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml`,
     )
-    .action(async (what: string | undefined, flags: RunFlags) => {
+    .action(async (what: string | undefined, flags: AskedRun) => {
       const { run } = await import("./commands/run.ts");
       onExitCode(await run(what, flags));
     });

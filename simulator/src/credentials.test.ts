@@ -3,8 +3,8 @@ import type { AuthRequest, AuthResult, HubLookups } from "@blindrelay/relay-serv
 import { describe, expect, test } from "vitest";
 import { Directory } from "./fake-device/directory.ts";
 import { Stream } from "./random-streams.ts";
-import { Clock } from "./world/clock.ts";
-import { ModelStore } from "./world/store.ts";
+import { Clock } from "./virtual/clock.ts";
+import { ModelStore } from "./virtual/store.ts";
 
 /** A store with one account and the agents "lamp" and "pump". */
 interface Twin {

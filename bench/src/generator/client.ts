@@ -1,7 +1,7 @@
 /** The benchmark's interface to the generator's process: one command at a time, in order. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { stopChild, watch, whenEnded } from "@blindrelay/simulator";
+import { stopChild, watch, whenEnded } from "@blindrelay/simulator/testing";
 import type { Answer, Command, Load, PairPlan, PeerPlan, SliceResult } from "./messages.ts";
 
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));

@@ -2,11 +2,11 @@
 import { dirname, resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
 import { print } from "../output.ts";
+import { Progress } from "../report/progress.ts";
 import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
-import { restorePrograms } from "../run/programs.ts";
 import { runScenario } from "../run/run.ts";
-import { Progress } from "../start/progress.ts";
+import { restorePrograms } from "../virtual/programs.ts";
 import { interrupted, interruptible } from "./interruptible.ts";
 
 export interface ReplayFlags {

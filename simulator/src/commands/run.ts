@@ -1,20 +1,20 @@
 /** `blindrelay-sim run`: runs a scenario with one seed or several, and writes its reports. */
 import { existsSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { access, constants, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
 import { print } from "../output.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
+import { renderJunit } from "../report/junit.ts";
+import { Progress } from "../report/progress.ts";
 import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
 import { renderTable } from "../report/table.ts";
-import { renderJunit } from "../run/junit.ts";
-import { relativeTo } from "../run/programs.ts";
 import { runScenario } from "../run/run.ts";
 import { DEFAULT_AGENTS, override, parseCall, scenarioOf } from "../scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
-import { Progress } from "../start/progress.ts";
+import { relativeTo } from "../virtual/programs.ts";
 import { interrupted, interruptible } from "./interruptible.ts";
 
 export interface RunFlags {
@@ -26,14 +26,18 @@ export interface RunFlags {
   compare?: string;
   junit?: string;
   json?: boolean;
-  program?: string;
-  agents?: number;
-  call: string[];
   shrink: boolean;
   maxTime?: number;
 }
 
-export async function run(what: string | undefined, flags: RunFlags): Promise<number> {
+/** With what makes or changes a scenario. */
+export interface AskedRun extends RunFlags {
+  program?: string;
+  agents?: number;
+  call: string[];
+}
+
+export async function run(what: string | undefined, flags: AskedRun): Promise<number> {
   if (flags.seed !== undefined && flags.seeds !== undefined) {
     throw new Failure(EXIT.usage, "give either --seed or --seeds");
   }
@@ -43,17 +47,26 @@ export async function run(what: string | undefined, flags: RunFlags): Promise<nu
   if (flags.compare !== undefined && flags.report === undefined) {
     throw new Failure(EXIT.usage, "--compare is for report.html: give --report DIR too");
   }
+  return runLoaded(await loadAsked(what, flags), flags);
+}
+
+export async function runLoaded(loaded: LoadedScenario, flags: RunFlags): Promise<number> {
   const earlier = flags.compare === undefined ? undefined : readReport(flags.compare);
-  const loaded = await loadAsked(what, flags);
   // Checked first, so that an unwritable report folder is found before a long run.
-  if (flags.report !== undefined) await reserveFolder(flags.report, "--report");
+  const made =
+    flags.report === undefined ? undefined : await reserveFolder(flags.report, "--report");
   if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
   const first = flags.seed ?? loaded.scenario.seed ?? 1;
   const [from, to] = flags.seeds ?? [first, first];
-  return interruptible((signal) => runSeeds(loaded, flags, { from, to, earlier }, signal));
+  const exitCode = await interruptible((signal) =>
+    runSeeds(loaded, flags, { from, to, earlier }, signal),
+  );
+  // Nothing but an empty folder goes.
+  if (exitCode === EXIT.interrupted && made !== undefined) await rmdir(made).catch(() => undefined);
+  return exitCode;
 }
 
-async function loadAsked(what: string | undefined, flags: RunFlags): Promise<LoadedScenario> {
+async function loadAsked(what: string | undefined, flags: AskedRun): Promise<LoadedScenario> {
   if (what === undefined) {
     const { program, agents = DEFAULT_AGENTS, call } = flags;
     if (program === undefined) {
@@ -80,12 +93,13 @@ async function loadAsked(what: string | undefined, flags: RunFlags): Promise<Loa
     }
     const own = program === undefined ? undefined : namedProgram(folder, program);
     const world = live !== undefined ? "live" : (flags.world ?? scenario.world);
-    return { ...override(scenario, own, agents), ...(world === undefined ? {} : { world }) };
+    const seed = flags.seed ?? flags.seeds?.[0] ?? scenario.seed ?? 1;
+    return { ...override(scenario, own, agents), seed, ...(world === undefined ? {} : { world }) };
   });
 }
 
 /** The `--program` as a scenario in `folder` would name it. Throws a Failure if there is none. */
-function namedProgram(folder: string, program: string): string {
+export function namedProgram(folder: string, program: string): string {
   if (existsSync(program)) return relativeTo(folder, program);
   throw new Failure(EXIT.usage, `--program ${program}: file not found`);
 }
@@ -122,7 +136,7 @@ async function runSeeds(
     print(
       flags.json
         ? JSON.stringify(report)
-        : renderTable(report, folder ?? "not kept (--report DIR)"),
+        : renderTable(report, folder === null ? "not kept (--report DIR)" : page(folder)),
     );
   }
   if (flags.junit !== undefined && reports.length > 0) {
@@ -136,7 +150,7 @@ async function writeReport(folder: string, report: Report, earlier?: Report): Pr
   await makeFolder(folder);
   await write(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
   const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
-  await write(join(folder, "report.html"), renderHtml(report, command, earlier));
+  await write(page(folder), renderHtml(report, command, earlier));
 }
 
 /** Throws a Failure that is not reported as a bug: a disk may be full. */
@@ -148,14 +162,19 @@ async function write(file: string, text: string): Promise<void> {
   }
 }
 
+const page = (folder: string): string => join(folder, "report.html");
+
 /** With several seeds, each has a folder of its own. */
 function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): string {
   return seeds === undefined ? folder : join(folder, `seed-${seed}`);
 }
 
-async function reserveFolder(folder: string, flag: string): Promise<void> {
+/** The first of its parents that was made; undefined if all were there. */
+async function reserveFolder(folder: string, flag: string): Promise<string | undefined> {
   try {
-    await makeFolder(folder);
+    const made = await makeFolder(folder);
+    await access(folder, constants.W_OK);
+    return made;
   } catch (error) {
     throw new Failure(EXIT.usage, `${flag} ${folder}: ${(error as Error).message}`);
   }

@@ -1,8 +1,8 @@
 /** `blindrelay-sim validate`: checks a scenario and its programs, or prints its plan. */
 import { print } from "../output.ts";
-import { describePlan, makePlan } from "../plan.ts";
-import { loadPrograms } from "../run/programs.ts";
 import { loadScenario } from "../scenario/load.ts";
+import { describePlan, makePlan } from "../scenario/plan.ts";
+import { loadPrograms } from "../virtual/programs.ts";
 
 export interface ValidateFlags {
   plan?: boolean;
@@ -12,9 +12,11 @@ export interface ValidateFlags {
 
 /** Rejects with a ScenarioError. */
 export async function validate(what: string, flags: ValidateFlags): Promise<void> {
-  const loaded = await loadScenario(what);
+  const loaded = await loadScenario(what, (scenario) =>
+    flags.seed === undefined ? scenario : { ...scenario, seed: flags.seed },
+  );
   if (loaded.scenario.world !== "live") loadPrograms(loaded.scenario, loaded.folder);
-  const plan = makePlan(loaded.scenario, flags.seed ?? loaded.scenario.seed ?? 1);
+  const plan = makePlan(loaded.scenario, loaded.scenario.seed ?? 1);
   if (flags.json)
     print(JSON.stringify(flags.plan ? plan : { ok: true, name: loaded.scenario.name }));
   else if (flags.plan) print(describePlan(plan).join("\n"));

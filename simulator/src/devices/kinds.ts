@@ -15,40 +15,15 @@ export interface Question {
   right(result: unknown): boolean;
 }
 
-/**
- * Asks one device, one question after another; `ask` is called again only after the last question
- * ended, successfully or not.
- */
+/** Asks one device; several questions may be open at a time. */
 export type Interview = { ask(): Question };
 
-/** A device program of a fleet, as its clients see it. */
-export interface Role {
+/** A bundled device program, and how its clients examine it. */
+export interface Kind {
   name: string;
+  program: Program;
   /** `name`: the agent's name, which its program sees too. */
   interview(name: string): Interview;
-}
-
-export interface Kind extends Role {
-  program: Program;
-}
-
-/** A user's program: its calls in turn, for which any answer that is no error is correct. */
-export function ownRole(
-  name: string,
-  calls: readonly { method: string; params?: unknown }[],
-): Role {
-  return {
-    name,
-    interview: () => {
-      let asked = 0;
-      return {
-        ask() {
-          const { method, params } = calls[asked++ % calls.length] as (typeof calls)[number];
-          return { method, params, right: () => true };
-        },
-      };
-    },
-  };
 }
 
 /** In the order in which a fleet uses them: agent i is of kind i modulo their number. */
@@ -58,63 +33,77 @@ export const KINDS: readonly Kind[] = [
   { name: "echo", program: echo, interview: interviewEcho },
 ];
 
-export function kindOf(index: number): Kind {
-  return KINDS[index % KINDS.length] as Kind;
-}
-
 export function kindNamed(name: string): Kind {
   const kind = KINDS.find((one) => one.name === name);
   if (kind === undefined) throw new RangeError(`there is no kind ${name}`);
   return kind;
 }
 
+/** Readings that are remembered, to find one that comes twice. */
+const REMEMBERED = 1_024;
+/** Positions that a valve may have after moves without an answer. */
+const MAX_MOVES = 32;
+
 /**
- * The readings count up (a failed call may have used one), and each is this sensor's value for its
- * number.
+ * The readings count up (a failed call may have used one), each comes once, and each is this
+ * sensor's value for its number. A question that is asked after an answer has a later one.
  */
 function interviewSensor(name: string): Interview {
   let asked = 0;
   let last = 0;
-  function right(result: unknown): boolean {
-    const { reading, celsius } = fields(result);
-    if (typeof reading !== "number" || reading <= last || reading > asked) return false;
-    last = reading;
-    return celsius === celsiusAt(name, reading);
-  }
+  const seen = new Set<number>();
   return {
     ask() {
       asked += 1;
-      return { method: "sensor.read", params: {}, right };
+      const before = last;
+      return {
+        method: "sensor.read",
+        params: {},
+        right(result) {
+          const { reading, celsius } = fields(result);
+          if (typeof reading !== "number" || reading <= before || reading > asked) return false;
+          if (seen.has(reading)) return false;
+          seen.add(reading);
+          if (seen.size > REMEMBERED) seen.delete(seen.values().next().value as number);
+          last = Math.max(last, reading);
+          return celsius === celsiusAt(name, reading);
+        },
+      };
     },
   };
 }
 
 /**
- * The valve is at its last commanded position; after a move of unknown outcome, there or at its
- * previous one.
+ * The valve is where a move put it that no later one has surely followed: a move that is asked for
+ * after another one's answer is later than that one, one that has no answer may still happen.
  */
 function interviewValve(name: string): Interview {
   const draws = new Stream(name);
   let asked = 0;
-  let possible = [0];
+  let now = 0;
+  let moves = [{ percent: 0, answered: 0 }];
   return {
     ask() {
       asked += 1;
       if (asked % 2 === 0) {
+        const before = moves;
         return {
           method: "valve.state",
           params: {},
-          right: (result) => possible.includes(fields(result).percent as number),
+          right: (result) =>
+            [...before, ...moves].some((m) => m.percent === fields(result).percent),
         };
       }
-      const percent = draws.below(101);
-      possible.push(percent);
+      const from = ++now;
+      const move = { percent: draws.below(101), answered: Number.POSITIVE_INFINITY };
+      moves = [...moves.slice(-MAX_MOVES), move];
       return {
         method: "valve.open",
-        params: { percent },
+        params: { percent: move.percent },
         right(result) {
-          possible = [percent];
-          return fields(result).percent === percent;
+          move.answered = ++now;
+          moves = moves.filter(({ answered }) => answered >= from);
+          return fields(result).percent === move.percent;
         },
       };
     },

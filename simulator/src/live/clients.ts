@@ -7,8 +7,10 @@ import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { CallError, Client } from "@blindrelay/client-sdk/node";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { callInTurn } from "../calls-in-turn.ts";
 import { Questions } from "../devices/questions.ts";
-import type { PlannedLoad } from "../plan.ts";
+import type { OpenCall } from "../report/tally.ts";
+import type { PlannedLoad } from "../scenario/plan.ts";
 
 /** A client that could not connect at all retries after this long. */
 const RETRY_MS = 1_000;
@@ -27,11 +29,11 @@ export interface Called {
 }
 
 export interface EndedCall {
+  readonly open: OpenCall;
   readonly load: PlannedLoad;
   /** Index of the device. */
   readonly device: number;
   readonly method: string;
-  readonly isFirst: boolean;
   /** `performance.now()` at its start. */
   readonly fromMs: number;
   readonly error: CallError | null;
@@ -40,7 +42,7 @@ export interface EndedCall {
 }
 
 /** The ports of a live run's clients, except for their link. */
-export const clientPorts = () => ({
+const clientPorts = () => ({
   timer: systemTimer(),
   random: (length: number) => randomBytes(length),
   suite: nodeSuite(),
@@ -52,9 +54,12 @@ export interface ClientsOptions {
   readonly url: string;
   readonly accountToken: string;
   readonly devices: readonly Called[];
+  /** The whole fleet has come online: what loads with a number of calls wait for. */
+  readonly whole: Promise<void>;
   /** The network of each client, by its number over all loads. */
   links(client: number): LinkPort;
-  asked(load: PlannedLoad, device: number): void;
+  /** A call begins. `dueMs`: when it was meant to; null: now. */
+  asked(device: number, isFirst: boolean, dueMs: number | null): OpenCall;
   ended(call: EndedCall): void;
 }
 
@@ -88,7 +93,8 @@ export class Clients {
         for (const device of members) clientOf.set(device, client);
         client.connect();
       }
-      if (load.everyUs > 0) this.startClosed(load, clientOf);
+      if (load.each > 0) this.startCounted(load, clientOf);
+      else if (load.everyUs > 0) this.startClosed(load, clientOf);
       else if (load.arrivals.length > 0) this.startOpen(load, clientOf, 0);
     }
   }
@@ -107,6 +113,20 @@ export class Clients {
     for (const client of this.clients) client.close();
   }
 
+  private startCounted(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>): void {
+    const members = [...clientOf];
+    const ready = [...new Set(clientOf.values())].map((client) => client.connected);
+    const begun = new Promise<void>((resolve) => this.at(load.fromUs / 1000, resolve));
+    Promise.all([this.options.whole, begun, ...ready]).then(() => {
+      callInTurn({ ...load, members: members.length }, (n, ended) => {
+        const [device, client] = members[n] as [number, LiveClient];
+        if (!this.isOver && this.nowMs() * 1000 < load.untilUs) {
+          this.call(load, client, device, null).then(ended);
+        }
+      });
+    });
+  }
+
   private startClosed(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>): void {
     const everyMs = load.everyUs / 1000;
     // `firstUs` is in the order of the group, and so are the devices' indices.
@@ -116,10 +136,9 @@ export class Clients {
       const ask = (dueMs: number): void => {
         if (dueMs * 1000 >= load.untilUs) return;
         this.at(dueMs, () => {
-          this.call(load, client, device).then(() => {
-            const passed = Math.ceil((this.nowMs() - dueMs) / everyMs);
-            ask(dueMs + Math.max(1, passed) * everyMs);
-          });
+          this.call(load, client, device, dueMs).then(() =>
+            ask(Math.max(dueMs + everyMs, this.nowMs())),
+          );
         });
       };
       ask((load.firstUs[i] as number) / 1000);
@@ -131,10 +150,12 @@ export class Clients {
     if (arrival === undefined) return;
     this.at(arrival.atUs / 1000, () => {
       this.startOpen(load, clientOf, n + 1);
-      this.call(load, clientOf.get(arrival.device) as LiveClient, arrival.device);
+      const { device, atUs } = arrival;
+      this.call(load, clientOf.get(device) as LiveClient, device, atUs / 1000);
     });
   }
 
+  /** Of the plan's time, which begins when the clients are made. */
   private readonly startedMs = performance.now();
 
   private nowMs(): number {
@@ -152,18 +173,28 @@ export class Clients {
     this.timers.add(timer);
   }
 
-  private async call(load: PlannedLoad, client: LiveClient, device: number): Promise<void> {
+  /** `dueMs`: when it was meant to begin, in the plan's time; null: whenever it can. */
+  private async call(
+    load: PlannedLoad,
+    client: LiveClient,
+    device: number,
+    dueMs: number | null,
+  ): Promise<void> {
     const question = this.questionsTo(device).next(load.spec);
     const { method, params } = question;
     const isFirst = !this.asked.has(device);
     this.asked.add(device);
     this.underWay += 1;
-    this.options.asked(load, device);
+    const open = this.options.asked(
+      device,
+      isFirst,
+      dueMs === null ? null : this.startedMs + dueMs,
+    );
     const fromMs = performance.now();
     const timeoutMs = load.timeoutMs;
     const idempotent = load.spec.idempotent ?? false;
     const options = { timeoutMs, idempotent, signal: this.hurry.signal };
-    const common = { load, device, method, isFirst, fromMs };
+    const common = { open, load, device, method, fromMs };
     try {
       const called = this.options.devices[device] as Called;
       const result = await client.call(called, method, params, options);
@@ -193,6 +224,9 @@ class LiveClient {
   private readonly options: ClientsOptions;
   private readonly presence: boolean;
   private readonly ports: ConstructorParameters<typeof Client>[1];
+  private readonly linked = Promise.withResolvers<void>();
+  /** Resolves once it has connected. */
+  readonly connected = this.linked.promise;
   private client: Client | null = null;
   private isClosed = false;
 
@@ -211,10 +245,13 @@ class LiveClient {
     const { url, accountToken } = this.options;
     const client = new Client({ url, accountToken, presence: this.presence }, this.ports);
     this.client = client;
-    client.start().catch(() => {
-      this.client = null;
-      if (!this.isClosed) setTimeout(() => this.isClosed || this.connect(), RETRY_MS).unref();
-    });
+    client.start().then(
+      () => this.linked.resolve(),
+      () => {
+        this.client = null;
+        if (!this.isClosed) setTimeout(() => this.isClosed || this.connect(), RETRY_MS).unref();
+      },
+    );
   }
 
   call(

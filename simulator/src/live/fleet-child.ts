@@ -26,7 +26,10 @@ export interface FleetChild {
   readonly pid: number;
   /** Agents logged in a tenth of a second ago. */
   connected(): number;
-  /** Resolves at the next progress report with `wanted` agents, and never if there is none. */
+  /**
+   * Resolves at the next progress report after so many agents were online at some time, and never
+   * if there is none.
+   */
   untilConnected(wanted: number): Promise<void>;
   /** Agents that were logged in at some time, and the total number of logins. */
   everConnected(): number;
@@ -84,7 +87,7 @@ export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
     logins: () => logins,
     take: (step) => tell({ type: "step", step }),
     async untilConnected(wanted) {
-      await next((message) => (message.connected >= wanted ? true : undefined));
+      await next((message) => (message.ever >= wanted ? true : undefined));
     },
     report() {
       const answer = next((message) => (message.type === "report" ? message : undefined));

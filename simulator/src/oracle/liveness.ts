@@ -3,6 +3,8 @@
  * ago, or there was none: then no call fails, all peers are online, and none reconnects in a loop.
  */
 
+import type { Allowed } from "../scenario/schema.ts";
+
 /** Longer than any back-off after lost links. */
 export const RECOVERY_US = 100_000_000;
 /** Longer than nodes need to agree on most things once the bus works again. */
@@ -20,14 +22,17 @@ interface Window {
 
 export class LivenessOracle {
   private readonly violate: (what: string) => void;
+  private readonly allowed: ReadonlySet<string | undefined>;
   /** Active faults. */
   private on = 0;
   /** The latest time at which one was active. */
   private lastUs = Number.NEGATIVE_INFINITY;
   private readonly windows = new Map<string, Window>();
 
-  constructor(violate: (what: string) => void) {
+  /** `allow`: of the scenario; calls may end with its codes even without faults. */
+  constructor(violate: (what: string) => void, allow: readonly Allowed[] = []) {
     this.violate = violate;
+    this.allowed = new Set(allow.flatMap(({ code, rate }) => (rate === undefined ? code : [])));
   }
 
   faultBegins(nowUs: number): void {
@@ -59,8 +64,8 @@ export class LivenessOracle {
     return this.on === 0 && fromUs - this.lastUs >= RECOVERY_US;
   }
 
-  callFailed(fromUs: number, what: string): void {
-    if (this.wasCalm(fromUs)) this.violate(`without any fault, ${what}`);
+  callFailed(fromUs: number, code: string, what: string): void {
+    if (this.wasCalm(fromUs) && !this.allowed.has(code)) this.violate(`without any fault, ${what}`);
   }
 
   connected(who: string, nowUs: number): void {

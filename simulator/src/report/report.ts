@@ -13,10 +13,16 @@ export interface Report {
   agents: { requested: number; connected: number };
   /** `failed` counts every planned call without a correct answer, including those never sent. */
   calls: { planned: number; sent: number; ok: number; failed: number };
-  /** Latency of correct answers; null if there are none. */
+  /** Of all calls, a failed one until it failed; null if there were none. */
   latency_ms: Latency | null;
   /** The first call to each agent opens a session first: two more round trips. */
   first_call_latency_ms: Latency | null;
+  /**
+   * How much later than planned calls began, because this machine was busy; latencies count from
+   * the planned moment. Null in the virtual world, and where calls have no moment of their own.
+   */
+  lateness_ms: Latency | null;
+  /** Right answers, between the first call and the last outcome. */
   calls_per_second: number;
   relay: {
     rss_bytes_per_agent: number | null;

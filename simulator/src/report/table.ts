@@ -5,20 +5,17 @@ import type { Latency, Report } from "./report.ts";
 /** Lines for a terminal of 80 columns; `where`: the page with more details. */
 export function renderTable(report: Report, where: string): string {
   const { agents, calls, relay } = report;
-  const took = new Map(report.phases.map((phase) => [phase.name, seconds(phase.seconds)]));
   const rows = [
-    [
-      "agents",
-      `${count(agents.connected)} of ${count(agents.requested)} connected`,
-      took.get("connecting") ?? "",
-    ],
+    ["agents", `${count(agents.connected)} of ${count(agents.requested)} connected`],
     [
       "calls",
       `${count(calls.ok)} of ${count(calls.planned)} right`,
-      took.get("calling") ?? "",
       `${count(report.calls_per_second)} a second`,
     ],
     ["latency", ...latencyCells(report.latency_ms)],
+    ...(report.lateness_ms === null
+      ? []
+      : [["lateness", ...latencyCells(report.lateness_ms), "of calls, on this machine"]]),
     ...(report.world === "live"
       ? [
           [

@@ -5,10 +5,18 @@ import { Outliers } from "./outliers.ts";
 import type { FailureCount, Heat, Histogram, Outlier } from "./report.ts";
 
 export interface KindTally {
-  agents: number;
   calls: number;
   ok: number;
   latency: LatencyRecorder;
+}
+
+/** A call without an outcome yet. */
+export interface OpenCall {
+  device: string;
+  kind: KindTally;
+  /** When it was meant to begin, in microseconds. */
+  fromUs: number;
+  isFirst: boolean;
 }
 
 /** The outcomes of the calls so far. */
@@ -16,43 +24,87 @@ export class Tally {
   sent = 0;
   ok = 0;
   failed = 0;
+  wrong = 0;
+  /** Of all calls: a failed one took until it failed. */
   readonly all = new LatencyRecorder();
   readonly first = new LatencyRecorder();
-  readonly kinds = new Map<string, KindTally>();
+  /** How much later than intended calls began. */
+  readonly lateness = new LatencyRecorder();
+  readonly open = new Set<OpenCall>();
+  private readonly kinds = new Map<string, KindTally>();
   private readonly buckets = new LatencyBuckets();
   private readonly codes = new Map<string, FailureCount>();
   private readonly heatMap = new HeatMap();
   private readonly devices = new Outliers();
-  private readonly elapsedS: () => number;
+  private readonly nowUs: () => number;
+  private firstUs = Number.POSITIVE_INFINITY;
+  private lastUs = 0;
 
-  /** `elapsedS`: seconds since the start of the run. */
-  constructor(elapsedS: () => number) {
-    this.elapsedS = elapsedS;
+  /** `nowUs`: microseconds since the start of the run. */
+  constructor(nowUs: () => number) {
+    this.nowUs = nowUs;
   }
 
-  fail(device: string, code: string, example: string): void {
+  /** A call begins now. `fromUs`: when it was meant to, if it had a time of its own. */
+  asked(device: string, group: string, isFirst: boolean, fromUs?: number): OpenCall {
+    const nowUs = this.nowUs();
+    const kind = this.kind(group);
+    this.sent += 1;
+    kind.calls += 1;
+    this.firstUs = Math.min(this.firstUs, nowUs);
+    if (fromUs !== undefined) this.lateness.record(nowUs - fromUs);
+    const call = { device, kind, fromUs: fromUs ?? nowUs, isFirst };
+    this.open.add(call);
+    return call;
+  }
+
+  fail(call: OpenCall, code: string, example: string): void {
+    this.end(call);
     this.failed += 1;
-    this.devices.record(device, null);
+    if (code === WRONG_ANSWER) this.wrong += 1;
+    this.devices.record(call.device, null);
     const known = this.codes.get(code);
     if (known === undefined) this.codes.set(code, { code, count: 1, example });
     else known.count += 1;
   }
 
-  succeed(device: string, kind: KindTally, us: number, isFirst: boolean): void {
+  succeed(call: OpenCall): void {
+    const us = this.end(call);
+    const { device, kind, isFirst } = call;
     this.ok += 1;
     this.devices.record(device, us);
-    this.heatMap.record(this.elapsedS(), us);
+    this.heatMap.record(this.nowUs() / 1e6, us);
     kind.ok += 1;
-    kind.latency.record(us);
-    this.all.record(us);
-    if (isFirst) this.first.record(us);
     this.buckets.record(us, isFirst);
+  }
+
+  /** The run is over: what is still open has failed. */
+  endOpen(): void {
+    for (const call of this.open) {
+      this.fail(call, "OPEN_AT_END", `a call to ${call.device} had no outcome when the run ended`);
+    }
+  }
+
+  private end(call: OpenCall): number {
+    this.open.delete(call);
+    this.lastUs = this.nowUs();
+    const us = this.lastUs - call.fromUs;
+    this.all.record(us);
+    call.kind.latency.record(us);
+    if (call.isFirst) this.first.record(us);
+    return us;
+  }
+
+  /** Right answers a second, from the first call to the last outcome. */
+  callsPerSecond(): number {
+    const seconds = (this.lastUs - this.firstUs) / 1e6;
+    return seconds > 0 ? Number((this.ok / seconds).toFixed(1)) : 0;
   }
 
   kind(name: string): KindTally {
     const known = this.kinds.get(name);
     if (known !== undefined) return known;
-    const made = { agents: 0, calls: 0, ok: 0, latency: new LatencyRecorder() };
+    const made = { calls: 0, ok: 0, latency: new LatencyRecorder() };
     this.kinds.set(name, made);
     return made;
   }
@@ -69,8 +121,18 @@ export class Tally {
     return this.devices.worst(this.all.summary()?.p50 ?? 0);
   }
 
-  /** Most frequent first. */
-  failures(): FailureCount[] {
-    return [...this.codes.values()].sort((a, b) => b.count - a.count);
+  /** Most frequent first; of `planned` calls, those that were never made too. */
+  failures(planned: number): FailureCount[] {
+    const missing = planned - this.sent;
+    const unmade = {
+      code: "NOT_MADE",
+      count: missing,
+      example: "the run ended, or earlier calls took too long, before these could be made",
+    };
+    return [...this.codes.values(), ...(missing > 0 ? [unmade] : [])].sort(
+      (a, b) => b.count - a.count,
+    );
   }
 }
+
+export const WRONG_ANSWER = "WRONG_ANSWER";

@@ -1,8 +1,8 @@
 /** The library is clean: it contains none of what the planted-bugs test (testing/planted) finds. */
 import { expect, test } from "vitest";
 import { listLibrary, loadScenario } from "../scenario/load.ts";
-import { loadPrograms } from "./programs.ts";
-import { runVirtual } from "./virtual.ts";
+import { loadPrograms } from "../virtual/programs.ts";
+import { runVirtual } from "../virtual/run.ts";
 
 const NAMES = listLibrary().map(({ name }) => name);
 

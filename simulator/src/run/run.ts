@@ -6,19 +6,20 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
 import { EXIT, Failure } from "../failure.ts";
-import { STUCK_MS } from "../guard/watchdog.ts";
-import { makePlan, planHash } from "../plan.ts";
+import type { LiveOptions } from "../live/run.ts";
 import { checkLiveProgram, readProgramFile } from "../program-file.ts";
+import { openFileLimit, openFileWarning } from "../report/machine.ts";
+import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
 import { type LoadedScenario, shown } from "../scenario/load.ts";
+import { makePlan, planHash } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
-import type { Progress } from "../start/progress.ts";
-import type { LoadedProgram } from "../world/program.ts";
-import type { LiveOptions } from "./live.ts";
-import { loadPrograms, programPaths } from "./programs.ts";
-import { runVirtual } from "./virtual.ts";
+import type { LoadedProgram } from "../virtual/program.ts";
+import { loadPrograms, programPaths } from "../virtual/programs.ts";
+import { runVirtual } from "../virtual/run.ts";
+import { STUCK_MS } from "../virtual/watchdog.ts";
 
 export interface RunScenarioOptions {
   seed: number;
@@ -103,7 +104,10 @@ async function runInLive(
     if (warning !== null) progress.say(warning);
     programs[path] = readProgramFile(program, shown(program));
   }
-  const { runLive } = await import("./live.ts");
+  const count = scenario.devices.reduce((sum, group) => sum + group.count, 0);
+  const warning = openFileWarning(count, openFileLimit());
+  if (warning !== null) progress.say(warning);
+  const { runLive } = await import("../live/run.ts");
   const report = await runLive(scenario, folder, {
     seed,
     progress,

@@ -4,14 +4,22 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { CALL_ERRORS } from "@blindrelay/client-sdk";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
 import { MAX_DEVICES } from "./limits.ts";
+import { makePlan, makesCalls, plannedCalls } from "./plan.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
 import { FAULTS, type FaultKind, MAX_BOARDS, type Scenario, ScenarioSchema } from "./schema.ts";
 import { parseThreshold } from "./thresholds.ts";
-import { durationMs, EXPECTED } from "./units.ts";
+import { durationMs, EXPECTED, showMs } from "./units.ts";
+
+/** How calls fail; REMOTE may be followed by the code of the device's error. */
+const CALL_CODES: readonly string[] = [
+  ...Object.keys(CALL_ERRORS),
+  ...["WRONG_ANSWER", "NOT_MADE", "OPEN_AT_END"],
+];
 
 export type Path = readonly (string | number)[];
 /** The position of a value in its file, or of its key. */
@@ -38,7 +46,9 @@ export function check(
   // Rules assume values of a valid shape.
   if (problems.length > 0) throw new ScenarioError(problems);
   const scenario = change(value as Scenario, folder, report);
+  const { length } = problems;
   checkRules(scenario, folder, report);
+  if (problems.length === length) checkCalls(scenario, report);
   if (scenario.world === "live") checkLive(scenario, report);
   else checkVirtual(scenario, report);
   if (problems.length > 0) throw new ScenarioError(problems);
@@ -153,7 +163,7 @@ function propertiesAt(schema: TSchema, path: readonly (string | number)[], itsel
 }
 
 function checkRules(scenario: Scenario, folder: string, report: ReportProblem): void {
-  const { devices, clients = [], faults = [], thresholds = [] } = scenario;
+  const { devices, clients = [], faults = [], allow = [], thresholds = [] } = scenario;
   const endMs = durationMs(scenario.duration);
   const groups = new Map<string, Scenario["devices"][number]>();
   const callers = new Set(clients.map(({ name }, i) => name ?? `clients-${i + 1}`));
@@ -191,11 +201,12 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     } else if (client.call === undefined && group.program !== undefined && !client.presence) {
       report(at, 'which method? give "call", such as call: pump.state');
     }
-    if (client.every !== undefined && client.rate !== undefined) {
-      report([...at, "rate"], 'give either "every" (closed loop) or "rate" (open loop)');
-    }
-    if (client.every === undefined && client.rate === undefined && !client.presence) {
-      report(at, 'how often? give "every" (closed loop) or "rate" (open loop)');
+    const ways = (["every", "rate", "calls"] as const).filter((way) => client[way] !== undefined);
+    const choice = '"every" (closed loop), "rate" (open loop) or "calls" (a number to each device)';
+    if (ways.length > 1) report([...at, ways[1] as string], `give either ${choice}`);
+    if (ways.length === 0 && !client.presence) report(at, `how often? give ${choice}`);
+    if (client.at_once !== undefined && client.calls === undefined) {
+      report([...at, "at_once"], "goes with calls");
     }
     if (
       client.params !== undefined &&
@@ -229,6 +240,12 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report([...at, "program"], `there is no file ${fault.program}`);
     }
   }
+  for (const [i, { code }] of allow.entries()) {
+    const known = code?.replace(/^REMOTE -?[0-9]+$/, "REMOTE");
+    if (known === undefined || CALL_CODES.includes(known)) continue;
+    const message = `no call ends so${didYouMean(known, CALL_CODES)}; there are ${CALL_CODES.join(", ")}`;
+    report(["allow", i, "code"], message);
+  }
   for (const [i, threshold] of thresholds.entries()) {
     const text = typeof threshold === "string" ? threshold : threshold.expression;
     const parsed = parseThreshold(text);
@@ -238,6 +255,25 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
         parsed.problem,
       );
     }
+  }
+}
+
+/** Calls that cannot be made: they begin too late, or are too rare. */
+function checkCalls(scenario: Scenario, report: ReportProblem): void {
+  const { loads } = makePlan(scenario, scenario.seed ?? 1);
+  for (const [i, load] of loads.entries()) {
+    if (!makesCalls(load) || plannedCalls(load) > 0) continue;
+    const { from, until, every, rate } = load.spec;
+    const [begin, end] = [showMs(load.fromUs / 1000), showMs(load.untilUs / 1000)];
+    const over = until === undefined ? "the run ends" : "they end";
+    const why =
+      load.fromUs < load.untilUs
+        ? `none is due at ${every === undefined ? rate : `one every ${every}`}`
+        : from === undefined
+          ? "by default, they begin 10s after the last device was switched on (from: …)"
+          : "none is made";
+    const at = ["clients", i, ...(from === undefined ? [] : ["from"])];
+    report(at, `${load.name}: calls begin at ${begin}, ${over} at ${end}: ${why}`);
   }
 }
 

@@ -131,8 +131,25 @@ export const ClientGroup = Type.Object(
         "20/s",
       ),
     ),
+    calls: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 100_000,
+        description:
+          "As many calls to each device, one after another, as soon as the fleet is online. The run ends once all are made.",
+      }),
+    ),
+    at_once: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 10_000,
+        description: "With calls: how many are in flight at a time. Default: 64.",
+      }),
+    ),
     from: Type.Optional(
-      duration("When calls begin. Default: 10 s after the group's last device was switched on."),
+      duration(
+        "When calls begin. Default: 10 s after the group's last device was switched on; with calls: at once.",
+      ),
     ),
     until: Type.Optional(duration("When calls end. Default: with the run.")),
     timeout: Type.Optional(duration("Of one call. Default: 30s.")),
@@ -431,6 +448,26 @@ export const ScenarioSchema = Type.Object(
         maxItems: 10_000,
       }),
     ),
+    allow: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            code: Type.Optional(
+              Type.String({
+                minLength: 1,
+                description: `Calls that end with it, such as AGENT_OFFLINE, REMOTE -32601, WRONG_ANSWER, NOT_MADE or OPEN_AT_END. Default: any.`,
+              }),
+            ),
+            rate: Type.Optional(share("Share of all planned calls. Default: all of that code.")),
+          },
+          { ...strict, minProperties: 1 },
+        ),
+        {
+          maxItems: 100,
+          description: "Which calls may fail without breaking the run. Default: none.",
+        },
+      ),
+    ),
     thresholds: Type.Optional(
       Type.Array(
         Type.Union([
@@ -459,6 +496,9 @@ export type DeviceGroupSpec = Static<typeof DeviceGroup>;
 export type ClientGroupSpec = Static<typeof ClientGroup>;
 export type ThresholdSpec = string | { expression: string; abort?: boolean; after?: string };
 
+/** Calls that may fail: those of a code, a share of all planned ones, or both. */
+export type Allowed = { code?: string; rate?: string };
+
 export interface Scenario {
   name: string;
   description?: string;
@@ -471,6 +511,7 @@ export interface Scenario {
   clients?: ClientGroupSpec[];
   phases?: { name: string; until: string }[];
   faults?: Fault[];
+  allow?: Allowed[];
   thresholds?: ThresholdSpec[];
 }
 

@@ -3,13 +3,14 @@
  * oracle: shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and
  * random streams belong to each device by name, so the rest behaves as before.
  */
-import { type Guard, startGuard } from "../guard/guard.ts";
-import { makePlan } from "../plan.ts";
+
 import type { Shrunk } from "../report/report.ts";
+import { makePlan } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
-import type { LoadedProgram } from "../world/program.ts";
-import { type Violation, World } from "../world/world.ts";
+import { type Guard, startGuard } from "../virtual/guard.ts";
+import type { LoadedProgram } from "../virtual/program.ts";
+import { type Violation, World } from "../virtual/world.ts";
 
 export interface ShrinkOptions {
   seed: number;

@@ -1,16 +1,32 @@
-/** The command line of `npm start`. */
+/** The command line of `npm start`, and the scenario that it asks for. */
 import { randomInt } from "node:crypto";
-import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { parseCall } from "../scenario/from-flags.ts";
+import { type AskedCall, parseCall } from "../scenario/from-flags.ts";
 import { MAX_SEED } from "../scenario/limits.ts";
-import type { RunSettings } from "./build-report.ts";
+import type { ClientGroupSpec, Scenario } from "../scenario/schema.ts";
 
 /**
  * One process may hold about 19,900 sockets on many machines (a hard limit of 20,000 open files).
  */
 const MAX_AGENTS = 19_000;
 const MAX_CALLS = 1_000;
+/** Far below what the relay allows a connection: 1,024 bindings, one for each agent. */
+const AGENTS_PER_CLIENT = 500;
+const CALLS_AT_ONCE = 64;
+/** The longest run, many times what a slow machine needs: for itself, an agent, a call. */
+const LIMIT_MS = { fixed: 60_000, agent: 10, call: 5 };
+
+export interface StartFlags {
+  agents: number;
+  callsPerAgent: number;
+  reportDir: string;
+  seed: number;
+  json: boolean;
+  /** A device program instead of the bundled ones. */
+  program: string | null;
+  /** The calls to it. */
+  calls: AskedCall[];
+}
 
 export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]
        npm start -- --program FILE --call METHOD[:JSON] [--agents N] …`;
@@ -23,7 +39,7 @@ agent and check every answer. Exit code 0 only if every agent connected and ever
   --agents N    how many agents (1000; at most ${MAX_AGENTS})
   --calls N     calls to each of them (5; at most ${MAX_CALLS})
   --report DIR  where report.json and report.html go (report)
-  --seed N      what devices measure and clients ask; drawn when absent
+  --seed N      of all random draws; drawn when absent
   --json        report.json on standard output as well, in place of the table
   --program F   a device program of your own on every agent, in place of ours
   --call M      the method to call on it, with params as M:JSON; may be repeated
@@ -33,52 +49,78 @@ examples: npm start -- --agents 5000 --calls 20 --report /tmp/report
 For faults, thresholds and virtual time: npm run sim -- --help
 `;
 
-export type FlagsResult =
-  | { kind: "flags"; flags: RunSettings }
-  | { kind: "help" }
-  | { kind: "wrong"; reason: string };
-
-/** @param args without program and script: `process.argv.slice(2)` */
-export function parseFlags(args: string[]): FlagsResult {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        agents: { type: "string", default: "1000" },
-        calls: { type: "string", default: "5" },
-        report: { type: "string", default: "report" },
-        seed: { type: "string", default: String(randomInt(MAX_SEED)) },
-        json: { type: "boolean", default: false },
-        program: { type: "string" },
-        call: { type: "string", multiple: true, default: [] },
-        help: { type: "boolean", short: "h", default: false },
-      },
-    });
-    if (values.help) return { kind: "help" };
-    if (values.report === "") throw new Error("--report needs a folder");
-    const { program = null } = values;
-    if (program === null && values.call.length > 0) {
-      throw new Error("--call goes with --program FILE; our own programs have their own calls");
-    }
-    if (program !== null && values.call.length === 0) {
-      throw new Error("--program FILE needs a call to make: --call METHOD or --call METHOD:JSON");
-    }
-    if (program !== null && !existsSync(program)) {
-      throw new Error(`--program ${program}: file not found`);
-    }
-    const flags: RunSettings = {
-      agents: wholeNumber("--agents", values.agents, 1, MAX_AGENTS),
-      callsPerAgent: wholeNumber("--calls", values.calls, 1, MAX_CALLS),
-      reportDir: values.report,
-      seed: wholeNumber("--seed", values.seed, 0, MAX_SEED),
-      json: values.json,
-      program,
-      calls: values.call.map(parseCall),
-    };
-    return { kind: "flags", flags };
-  } catch (error) {
-    return { kind: "wrong", reason: (error as Error).message };
+/** Null: help is asked for. Throws an Error with the reason for what is wrong. */
+export function parseFlags(args: string[]): StartFlags | null {
+  const { values } = parseArgs({
+    args,
+    options: {
+      agents: { type: "string", default: "1000" },
+      calls: { type: "string", default: "5" },
+      report: { type: "string", default: "report" },
+      seed: { type: "string", default: String(randomInt(MAX_SEED)) },
+      json: { type: "boolean", default: false },
+      program: { type: "string" },
+      call: { type: "string", multiple: true, default: [] },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (values.help) return null;
+  if (values.report === "") throw new Error("--report needs a folder");
+  const { program = null } = values;
+  if (program === null && values.call.length > 0) {
+    throw new Error("--call goes with --program FILE; our own programs have their own calls");
   }
+  if (program !== null && values.call.length === 0) {
+    throw new Error("--program FILE needs a call to make: --call METHOD or --call METHOD:JSON");
+  }
+  return {
+    agents: wholeNumber("--agents", values.agents, 1, MAX_AGENTS),
+    callsPerAgent: wholeNumber("--calls", values.calls, 1, MAX_CALLS),
+    reportDir: values.report,
+    seed: wholeNumber("--seed", values.seed, 0, MAX_SEED),
+    json: values.json,
+    program,
+    calls: values.call.map(parseCall),
+  };
+}
+
+/** The demonstration with the asked numbers. `program`: as the scenario names it. */
+export function asAsked(
+  demonstration: Scenario,
+  { agents, callsPerAgent, calls }: StartFlags,
+  program: string | null,
+): Scenario {
+  const { length } = demonstration.devices;
+  const devices =
+    program === null
+      ? demonstration.devices
+          .map((group, i) => ({ ...group, count: Math.ceil((agents - i) / length) }))
+          .filter(({ count }) => count > 0)
+      : [{ group: "agent", count: agents, program }];
+  const asked: ClientGroupSpec[] =
+    program === null
+      ? devices.map(({ group }) => ({ devices: group, calls: callsPerAgent }))
+      : calls
+          .map(({ method, params }, i) => ({
+            devices: "agent",
+            call: method,
+            calls: Math.ceil((callsPerAgent - i) / calls.length),
+            ...(params === undefined ? {} : { params }),
+          }))
+          .filter((load) => load.calls > 0);
+  const limitMs = LIMIT_MS.fixed + agents * (LIMIT_MS.agent + LIMIT_MS.call * callsPerAgent);
+  return {
+    ...demonstration,
+    duration: `${Math.ceil(limitMs / 1000)}s`,
+    devices,
+    clients: asked.map((load) => ({
+      ...load,
+      count: Math.ceil(agents / AGENTS_PER_CLIENT),
+      at_once: Math.ceil(CALLS_AT_ONCE / asked.length),
+      timeout: "10s",
+    })),
+    thresholds: [`agents.online == ${agents}`],
+  };
 }
 
 function wholeNumber(flag: string, text: string, least: number, most: number): number {

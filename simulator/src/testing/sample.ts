@@ -39,13 +39,13 @@ export function sampleReport(failed: boolean): Report {
     calls: { planned: 5000, sent: failed ? 2274 : 5000, ok, failed: 5000 - ok },
     latency_ms: latency.summary(),
     first_call_latency_ms: first.summary(),
+    lateness_ms: null,
     calls_per_second: 2104,
     relay: { rss_bytes_per_agent: 9800, cpu_us_per_message: 24.1, messages: 14000 },
     simulator: { rss_bytes_per_agent: 11234 },
     thresholds: [
-      { expression: "agents.connected == 1000", ok: true, value: 1000 },
-      { expression: "calls.ok == 5000", ok: !failed, value: ok },
-      { expression: "calls.failed == 0", ok: !failed, value: 5000 - ok },
+      { expression: "agents.online == 1000", ok: true, value: 1000 },
+      { expression: "call.ok == 5000", ok: !failed, value: ok },
     ],
     kinds: ["sensor", "valve", "echo"].map((kind, i) => ({
       kind,
@@ -62,13 +62,12 @@ export function sampleReport(failed: boolean): Report {
             count: 64,
             example: "the link ended while <the call> was in flight",
           },
-          { code: "NOT_SENT", count: 2726, example: "the run stopped before this call was made" },
+          { code: "NOT_MADE", count: 2726, example: "the run ended before this call was made" },
         ]
       : [],
     phases: [
-      { name: "set-up", seconds: 0.9 },
-      { name: "connecting", seconds: 0.92 },
-      { name: "calling", seconds: failed ? 1.1 : 2.4 },
+      { name: "night", seconds: 1.82 },
+      { name: "rush", seconds: failed ? 1.1 : 2.4 },
     ],
     series,
     histogram: buckets.histogram(),

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import type { World } from "../world/world.ts";
+import type { World } from "../virtual/world.ts";
 import { VirtualFleet } from "./fleet.ts";
 import { fleetTest } from "./index.ts";
 

@@ -4,15 +4,15 @@
  * and oracles.
  */
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
-import { makePlan, type PlannedLoad, planFault } from "../plan.ts";
-import { loadPrograms } from "../run/programs.ts";
 import { checkScenario } from "../scenario/load.ts";
+import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs } from "../scenario/units.ts";
-import type { VirtualClient } from "../world/client.ts";
-import type { Device } from "../world/device.ts";
-import { playFault } from "../world/faults.ts";
-import { settled, World } from "../world/world.ts";
+import type { VirtualClient } from "../virtual/client.ts";
+import type { Device } from "../virtual/device.ts";
+import { playFault } from "../virtual/faults.ts";
+import { loadPrograms } from "../virtual/programs.ts";
+import { settled, World } from "../virtual/world.ts";
 
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &

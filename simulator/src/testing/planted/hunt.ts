@@ -6,9 +6,9 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCli } from "../../cli.ts";
+import { Progress } from "../../report/progress.ts";
 import { runScenario } from "../../run/run.ts";
 import { loadScenario } from "../../scenario/load.ts";
-import { Progress } from "../../start/progress.ts";
 
 /** The command's default is 30 s, which a busy machine may need for one try. */
 const SHRINK_MS = 600_000;

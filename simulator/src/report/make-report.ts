@@ -1,0 +1,137 @@
+/** Makes the report of a run, of either world, and judges it. */
+import { makesCalls, type Plan, plannedCalls, plannedOf } from "../scenario/plan.ts";
+import type { Allowed, Scenario } from "../scenario/schema.ts";
+import { durationMs, shareOf } from "../scenario/units.ts";
+import { machine } from "./machine.ts";
+import type { Measurements } from "./measure.ts";
+import type { FailureCount, KindResult, OracleResult, Report } from "./report.ts";
+import { judge, type Threshold } from "./thresholds.ts";
+
+/** What differs between the worlds, as the report names it. */
+type Own = Pick<Report, "world" | "relay" | "simulator" | "dropped" | "programs" | "trace">;
+
+export interface RunFacts extends Own {
+  scenario: Scenario;
+  plan: Plan;
+  thresholds: readonly Threshold[];
+  startedAt: Date;
+  /** The run's own time at its end, and how long it took, in seconds. */
+  ranS: number;
+  tookS: number;
+  stopped: string | null;
+  measured: Measurements;
+  /** Devices that are online at the end, by group. */
+  connected: ReadonlyMap<string, number>;
+  oracles: OracleResult[];
+  /** Failures that are not those of calls. */
+  failures: FailureCount[];
+}
+
+export function makeReport(facts: RunFacts): Report {
+  const { scenario, plan, measured, stopped, oracles, ranS } = facts;
+  const { tally } = measured;
+  tally.endOpen();
+  const planned = plannedOf(plan);
+  const failures = tally.failures(planned);
+  const thresholds = judge(facts.thresholds, measured);
+  // A run that was stopped has not made its calls for that reason.
+  const judged = stopped === null ? [...oracles, judgeAnswers(scenario, plan, failures)] : oracles;
+  const kinds = kindsOf(facts);
+  return {
+    ok: stopped === null && [...thresholds, ...judged].every(({ ok }) => ok),
+    stopped,
+    seed: plan.seed,
+    started_at: facts.startedAt.toISOString(),
+    duration_s: Number(facts.tookS.toFixed(3)),
+    agents: {
+      requested: plan.devices.length,
+      connected: kinds.reduce((sum, { connected }) => sum + connected, 0),
+    },
+    calls: { planned, sent: tally.sent, ok: tally.ok, failed: planned - tally.ok },
+    latency_ms: tally.all.summary(),
+    first_call_latency_ms: tally.first.summary(),
+    lateness_ms: tally.lateness.summary(),
+    calls_per_second: tally.callsPerSecond(),
+    relay: facts.relay,
+    simulator: facts.simulator,
+    thresholds,
+    kinds,
+    failures: [...facts.failures, ...failures],
+    phases: phases(scenario, ranS),
+    series: measured.series,
+    histogram: tally.histogram(),
+    heat: tally.heat(),
+    outliers: tally.outliers(),
+    machine: machine(),
+    world: facts.world,
+    scenario: { ...scenario, seed: plan.seed },
+    programs: facts.programs,
+    trace: facts.trace,
+    oracles: judged,
+    faults: plan.faults.map(({ spec, atUs, endUs }) => ({
+      kind: spec.kind,
+      at_s: atUs / 1e6,
+      until_s: endUs / 1e6,
+    })),
+    dropped: facts.dropped,
+    shrunk: null,
+  };
+}
+
+/** Every planned call was made and answered rightly, but for what the scenario allows. */
+function judgeAnswers(
+  { allow = [] }: Scenario,
+  plan: Plan,
+  failures: readonly FailureCount[],
+): OracleResult {
+  const name = "answers";
+  const idle = plan.loads.find((load) => makesCalls(load) && plannedCalls(load) === 0);
+  if (idle !== undefined) {
+    return { name, ok: false, detail: `with this seed, ${idle.name} makes no call at all` };
+  }
+  const planned = plannedOf(plan);
+  const most = ({ rate }: Allowed): number =>
+    rate === undefined ? Number.POSITIVE_INFINITY : shareOf(rate) * planned;
+  const allowed = (entries: readonly Allowed[]): number =>
+    entries.reduce((sum, entry) => sum + most(entry), 0);
+  const left = failures.flatMap(({ code, count, example }) => {
+    const own = allow.filter((entry) => entry.code !== undefined && covers(entry, code));
+    const over = Math.ceil(count - allowed(own));
+    return over > 0 ? [{ code, count: over, example }] : [];
+  });
+  const over = left.reduce((sum, { count }) => sum + count, 0);
+  if (over <= allowed(allow.filter(({ code }) => code === undefined))) {
+    const but = allow.length === 0 ? "" : ", but for what the scenario allows";
+    const detail = `every planned call was made, opened, verified and answered rightly${but}`;
+    return { name, ok: true, detail };
+  }
+  const codes = left.map(({ code, count }) => `${code} ${count}`).join(", ");
+  const detail = `of ${planned} calls, more failed than the scenario allows: ${codes} (${left[0]?.example})`;
+  return { name, ok: false, detail };
+}
+
+/** Whether an entry of `allow` is about calls that end with `code`: REMOTE covers `REMOTE 7`. */
+export const covers = (entry: Allowed, code: string): boolean =>
+  entry.code === undefined || entry.code === code || entry.code === code.split(" ")[0];
+
+function kindsOf({ plan, measured, connected }: RunFacts): KindResult[] {
+  const groups = new Map<string, number>();
+  for (const { group } of plan.devices) groups.set(group, (groups.get(group) ?? 0) + 1);
+  return [...groups].map(([kind, agents]) => {
+    const { calls, ok, latency } = measured.tally.kind(kind);
+    const online = connected.get(kind) ?? 0;
+    return { kind, agents, connected: online, calls, ok, latency_ms: latency.summary() };
+  });
+}
+
+/** The scenario's own phases, or the whole run as one. */
+function phases(scenario: Scenario, seconds: number): Report["phases"] {
+  let from = 0;
+  const named = (scenario.phases ?? []).map(({ name, until }) => {
+    const end = Math.min(durationMs(until) / 1000, seconds);
+    const phase = { name, seconds: Math.max(0, end - from) };
+    from = Math.max(from, end);
+    return phase;
+  });
+  return [...named, { name: named.length === 0 ? "run" : "rest", seconds: seconds - from }];
+}

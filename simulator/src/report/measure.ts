@@ -1,0 +1,90 @@
+/**
+ * What a run measures: outcomes and latencies of calls, gauges over time, for both thresholds and
+ * the report.
+ */
+
+import type { Measured, Metric } from "../scenario/thresholds.ts";
+import { count } from "./format.ts";
+import type { FailureCount, Sample } from "./report.ts";
+import { Tally } from "./tally.ts";
+
+interface Gauge {
+  last: number;
+  min: number;
+  max: number;
+  sum: number;
+  count: number;
+}
+
+export class Measurements implements Measured {
+  readonly tally: Tally;
+  readonly series: Sample[] = [];
+  readonly programErrors = new Map<string, FailureCount>();
+  private readonly counters = new Map<Metric, number>();
+  private readonly gauges = new Map<Metric, Gauge>();
+
+  /** `nowUs`: microseconds since the start of the run. */
+  constructor(nowUs: () => number) {
+    this.tally = new Tally(nowUs);
+  }
+
+  set(metric: Metric, value: number): void {
+    this.counters.set(metric, value);
+  }
+
+  gaugeAt(metric: Metric, value: number): void {
+    const gauge = this.gauges.get(metric);
+    if (gauge === undefined) {
+      this.gauges.set(metric, { last: value, min: value, max: value, sum: value, count: 1 });
+      return;
+    }
+    gauge.last = value;
+    gauge.min = Math.min(gauge.min, value);
+    gauge.max = Math.max(gauge.max, value);
+    gauge.sum += value;
+    gauge.count += 1;
+  }
+
+  /** One line for somebody who watches the run. */
+  inWords(): string {
+    const { ok, failed } = this.tally;
+    const failures = failed === 0 ? "" : `, ${count(failed)} failed`;
+    return `${count(this.gauge("agents.online")?.last ?? 0)} online, ${count(ok)} right${failures}`;
+  }
+
+  programError(text: string): void {
+    // Errors of different devices differ only by numbers.
+    const key = (text.split("\n", 1)[0] as string).replace(/[0-9]+/g, "N");
+    const known = this.programErrors.get(key);
+    if (known === undefined && this.programErrors.size < 100) {
+      this.programErrors.set(key, { code: "PROGRAM", count: 1, example: text.slice(0, 500) });
+    } else if (known !== undefined) known.count += 1;
+  }
+
+  trend(_metric: Metric) {
+    return this.tally.all.trend();
+  }
+
+  /** Null if the value is unknown, as for an external relay. */
+  counter(metric: Metric): number | null {
+    switch (metric) {
+      case "call.sent":
+        return this.tally.sent;
+      case "call.ok":
+        return this.tally.ok;
+      case "call.failed":
+        return this.tally.failed;
+      case "call.wrong":
+        return this.tally.wrong;
+      default:
+        return this.counters.get(metric) ?? (metric.startsWith("relay.") ? null : 0);
+    }
+  }
+
+  gauge(metric: Metric) {
+    const gauge = this.gauges.get(metric);
+    if (gauge === undefined) return null;
+    const { last, min, max, sum, count } = gauge;
+    return { last, min, max, avg: sum / count };
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * A client of the virtual world: the public client SDK over virtual time and the virtual network.
+ */
+import { type Agent, type CallError, Client, type Presence } from "@blindrelay/client-sdk";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { Stream } from "../random-streams.ts";
+import type { PlannedNetwork } from "../scenario/plan.ts";
+import type { Clock, Happening } from "./clock.ts";
+import type { Device } from "./device.ts";
+import { Conditions, type Net, type Peer } from "./net.ts";
+
+/** A client that could not connect at all retries after this long. */
+const RETRY_MS = 5_000;
+
+export interface ClientWorld {
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly net: Net;
+  readonly suite: Suite;
+  accountToken(account: string): string;
+  stir(): void;
+  /** A client was made; nothing of it has run. */
+  met(client: Client): void;
+  presence(client: VirtualClient, presence: Presence): void;
+  linked(client: VirtualClient, online: boolean): void;
+}
+
+export interface ClientOptions {
+  id: string;
+  address: string;
+  network: PlannedNetwork;
+  presence: boolean;
+  /** The account that owns it. */
+  account: string;
+}
+
+export class VirtualClient implements Peer {
+  readonly id: string;
+  readonly address: string;
+  readonly conditions: Conditions;
+  readonly netDraws: Stream;
+  readonly pingSalt: number;
+  sdk: Client | null = null;
+  online = false;
+  links = 0;
+  private readonly world: ClientWorld;
+  private readonly presence: boolean;
+  readonly userId: string;
+  private readonly draws: Stream;
+  /** The client's handles, by the agent's secret. */
+  private readonly agents = new Map<string, Agent>();
+
+  constructor(world: ClientWorld, options: ClientOptions) {
+    this.world = world;
+    this.id = options.id;
+    this.address = options.address;
+    this.presence = options.presence;
+    this.userId = options.account;
+    this.conditions = new Conditions(options.network);
+    this.netDraws = new Stream(`${world.seed}/${options.id}/net`);
+    this.pingSalt = new Stream(`${world.seed}/${options.id}/pings`).next();
+    this.draws = new Stream(`${world.seed}/${options.id}/random`);
+  }
+
+  /** Connects, and retries if that fails. */
+  start(): void {
+    const { world } = this;
+    const client = new Client(
+      {
+        url: "ws://relay.invalid/wss",
+        accountToken: world.accountToken(this.userId),
+        presence: this.presence,
+      },
+      {
+        link: {
+          connect: (_url, events) => {
+            this.links += 1;
+            return world.net.connect(this, events);
+          },
+        },
+        timer: {
+          now: () => world.clock.nowMs(),
+          set: (ms, fn) => world.clock.at(world.clock.dueUs(ms), runTimer, this, fn),
+          clear: (handle) => world.clock.cancel(handle as Happening),
+        },
+        random: (length) => this.draws.bytes(length),
+        suite: world.suite,
+        log: () => undefined,
+      },
+    );
+    world.met(client);
+    client.on("link", ({ state }) => {
+      const online = state === "online";
+      if (online === this.online) return;
+      this.online = online;
+      world.linked(this, online);
+    });
+    if (this.presence) client.on("presence", (presence) => world.presence(this, presence));
+    this.sdk = client;
+    this.agents.clear();
+    client.start().catch(() => {
+      if (this.sdk !== client) return;
+      this.sdk = null;
+      world.clock.after(RETRY_MS, () => this.start());
+    });
+    world.stir();
+  }
+
+  stop(): void {
+    this.sdk?.close();
+    this.sdk = null;
+  }
+
+  /** Calls a device; `done` is called once with the outcome. */
+  call(
+    device: Device,
+    request: { method: string; params: unknown; timeoutMs: number; idempotent: boolean },
+    done: (result: unknown, error: CallError | null) => void,
+  ): void {
+    const { method, params, timeoutMs, idempotent } = request;
+    this.world.stir();
+    if (this.sdk === null) {
+      done(undefined, {
+        code: "UNREACHABLE",
+        message: "the client is not connected yet",
+      } as CallError);
+      return;
+    }
+    let agent = this.agents.get(device.agentToken);
+    if (agent === undefined) {
+      const { version } = device.plan;
+      agent = this.sdk.agent(device.id, device.agentToken, { version });
+      this.agents.set(device.agentToken, agent);
+    }
+    agent.call(method, params, { timeoutMs, idempotent }).then(
+      (result) => done(result, null),
+      (error: CallError) => done(undefined, error),
+    );
+  }
+
+  stir(): void {
+    this.world.stir();
+  }
+}
+
+const runTimer = (client: VirtualClient, fn: () => void): void => {
+  client.stir();
+  fn();
+};

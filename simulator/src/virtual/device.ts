@@ -1,0 +1,398 @@
+/**
+ * A simulated device: the real agent core with its device program, on storage that outlives a
+ * reboot, with a clock that may be wrong and a link into the virtual network.
+ */
+import {
+  type Agent,
+  AgentCore,
+  type AgentPorts,
+  provisionBootCount,
+  raiseBootCount,
+} from "@blindrelay/agent-sdk";
+import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
+import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { makeToken } from "@blindrelay/protocol";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { Stream } from "../random-streams.ts";
+import type { PlannedDevice } from "../scenario/plan.ts";
+import type { Clock, Happening, Prepared } from "./clock.ts";
+import type { Running } from "./globals.ts";
+import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
+import { describeError, type Globals, type LoadedProgram } from "./program.ts";
+import { EPOCH_MS } from "./relay.ts";
+
+const SDK = "simulated";
+/** The fixed places of the cores' timers within a microsecond: after those of pings. */
+const CORE_PLACES = 2 ** 32;
+
+/** What a device needs from its world. */
+export interface DeviceWorld {
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly net: Net;
+  readonly suite: Suite;
+  readonly globals: Globals;
+  /** Code of this device runs from now on. */
+  enter(device: Device): void;
+  /** Promises may have been started. */
+  stir(): void;
+  trace(what: string, who: string, text: string): void;
+  /** A core was created, and none of its code has run. */
+  born(device: Device, core: AgentCore): void;
+  /** It went online or offline. */
+  changed(device: Device, online: boolean): void;
+  printed(device: Device, level: string, text: string): void;
+}
+
+export class Device implements Peer, Running {
+  readonly plan: PlannedDevice;
+  readonly number: number;
+  readonly conditions: Conditions;
+  readonly netDraws: Stream;
+  readonly pingSalt: number;
+  relayToken: string;
+  /** The newest token; differs from the device's own while a rotation is in progress. */
+  issuedToken: string;
+  agentToken: string;
+  program: LoadedProgram;
+  /** Null while it is off. */
+  core: AgentCore | null = null;
+  online = false;
+  boots = 0;
+  logins = 0;
+  skewMs: number;
+  private readonly world: DeviceWorld;
+  private readonly drift: number;
+  private storage = new MemoryStorage();
+  private provisioned = false;
+  private draws: Stream | null = null;
+  private readonly timers = new Set<Happening>();
+  private wire: Wire | null = null;
+  /** Faults that keep it without power. */
+  private unplugged = 0;
+  /** The core is setting its own timer, rather than one of the program's. */
+  private arming = false;
+  /** The core's timer for a silent link, while that link rests. */
+  private parked: Prepared | null = null;
+
+  constructor(
+    world: DeviceWorld,
+    number: number,
+    plan: PlannedDevice,
+    relayToken: string,
+    program: LoadedProgram,
+  ) {
+    this.world = world;
+    this.number = number;
+    this.plan = plan;
+    this.relayToken = relayToken;
+    this.issuedToken = relayToken;
+    this.program = program;
+    this.skewMs = plan.skewMs;
+    this.drift = 1 + plan.driftPpm / 1e6;
+    this.conditions = new Conditions(plan.network);
+    this.netDraws = new Stream(`${world.seed}/${plan.id}/net`);
+    this.pingSalt = new Stream(`${world.seed}/${plan.id}/pings`).next();
+    this.agentToken = this.makeSecret(0);
+  }
+
+  get id(): string {
+    return this.plan.id;
+  }
+
+  /** The account that owns it. */
+  get userId(): string {
+    return this.plan.account;
+  }
+
+  get address(): string {
+    return this.plan.address;
+  }
+
+  private makeSecret(n: number): string {
+    return makeToken("e2e", new Stream(`${this.world.seed}/${this.plan.id}/secret/${n}`).bytes(32));
+  }
+
+  // ---- power
+
+  /** Switches it on. Harmless while it is on, or has no power. */
+  boot(): void {
+    if (this.core !== null || this.unplugged > 0) return;
+    const { world, plan } = this;
+    this.boots += 1;
+    world.enter(this);
+    world.trace("boot", plan.id, String(this.boots));
+    const core = new AgentCore({
+      url: "ws://relay.invalid/wss",
+      agentId: plan.id,
+      relayToken: this.relayToken,
+      agentToken: this.agentToken,
+      version: plan.version,
+      name: plan.id,
+      runtime: "simulator",
+      sdkVersion: SDK,
+      bootCount: this.countBoot(),
+      deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
+      serialNumber: plan.id,
+      ports: this.ports(),
+    });
+    this.core = core;
+    const { arm } = core;
+    core.arm = () => {
+      this.arming = true;
+      arm.call(core);
+      this.arming = false;
+    };
+    core.link.onState(({ state }) => {
+      if (this.core !== core || (state === "online") === this.online) return;
+      this.online = !this.online;
+      if (this.online) this.logins += 1;
+      world.changed(this, this.online);
+    });
+    world.born(this, core);
+    let started: unknown;
+    try {
+      started = (this.program.instantiate(world.globals) as (agent: Agent) => unknown)(core.agent);
+    } catch (error) {
+      this.crashed(error);
+      return;
+    }
+    if (typeof (started as Promise<void> | undefined)?.then !== "function") {
+      core.start();
+      return;
+    }
+    world.stir();
+    (started as Promise<void>).then(
+      () => {
+        if (this.core === core) core.start();
+      },
+      (error: unknown) => this.crashed(error),
+    );
+  }
+
+  /** Cuts the power: peers get no notice, and the program's memory is lost. */
+  powerOff(): void {
+    const { core } = this;
+    if (core === null) return;
+    this.world.trace("power off", this.plan.id, "");
+    for (const wire of this.conditions.wires) wire.vanish();
+    this.core = null;
+    core.stop();
+    this.parked = null;
+    this.wire = null;
+    for (const timer of this.timers) this.world.clock.cancel(timer);
+    this.timers.clear();
+    if (this.online) {
+      this.online = false;
+      this.world.changed(this, false);
+    }
+  }
+
+  /** Cuts the power until `plugIn` has been called as often. */
+  unplug(): void {
+    this.unplugged += 1;
+    this.powerOff();
+  }
+
+  plugIn(): void {
+    this.unplugged -= 1;
+    this.boot();
+  }
+
+  /**
+   * Empties its storage, which requires a new secret: a boot count must never restart under the old
+   * one.
+   */
+  loseStorage(): void {
+    this.storage = new MemoryStorage();
+    this.provisioned = false;
+    this.agentToken = this.makeSecret(this.boots);
+  }
+
+  /** The program threw an uncaught error, which ends a device. */
+  private crashed(error: unknown): void {
+    this.print("error", `the program failed: ${describeError(error, this.program)}`);
+    this.powerOff();
+  }
+
+  private countBoot(): number {
+    const { suite } = this.world;
+    if (!this.provisioned) {
+      const made = provisionBootCount(this.storage, suite, this.agentToken);
+      if (!made.ok) throw new Error(made.advice);
+      this.provisioned = true;
+    }
+    const raised = raiseBootCount(this.storage, suite, this.agentToken);
+    if (!raised.ok) throw new Error(raised.advice);
+    return raised.count;
+  }
+
+  // ---- passed to its code
+
+  private ports(): AgentPorts {
+    const { world } = this;
+    const link: LinkPort = {
+      connect: (_url, events) => {
+        this.wire = world.net.connect(this, new Entering(this, events));
+        return this.wire;
+      },
+    };
+    const timer: TimerPort = {
+      now: () => this.monotonicMs(),
+      set: (ms, fn) =>
+        this.arming
+          ? this.setCoreTimer(ms, fn)
+          : world.clock.at(this.dueUs(ms), runTimer, this, fn),
+      clear: (handle) => world.clock.cancel(handle as Happening),
+    };
+    return {
+      link,
+      timer,
+      random: (length) => this.randomBytes(length),
+      suite: world.suite,
+      log: (level, message, fields) => {
+        if (level !== "debug" && level !== "info") {
+          this.print(
+            level,
+            fields === undefined ? message : `${message} ${JSON.stringify(fields)}`,
+          );
+        }
+      },
+    };
+  }
+
+  /**
+   * When the core wakes up without work depends on which pings are omitted, so its timer is due as
+   * soon as the device's clock shows the requested time, before anything else that is due then.
+   * While the link rests, a timer that only waits for silence is not even scheduled.
+   */
+  private setCoreTimer(ms: number, fn: () => void): Happening {
+    const { clock } = this.world;
+    const due = Math.ceil(this.monotonicMs() + ms);
+    let dueUs = Math.ceil((due / this.drift) * 1000);
+    while (this.monotonicMs(dueUs) < due) dueUs += 1;
+    const timer = clock.prepare(dueUs, runCoreTimer, this, fn, CORE_PLACES + this.number);
+    const { core, wire } = this;
+    const waitsForSilence =
+      core?.link.state === "online" && core.sessions.nextExpiry() === null && wire?.rests();
+    if (waitsForSilence) this.parked = timer;
+    else clock.put(timer);
+    return timer;
+  }
+
+  /** The link no longer rests: see Peer. */
+  woken(): void {
+    const { parked } = this;
+    this.parked = null;
+    if (parked !== null) this.world.clock.put(parked);
+  }
+
+  /** Its core is about to check how long the link has been silent. */
+  hear(): void {
+    this.wire?.hear();
+  }
+
+  private dueUs(ms: number): number {
+    return this.world.clock.dueUs(ms / this.drift);
+  }
+
+  enter(): void {
+    this.world.enter(this);
+    if (this.program.isAsync) this.world.stir();
+  }
+
+  wallMs(): number {
+    return EPOCH_MS + this.monotonicMs() + this.skewMs;
+  }
+
+  monotonicMs(atUs = this.world.clock.nowUs): number {
+    return Math.floor((atUs / 1000) * this.drift);
+  }
+
+  setTimer(ms: number, fn: () => void, again: boolean): unknown {
+    const handle: { current: Happening | null } = { current: null };
+    const arm = (): void => {
+      const happening = this.world.clock.at(this.dueUs(ms), runTimer, this, () => {
+        this.timers.delete(happening);
+        if (again) arm();
+        try {
+          fn();
+        } catch (error) {
+          this.print(
+            "error",
+            `a timer of the program failed: ${describeError(error, this.program)}`,
+          );
+        }
+      });
+      this.timers.add(happening);
+      handle.current = happening;
+    };
+    arm();
+    return handle;
+  }
+
+  clearTimer(handle: unknown): void {
+    const current = (handle as { current?: Happening | null } | null | undefined)?.current;
+    if (current == null) return;
+    this.timers.delete(current);
+    this.world.clock.cancel(current);
+  }
+
+  randomFraction(): number {
+    return this.programDraws().fraction();
+  }
+
+  randomBytes(length: number): Uint8Array {
+    return this.programDraws().bytes(length);
+  }
+
+  print(level: string, text: string): void {
+    this.world.printed(this, level, text);
+  }
+
+  private programDraws(): Stream {
+    this.draws ??= new Stream(`${this.world.seed}/${this.plan.id}/random`);
+    return this.draws;
+  }
+}
+
+/** Link events that first report which device's code runs. */
+class Entering {
+  private readonly device: Device;
+  private readonly events: {
+    opened(): void;
+    received(text: string): void;
+    closed(code: number, reason: string): void;
+  };
+
+  constructor(device: Device, events: Entering["events"]) {
+    this.device = device;
+    this.events = events;
+  }
+
+  opened(): void {
+    this.device.enter();
+    this.events.opened();
+  }
+
+  received(text: string): void {
+    this.device.enter();
+    this.events.received(text);
+  }
+
+  closed(code: number, reason: string): void {
+    this.device.enter();
+    this.events.closed(code, reason);
+  }
+}
+
+const runTimer = (device: Device, fn: () => void): void => {
+  device.enter();
+  fn();
+};
+
+const runCoreTimer = (device: Device, fn: () => void): void => {
+  device.enter();
+  device.hear();
+  fn();
+};

@@ -1,0 +1,49 @@
+/**
+ * Plays worlds whose device programs may do anything: one that never returns ends its world, and
+ * promises that they leave rejected, which would end this process, are reported.
+ */
+import { setImmediate } from "node:timers/promises";
+import { describeError, type LoadedProgram } from "./program.ts";
+import { startWatchdog } from "./watchdog.ts";
+import type { World } from "./world.ts";
+
+export interface Guard {
+  /**
+   * Plays a world to its end, `breathe` as with `World.run`. Resolves with what did not return, and
+   * so ended it, or with null.
+   */
+  play(world: World, breathe: (done: number) => boolean): Promise<string | null>;
+  stop(): void;
+}
+
+/** `stuckMs`: CPU time without a return that is too much; absent: any is allowed. */
+export async function startGuard(
+  programs: readonly LoadedProgram[],
+  stuckMs?: number,
+): Promise<Guard> {
+  const files = programs.map(({ file }) => file);
+  const watchdog = stuckMs === undefined ? null : await startWatchdog(files, stuckMs);
+  const asynchronous = programs.filter(({ isAsync }) => isAsync);
+  return {
+    async play(world, breathe) {
+      const unhandled = (reason: unknown): void => {
+        const texts = asynchronous.map((program) => describeError(reason, program));
+        // The longest also names a place.
+        const [text] = texts.toSorted((a, b) => b.length - a.length);
+        if (text === undefined) throw reason;
+        world.measured.programError(`the program left a promise rejected: ${text}`);
+      };
+      process.on("unhandledRejection", unhandled);
+      try {
+        // In a task of its own: what the watchdog ends is all that the task still had to do.
+        const over = setImmediate().then(() => world.run(breathe));
+        return (await Promise.race([over, watchdog?.stuck() ?? over])) ?? null;
+      } finally {
+        // Node reports the last rejection after the task that left it.
+        await setImmediate();
+        process.off("unhandledRejection", unhandled);
+      }
+    },
+    stop: () => watchdog?.stop(),
+  };
+}

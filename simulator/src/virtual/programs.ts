@@ -1,0 +1,72 @@
+/**
+ * The device programs of a scenario, by their names in the plan: the path as written, or
+ * `kind:NAME`.
+ */
+import { relative, resolve } from "node:path";
+import { KINDS, kindNamed } from "../devices/kinds.ts";
+import { shown } from "../scenario/load.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { type LoadedProgram, loadProgram, parseProgram } from "./program.ts";
+
+/**
+ * Reads every program that the scenario names. Throws a ScenarioError if the virtual world cannot
+ * run one.
+ */
+export function loadPrograms(scenario: Scenario, folder: string): Map<string, LoadedProgram> {
+  const programs = bundledPrograms();
+  for (const path of programPaths(scenario)) {
+    const file = resolve(folder, path);
+    programs.set(path, loadProgram(file, shown(file)));
+  }
+  return programs;
+}
+
+/** The same from texts stored in a report. */
+export function restorePrograms(
+  scenario: Scenario,
+  sources: Readonly<Record<string, string>>,
+): Map<string, LoadedProgram> {
+  const programs = bundledPrograms();
+  for (const path of programPaths(scenario)) {
+    const source = sources[path];
+    if (source === undefined) throw new Error(`the report does not contain the program ${path}`);
+    programs.set(path, parseProgram(source, path));
+  }
+  return programs;
+}
+
+/** The texts that a report stores. */
+export function sourcesOf(
+  scenario: Scenario,
+  programs: ReadonlyMap<string, LoadedProgram>,
+): Record<string, string> {
+  const paths = [...programPaths(scenario)];
+  return Object.fromEntries(paths.map((path) => [path, programs.get(path)?.source ?? ""]));
+}
+
+/** `path` as it would be written in a scenario in `folder`. */
+export function relativeTo(folder: string, path: string): string {
+  const near = relative(folder, resolve(path));
+  return near.startsWith(".") ? near : `./${near}`;
+}
+
+export function programPaths(scenario: Scenario): Set<string> {
+  const paths = new Set<string>();
+  for (const { program } of scenario.devices) if (program !== undefined) paths.add(program);
+  for (const { program } of scenario.faults ?? []) if (program !== undefined) paths.add(program);
+  return paths;
+}
+
+function bundledPrograms(): Map<string, LoadedProgram> {
+  return new Map(
+    KINDS.map(({ name }) => [
+      `kind:${name}`,
+      {
+        file: name,
+        source: "",
+        isAsync: false,
+        instantiate: () => kindNamed(name).program,
+      },
+    ]),
+  );
+}

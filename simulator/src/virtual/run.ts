@@ -1,0 +1,116 @@
+/** One run in the virtual world, from a checked scenario to its report. */
+
+import { makeReport } from "../report/make-report.ts";
+import type { Report } from "../report/report.ts";
+import { reasonToAbort, thresholdsOf } from "../report/thresholds.ts";
+import { makePlan } from "../scenario/plan.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { type Guard, startGuard } from "./guard.ts";
+import type { LoadedProgram } from "./program.ts";
+import { sourcesOf } from "./programs.ts";
+import { oraclesOf, type Violation, World } from "./world.ts";
+
+export interface RunOptions {
+  seed: number;
+  programs: ReadonlyMap<string, LoadedProgram>;
+  /** Called occasionally with the completed share, and how the run goes. */
+  progress?: (done: number, line: string) => void;
+  signal?: AbortSignal;
+  /** Real time after which the run is ended in any case. */
+  hardStopMs?: number;
+  /** Ends the run when a program has used this much CPU time without returning. */
+  stuckMs?: number;
+  /** Entries of the trace that the result keeps. */
+  keptEntries?: number;
+  /** Also simulates the pings of idle links; the trace is the same. */
+  playsAllPings?: boolean;
+}
+
+export interface VirtualResult {
+  report: Report;
+  violation: Violation | null;
+  world: World;
+}
+
+/** Many times longer than the largest scenario takes. */
+const HARD_STOP_MS = 15 * 60_000;
+
+export async function runVirtual(scenario: Scenario, options: RunOptions): Promise<VirtualResult> {
+  const guarding = startGuard([...options.programs.values()], options.stuckMs);
+  try {
+    return await runGuarded(scenario, options, guarding);
+  } finally {
+    (await guarding).stop();
+  }
+}
+
+/** `guarding`: starts on another core while this one makes the world. */
+async function runGuarded(
+  scenario: Scenario,
+  options: RunOptions,
+  guarding: Promise<Guard>,
+): Promise<VirtualResult> {
+  const { seed, programs, signal, progress } = options;
+  const startedAt = new Date();
+  const startedMs = performance.now();
+  const plan = makePlan(scenario, seed);
+  const { keptEntries = 0, playsAllPings = false } = options;
+  const thresholds = thresholdsOf(scenario);
+  const world = new World({
+    scenario,
+    plan,
+    programs,
+    keptEntries,
+    playsAllPings,
+    stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
+  });
+  const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
+  let stopped: string | null = null;
+  const guard = await guarding;
+  const stuck = await guard.play(world, (done) => {
+    progress?.(done, world.measured.inWords());
+    if (signal?.aborted) stopped = "interrupted";
+    else if (performance.now() - startedMs > hardStopMs) {
+      stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
+    }
+    return stopped === null;
+  });
+  stopped = stuck ?? world.stopped ?? stopped;
+  const { violation } = world;
+  if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;
+  const connected = new Map<string, number>();
+  for (const { plan: planned, online } of world.devices) {
+    if (online) connected.set(planned.group, (connected.get(planned.group) ?? 0) + 1);
+  }
+  const report = makeReport({
+    world: "virtual",
+    scenario,
+    plan,
+    thresholds,
+    startedAt,
+    ranS: world.clock.nowUs / 1e6,
+    tookS: (performance.now() - startedMs) / 1000,
+    stopped,
+    measured: world.measured,
+    connected,
+    oracles: oraclesOf(scenario.relay?.nodes ?? 1).map(([name, holds]) =>
+      violation?.oracle === name
+        ? { name, ok: false, detail: violation.detail }
+        : { name, ok: true, detail: holds },
+    ),
+    failures: [...world.measured.programErrors.values()],
+    relay: {
+      rss_bytes_per_agent: null,
+      cpu_us_per_message: null,
+      messages: world.measured.counter("relay.forwarded"),
+    },
+    simulator: { rss_bytes_per_agent: null },
+    dropped: [...(world.relay.stats()?.counters.dropped ?? [])].map(([reason, count]) => ({
+      reason,
+      count,
+    })),
+    programs: sourcesOf(scenario, programs),
+    trace: world.traceLog.hash(),
+  });
+  return { report, violation, world };
+}

@@ -1,0 +1,158 @@
+import { describe, expect, test } from "vitest";
+import type { Fault, Scenario } from "../scenario/schema.ts";
+import { parseProgram } from "./program.ts";
+import { runVirtual } from "./run.ts";
+
+const PUMP = parseProgram(
+  `export default (agent) => {
+    let calls = 0;
+    agent.handle("pump.state", () => ({ calls: ++calls, at: Date.now(), luck: Math.random() }));
+    agent.handle("pump.slow", async () => {
+      await new Promise((done) => setTimeout(done, 1500));
+      return { calls };
+    });
+  };`,
+  "pump.js",
+);
+
+const PROGRAMS = new Map([["./pump.js", PUMP]]);
+
+function scenario(faults: Fault[] = [], more: Partial<Scenario> = {}): Scenario {
+  return {
+    name: "a test",
+    duration: "5m",
+    devices: [{ group: "pumps", count: 10, program: "./pump.js", start: { over: "5s" } }],
+    clients: [
+      { count: 2, devices: "pumps", call: "pump.state", every: "20s", presence: true },
+      { devices: "pumps", call: "pump.slow", rate: "12/m" },
+    ],
+    faults,
+    ...more,
+  };
+}
+
+const play = (seed: number, faults: Fault[] = [], more: Partial<Scenario> = {}) =>
+  runVirtual(scenario(faults, more), { seed, programs: PROGRAMS, keptEntries: 100_000 });
+
+const ALL_FAULTS: Fault[] = [
+  { at: "30s", kind: "net.cut", share: "30%", for: "10s" },
+  { at: "45s", kind: "net.half_open", share: "20%" },
+  { at: "60s", kind: "device.reboot", share: "20%" },
+  { at: "70s", kind: "device.reboot", share: "10%", storage: "lose" },
+  { at: "75s", kind: "clock.skew", by: "10m" },
+  { at: "80s", kind: "net.partition", share: "20%", for: "20s" },
+  { at: "90s", kind: "relay.restart" },
+  { at: "110s", kind: "operator.rotate", share: "20%" },
+  { at: "120s", kind: "relay.crash" },
+  { at: "130s", kind: "store.away", for: "5s" },
+  { at: "135s", kind: "store.slow", latency: "2s", for: "5s" },
+  { at: "140s", kind: "net.slow_reader", share: "20%", for: "10s" },
+  { at: "150s", kind: "net.corrupt", messages: "10%", for: "10s" },
+  { at: "160s", kind: "net.delay", latency: "300ms", jitter: "100ms", for: "10s" },
+  { at: "165s", kind: "net.bandwidth", bandwidth: "2KB/s", for: "10s" },
+];
+
+describe("the virtual world", () => {
+  test("serves every call if nothing goes wrong", async () => {
+    const { report } = await play(1);
+    expect(report.stopped).toBeNull();
+    expect(report.agents).toEqual({ requested: 10, connected: 10 });
+    const { planned, sent, ok, failed } = report.calls;
+    expect([sent, ok, failed]).toEqual([planned, planned, 0]);
+    expect(planned).toBeGreaterThan(180);
+    expect(report.oracles.every((oracle) => oracle.ok)).toBe(true);
+  });
+
+  test("does the same again for the same seed, and something else for another", async () => {
+    const [one, again, other] = [
+      await play(3, ALL_FAULTS),
+      await play(3, ALL_FAULTS),
+      await play(4, ALL_FAULTS),
+    ];
+    expect(again.world.traceLog.tail()).toEqual(one.world.traceLog.tail());
+    expect(again.report.trace).toBe(one.report.trace);
+    expect(other.report.trace).not.toBe(one.report.trace);
+  });
+
+  test("recovers from every fault, and no oracle objects", async () => {
+    for (const seed of [1, 2]) {
+      const { report } = await play(seed, ALL_FAULTS);
+      expect(report.stopped).toBeNull();
+      expect(report.agents.connected).toBe(10);
+      expect(report.calls.failed).toBeGreaterThan(0);
+      expect(report.calls.ok).toBeGreaterThan(100);
+    }
+  });
+
+  test.each(["drop", "duplicate", "reorder", "replay", "forge"] as const)(
+    "survives a hostile relay that plays %s",
+    async (attack) => {
+      const faults: Fault[] = [
+        { at: "20s", kind: "relay.hostile", attack, messages: "20%", for: "2m" },
+      ];
+      const { report } = await play(5, faults);
+      expect(report.stopped).toBeNull();
+    },
+  );
+
+  test("plays the same for a device whether others are there or not", async () => {
+    const of = (first: number, count: number): Promise<string[]> =>
+      play(9, [{ at: "60s", kind: "relay.hostile", attack: "forge", messages: "20%", for: "1m" }], {
+        duration: "2m",
+        devices: [{ group: "pumps", first, count, program: "./pump.js" }],
+        clients: [{ name: "c", devices: "pumps", call: "pump.state", every: "20s", from: "20s" }],
+      }).then(({ world }) =>
+        world.traceLog
+          .tail()
+          .filter(({ what, who }) => what === "outcome" && who.includes("pumps-00003"))
+          .map(({ text }) => text.replace(/^[0-9]+ /, "")),
+      );
+    const [alone, among] = [await of(3, 1), await of(1, 5)];
+    expect(alone.length).toBeGreaterThan(3);
+    expect(alone).toEqual(among);
+  });
+
+  test("gives a device program the world's time and randomness", async () => {
+    const { world } = await play(6, [], { duration: "60s" });
+    const answers = world.measured.tally;
+    expect(answers.ok).toBeGreaterThan(20);
+    // A slow call takes 1.5 s, plus 20 to 25 ms in each direction.
+    expect(answers.all.trend()?.max).toBeGreaterThan(1500);
+  });
+
+  test("stops at the sample at which an aborting threshold is missed", async () => {
+    const faults: Fault[] = [
+      { at: "10s", kind: "net.cut", for: "5s" },
+      { at: "30s", kind: "net.cut", for: "4m" },
+    ];
+    const thresholds = [{ expression: "agents.online >= 5", abort: true, after: "20s" }];
+    const { report, world } = await play(1, faults, { thresholds, duration: "10m" });
+    expect(report.ok).toBe(false);
+    expect(report.stopped).toBe("the threshold agents.online >= 5 was broken");
+    expect(report.thresholds[0]?.ok).toBe(false);
+    expect(world.clock.nowUs).toBe(31_000_000);
+    expect(report.series.at(-2)?.at_s).toBe(30); // and not sampled twice
+  });
+
+  test("is not stopped by a figure that nothing is measured of yet", async () => {
+    const thresholds = [{ expression: "rate(call.failed) < 1%", abort: true }];
+    const { report } = await play(1, [], { thresholds, duration: "1m" });
+    expect({ stopped: report.stopped, ok: report.ok }).toEqual({ stopped: null, ok: true });
+  });
+
+  test("reports a call that fails without a cause", async () => {
+    const hung = parseProgram(
+      "export default (agent) => { agent.handle('pump.state', () => { throw 1; }); };",
+      "pump.js",
+    );
+    const programs = new Map([["./pump.js", hung]]);
+    const { report } = await runVirtual(
+      scenario([], { clients: [{ devices: "pumps", call: "pump.state", every: "20s" }] }),
+      { seed: 1, programs },
+    );
+    expect(report.calls.ok).toBe(0);
+    // An answer that is an error is the program's, not the relay's fault.
+    expect(report.failures[0]?.code).toBe("REMOTE -32000");
+    expect(report.oracles.every((oracle) => oracle.ok)).toBe(true);
+  });
+});

@@ -1,0 +1,609 @@
+/**
+ * A virtual world: relay, devices and clients in one thread, under one clock and one seed. It plays
+ * a plan, and stops at the first violation of an oracle.
+ *
+ * An event is processed completely before the next; if it may have started promises (a look-up of
+ * the relay, a call's outcome, an async device program), they all settle before time moves on.
+ */
+import type { AgentCore } from "@blindrelay/agent-sdk";
+import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
+import { OUTBOX_BYTES } from "@blindrelay/protocol";
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import type { Question } from "../devices/kinds.ts";
+import { Questions } from "../devices/questions.ts";
+import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
+import { ClusterOracle, type Party } from "../oracle/cluster.ts";
+import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
+import { NonceOracle } from "../oracle/nonces.ts";
+import { PacketOracle } from "../oracle/packets.ts";
+import { RelayOracle } from "../oracle/relay.ts";
+import { Stream } from "../random-streams.ts";
+import { Measurements } from "../report/measure.ts";
+import { WRONG_ANSWER } from "../report/tally.ts";
+import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { durationMs, sizeOf } from "../scenario/units.ts";
+import { VirtualClient } from "./client.ts";
+import { Clock } from "./clock.ts";
+import { Device } from "./device.ts";
+import { playFault } from "./faults.ts";
+import { makeGlobals } from "./globals.ts";
+import { scheduleLoad } from "./loads.ts";
+import { Net, type Observer, type Wire } from "./net.ts";
+import { VirtualNodes } from "./nodes.ts";
+import type { LoadedProgram } from "./program.ts";
+import { ModelStore } from "./store.ts";
+import { Trace } from "./trace.ts";
+
+export const ORACLES = {
+  nonce: "no key and nonce seals two plaintexts",
+  once: "no packet is accepted twice",
+  delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
+  "exactly-once": "a call that was answered was executed exactly once, and none after its deadline",
+  blind: "the relay holds, logs and stores nothing readable",
+  revoked: "nobody acts after their revocation was acknowledged",
+  presence: "presence agrees with the truth",
+  bounds: "queues, tables and counts stay within their bounds",
+  "one-link": "an agent has one link over all nodes",
+  requests: "a session token sends at most 10,000 requests over all nodes",
+  owners: "no packet reaches another user's peers",
+  liveness: "without faults no call fails; 100 s after the last everybody is served",
+} as const;
+
+export type OracleName = keyof typeof ORACLES;
+
+/** They only check several nodes. */
+const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
+
+/** The oracles that check a relay with this many nodes. */
+export const oraclesOf = (nodes: number): [string, string][] =>
+  Object.entries(ORACLES).filter(([name]) => nodes > 1 || !CLUSTER_ORACLES.includes(name));
+
+export interface Violation {
+  oracle: OracleName;
+  detail: string;
+  atUs: number;
+}
+
+export interface WorldOptions {
+  scenario: Scenario;
+  plan: Plan;
+  /** By the path in the scenario, or by kind. */
+  programs: ReadonlyMap<string, LoadedProgram>;
+  /** Entries of the trace that can be read afterwards. */
+  keptEntries?: number;
+  /** The crypto; real by default, tests may pass another. */
+  suite?: Suite;
+  /** Also simulates the pings of idle links; the trace is the same. */
+  playsAllPings?: boolean;
+  /** Asked after each sample; a reason ends the run. */
+  stopsFor?: (nowUs: number, measured: Measurements) => string | null;
+}
+
+/** How long the world continues for calls that are in flight at the end. */
+const SETTLE_US = 60_000_000;
+/** The approximate maximum number of samples in a run, and of presence checks. */
+const SAMPLES = 900;
+const CHECKS = 300;
+const CHECK_US = 10_000_000;
+/** How often to check for links of one agent on several nodes. */
+const LINKS_US = 500_000;
+/** Real milliseconds between two checks whether to stop. */
+const BREATH_MS = 50;
+
+interface Call {
+  record: CallRecord;
+  places: string[];
+  /** The handler has begun and has not settled. */
+  running: boolean;
+}
+
+export class World implements Observer {
+  readonly scenario: Scenario;
+  readonly plan: Plan;
+  readonly seed: number;
+  readonly clock = new Clock();
+  readonly traceLog: Trace;
+  readonly measured = new Measurements(() => this.clock.nowUs);
+  readonly net: Net;
+  readonly store: ModelStore;
+  readonly relay: VirtualNodes;
+  readonly suite: Suite;
+  readonly devices: Device[];
+  readonly clients: VirtualClient[];
+  readonly globals = makeGlobals(() => this.running);
+  readonly programs: ReadonlyMap<string, LoadedProgram>;
+  readonly liveness: LivenessOracle;
+  readonly relayOracle: RelayOracle;
+  /** Null: there is one node. */
+  private readonly clusterOracle: ClusterOracle | null;
+  violation: Violation | null = null;
+  /** The reason that ended the run, as `stopsFor` gave it. */
+  stopped: string | null = null;
+  private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
+  private readonly nonces: NonceOracle;
+  private readonly packets: PacketOracle;
+  private readonly calls: CallOracle;
+  private readonly byPlace = new Map<string, Call>();
+  private readonly presences = new Map<string, Map<string, boolean>>();
+  private readonly questions = new Map<number, Questions>();
+  private running: Device;
+  private stirred = false;
+  private online = 0;
+  private connects = 0;
+  /** Devices that were switched on at least once. */
+  private started = 0;
+  private readonly outboxBytes: number;
+  private readonly isAlone: boolean;
+
+  constructor(options: WorldOptions) {
+    const { scenario, plan, programs } = options;
+    this.scenario = scenario;
+    this.plan = plan;
+    this.seed = plan.seed;
+    this.programs = programs;
+    this.stopsFor = options.stopsFor ?? (() => null);
+    this.traceLog = new Trace(options.keptEntries ?? 0);
+    this.outboxBytes =
+      scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
+    const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
+    this.nonces = new NonceOracle(violate("nonce"));
+    this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
+    this.calls = new CallOracle(violate("exactly-once"), { nowMs: () => this.clock.nowMs() });
+    this.liveness = new LivenessOracle(violate("liveness"), scenario.allow);
+    const { relay = {} } = scenario;
+    this.isAlone = (relay.nodes ?? 1) === 1;
+    this.relayOracle = new RelayOracle((oracle, detail) => this.violate(oracle, detail), {
+      isOnline: (agentId) => this.relay.isOnline(agentId),
+      isAlone: this.isAlone,
+      outboxBytes: this.outboxBytes,
+    });
+    this.clusterOracle = this.isAlone
+      ? null
+      : new ClusterOracle((oracle, detail) => this.violate(oracle, detail));
+    this.suite = this.nonces.watch(options.suite ?? nodeSuite());
+    this.store = new ModelStore(
+      this.clock,
+      new Stream(`${this.seed}/store`),
+      {
+        stored: (text) => this.relayOracle.kept(text, "the store"),
+        requestsSaved: (hash, used) => this.relayOracle.requestsSaved(hash, used),
+        stir: () => this.stir(),
+      },
+      {
+        latencyMs: durationMs(relay.store_latency ?? "1ms"),
+        ...(relay.session_ttl === undefined ? {} : { ttlMs: durationMs(relay.session_ttl) }),
+      },
+    );
+    const watcher = {
+      logged: (message: string, error: unknown) => this.relayLogged(message, error),
+      stir: () => this.stir(),
+      trace: (what: string, who: string, text: string) => this.trace(what, who, text),
+      drained: () => this.relayOracle.drained(),
+      carried: (payload: Uint8Array) =>
+        this.relayOracle.kept(Buffer.from(payload).toString("latin1"), "a message of the bus"),
+    };
+    this.relay = new VirtualNodes({
+      count: relay.nodes ?? 1,
+      clock: this.clock,
+      store: this.store,
+      watcher,
+      limits: { outboxBytes: this.outboxBytes },
+      draws: new Stream(`${this.seed}/bus`),
+    });
+    this.net = new Net(this.clock, this.relay, this, options.playsAllPings !== true);
+    this.devices = plan.devices.map((planned, number) => {
+      const program = programs.get(planned.program ?? `kind:${planned.kind}`) as LoadedProgram;
+      const token = this.store.issueAgent(planned.id, planned.account);
+      return new Device(this, number, planned, token, program);
+    });
+    this.running = this.devices[0] as Device;
+    this.clients = plan.loads.flatMap((load) =>
+      load.clients.map((_, k) => {
+        const id = `${load.name}/${k + 1}`;
+        const presence = load.spec.presence === true;
+        const address = `172.16.${this.seed & 255}.${k & 255}`;
+        const account = load.spec.account ?? DEFAULT_ACCOUNT;
+        return new VirtualClient(this, { id, address, network: load.network, presence, account });
+      }),
+    );
+    this.schedule();
+  }
+
+  // ---- the run
+
+  /**
+   * Plays the plan to its end, to the first violation, or until `stopsFor` ends it. `breathe` is
+   * called occasionally with the completed share; it returns whether to continue.
+   */
+  async run(breathe: (done: number) => boolean = () => true): Promise<void> {
+    const { clock, plan } = this;
+    const { endUs } = plan;
+    const { tally } = this.measured;
+    const planned = plannedOf(plan);
+    const lastFaultUs = plan.faults.reduce((last, fault) => Math.max(last, fault.endUs), -1);
+    const isDone = (): boolean =>
+      plan.endsWithCalls && tally.sent === planned && clock.nowUs > lastFaultUs;
+    await this.play(
+      (atUs) => (tally.open.size === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
+      () => breathe(Math.min(1, clock.nowUs / endUs)),
+    );
+    this.finish();
+  }
+
+  /**
+   * Processes events until none are left, an oracle reports a violation, `stopsFor` gives a reason,
+   * `isOver` is true for the time of the next event, or `breathe`, which is called occasionally,
+   * returns false.
+   */
+  async play(isOver: (nextUs: number) => boolean, breathe: () => boolean): Promise<void> {
+    const { clock } = this;
+    let breath = performance.now();
+    for (let n = 0; this.violation === null && this.stopped === null; n++) {
+      const atUs = clock.nextUs();
+      if (atUs === null || isOver(atUs)) break;
+      clock.step();
+      if (this.stirred) {
+        this.stirred = false;
+        await settled();
+      }
+      if ((n & 1023) === 0 && performance.now() - breath > BREATH_MS) {
+        await new Promise((resolve) => setImmediate(resolve));
+        breath = performance.now();
+        if (!breathe()) break;
+      }
+    }
+  }
+
+  /** The oracles' last checks. */
+  finish(): void {
+    if (this.violation === null) this.lastChecks();
+    // `stopsFor` ended the run right after a sample.
+    if (this.stopped === null) this.sample();
+  }
+
+  private schedule(): void {
+    const { clock, plan } = this;
+    this.relay.start();
+    for (const device of this.devices) clock.at(device.plan.startUs, boot, device, null);
+    let first = 0;
+    for (const load of plan.loads) {
+      const end = first + load.clients.length;
+      scheduleLoad(this, load, this.clients.slice(first, end));
+      first = end;
+    }
+    for (const fault of plan.faults)
+      clock.at(fault.atUs, (world: World) => playFault(world, fault), this, null);
+    const sampleUs = Math.max(1_000_000, Math.round(plan.endUs / SAMPLES));
+    const sampling = (): void => {
+      this.sample();
+      this.stopped = this.stopsFor(clock.nowUs, this.measured);
+      if (clock.nowUs + sampleUs < plan.endUs)
+        clock.at(clock.nowUs + sampleUs, sampling, null, null);
+    };
+    clock.at(sampleUs, sampling, null, null);
+    const checkUs = Math.max(CHECK_US, Math.round(plan.endUs / CHECKS));
+    const checking = (): void => {
+      this.check();
+      if (clock.nowUs + checkUs < plan.endUs) clock.at(clock.nowUs + checkUs, checking, null, null);
+    };
+    clock.at(checkUs, checking, null, null);
+    if (this.isAlone) return;
+    const looking = (): void => {
+      this.lookAtLinks();
+      clock.at(clock.nowUs + LINKS_US, looking, null, null);
+    };
+    clock.at(LINKS_US, looking, null, null);
+  }
+
+  /**
+   * Makes one call, and counts how it ends. `done` is also told whether the device's handler is
+   * still running, in which case only the program can be the cause.
+   */
+  call(
+    load: PlannedLoad,
+    client: VirtualClient,
+    device: Device,
+    question: Question,
+    isFirst: boolean,
+    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
+  ): void {
+    const { tally } = this.measured;
+    const { timeoutMs, spec } = load;
+    const idempotent = spec.idempotent ?? false;
+    const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
+    const call: Call = { record, places: [], running: false };
+    const open = tally.asked(device.id, device.plan.group, isFirst);
+    this.calling = call;
+    const request = { method: question.method, params: question.params, timeoutMs, idempotent };
+    client.call(device, request, (result, error) => {
+      const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
+      this.calls.ended(record, outcome);
+      const said = error === null ? "ok" : error.code;
+      this.trace("outcome", `${client.id} ${device.id}`, `${record.marker} ${said}`);
+      if (error !== null) {
+        const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
+        tally.fail(open, code, error.message);
+      } else if (question.right(result)) tally.succeed(open);
+      else {
+        const shown = JSON.stringify(result)?.slice(0, 200);
+        tally.fail(open, WRONG_ANSWER, `${device.id} answered ${question.method} with ${shown}`);
+      }
+      // A repeated execution is checked for as long as a packet can live.
+      this.clock.after(CALL_MEMORY_MS, () => {
+        this.calls.forget(record);
+        for (const place of call.places) this.byPlace.delete(place);
+      });
+      done(result, error, call.running);
+    });
+    this.calling = null;
+  }
+
+  private calling: Call | null = null;
+
+  questionsTo({ id, number, plan }: Device): Questions {
+    const device = this.devices[number] as Device;
+    const questions =
+      this.questions.get(number) ?? new Questions(plan.kind, id, () => device.boots);
+    this.questions.set(number, questions);
+    return questions;
+  }
+
+  // ---- what devices and clients tell their world
+
+  enter(device: Device): void {
+    this.running = device;
+  }
+
+  stir(): void {
+    this.stirred = true;
+  }
+
+  trace(what: string, who: string, text: string): void {
+    this.traceLog.add(this.clock.nowUs, what, who, text);
+  }
+
+  atRelay(wire: Wire, text: string, direction: "up" | "down"): void {
+    const { clusterOracle } = this;
+    if (clusterOracle !== null) {
+      if (direction === "up") clusterOracle.received(wire, text, partyOf(wire));
+      else clusterOracle.sent(wire, text, partyOf(wire));
+    }
+    if (direction === "up") {
+      this.relayOracle.received(wire, text);
+      if (wire.peer instanceof VirtualClient) this.packets.sent(text);
+    } else this.relayOracle.sent(wire, text, wire.relayQueued());
+  }
+
+  accountToken(account: string): string {
+    return this.store.accountToken(account);
+  }
+
+  born(device: Device, core: AgentCore): void {
+    if (device.boots === 1) this.started += 1;
+    const { sessions } = core;
+    const { receive } = sessions;
+    const { nonces, packets } = this;
+    sessions.receive = (text, now) => {
+      nonces.forgetOpened();
+      const verdict = receive.call(sessions, text, now);
+      packets.received(device.id, text, verdict, nonces.lastOpened, (sid) =>
+        sessions.held().includes(sid),
+      );
+      return verdict;
+    };
+    const { agent } = core;
+    const { handle } = agent;
+    agent.handle = (method, handler) => {
+      handle.call(
+        agent,
+        method,
+        (params: unknown, context: { sid: string; notification: boolean }) => {
+          const place = nonces.lastOpened;
+          const call = context.notification ? undefined : this.byPlace.get(place);
+          if (call === undefined) return handler(params, context);
+          this.calls.executed(device.id, call.record.marker);
+          call.running = true;
+          const result = handler(params, context);
+          const over = (): void => {
+            call.running = false;
+          };
+          if (typeof (result as Promise<unknown> | null)?.then === "function") {
+            (result as Promise<unknown>).then(over, over);
+          } else over();
+          return result;
+        },
+      );
+    };
+  }
+
+  changed(device: Device, online: boolean): void {
+    this.online += online ? 1 : -1;
+    this.trace(online ? "online" : "offline", device.id, "");
+    if (!online) return;
+    this.connects += 1;
+    this.liveness.connected(device.id, this.clock.nowUs);
+  }
+
+  printed(device: Device, level: string, text: string): void {
+    // A stack names folders, and a trace is the same on every machine.
+    this.trace("log", device.id, `${level} ${text.replace(/\n {4}at .*/g, "")}`);
+    if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
+  }
+
+  met(client: Client): void {
+    // Which packet carries which call: the core says it through a hook that its API has no use for.
+    const { core } = client as unknown as {
+      core: {
+        call(peer: unknown, request: object, done: (outcome: unknown) => void): unknown;
+      };
+    };
+    const { call } = core;
+    core.call = (peer, request, done) => {
+      const made = this.calling;
+      if (made === null) return call.call(core, peer, request, done);
+      const sent = (): void => {
+        made.places.push(this.nonces.lastSealed);
+        this.byPlace.set(this.nonces.lastSealed, made);
+      };
+      return call.call(core, peer, { ...request, sent }, done);
+    };
+  }
+
+  presence(client: VirtualClient, { agentId, online }: Presence): void {
+    let known = this.presences.get(client.id);
+    if (known === undefined) {
+      known = new Map();
+      this.presences.set(client.id, known);
+    }
+    known.set(agentId, online);
+  }
+
+  linked(client: VirtualClient, online: boolean): void {
+    this.trace(online ? "online" : "offline", client.id, "");
+    if (!online) {
+      this.presences.delete(client.id);
+      return;
+    }
+    this.liveness.connected(client.id, this.clock.nowUs);
+  }
+
+  violate(oracle: OracleName, detail: string): void {
+    this.violation ??= { oracle, detail, atUs: this.clock.nowUs };
+  }
+
+  // ---- observations
+
+  private relayLogged(message: string, error: unknown): void {
+    const text = `${message} ${String((error as Error | undefined)?.message ?? "")}`;
+    this.trace("relay log", "relay", text);
+    this.relayOracle.kept(text, "the relay's log");
+    if (/the hub failed/.test(message)) {
+      this.violate("bounds", `${text} ${(error as Error | undefined)?.stack ?? ""}`);
+    }
+  }
+
+  private check(): void {
+    const { nowUs } = this.clock;
+    if (!this.liveness.isCalm(nowUs)) return;
+    const stats = this.relay.stats();
+    if (stats === null) return;
+    const most = this.clients.length * MAX_BINDINGS;
+    if (stats.bindings > most) {
+      this.violate("bounds", `${stats.bindings} bindings of ${this.clients.length} clients`);
+    }
+    for (const device of this.devices) {
+      // A device that connects or disconnects at this moment is in transition.
+      if (device.core === null || nowUs - device.plan.startUs < CHECK_US) continue;
+      if (device.online && !this.relay.isOnline(device.id)) {
+        this.violate("presence", `${device.id} is online, and the relay says that it is not`);
+      }
+    }
+    for (const [who, known] of this.presences) {
+      for (const [agentId, online] of known) {
+        if (online !== this.relay.isOnline(agentId) && !this.isOnItsWay(agentId)) {
+          const says = online ? "online" : "offline";
+          this.violate("presence", `${who} has a wrong presence: ${agentId} is ${says}`);
+        }
+      }
+    }
+  }
+
+  /** Checks for two links of one agent on running nodes. */
+  private lookAtLinks(): void {
+    const { nodes } = this.relay;
+    const running = nodes.filter((node) => !node.isFrozen);
+    const held = this.devices.map(({ id }) => {
+      const holders = running.filter(({ hub }) => hub?.isOnline(id) ?? false);
+      return [id, holders.map(({ name }) => name)] as const;
+    });
+    this.clusterOracle?.links(held, this.liveness.isOneLinkDue(this.clock.nowUs), this.clock.nowUs);
+  }
+
+  private isOnItsWay(agentId: string): boolean {
+    const device = this.devices.find(({ id }) => id === agentId);
+    return (
+      device === undefined || !device.online || this.clock.nowUs - device.plan.startUs < CHECK_US
+    );
+  }
+
+  private lastChecks(): void {
+    const { nowUs } = this.clock;
+    this.check();
+    const missing = this.devices.filter(
+      ({ core, online, plan }) => core !== null && !online && nowUs - plan.startUs > RECOVERY_US,
+    );
+    this.liveness.mustBeOnline(
+      nowUs,
+      missing.map(({ id }) => id),
+    );
+  }
+
+  /** 100 s after a fault's end, if no other one has occurred since. */
+  checkRecovered(): void {
+    const missing = this.devices.filter(({ core, online }) => core !== null && !online);
+    this.liveness.mustBeOnline(
+      this.clock.nowUs,
+      missing.map(({ id }) => id),
+    );
+  }
+
+  private sample(): void {
+    const { measured, clock } = this;
+    const stats = this.relay.stats();
+    measured.gaugeAt("agents.online", this.online);
+    measured.gaugeAt("relay.queue_bytes", stats?.queueBytes ?? 0);
+    measured.gaugeAt("relay.bindings", stats?.bindings ?? 0);
+    const { client = 0, agent = 0, firmware = 0 } = stats?.connections ?? {};
+    measured.gaugeAt("relay.connections", client + agent + firmware);
+    measured.set("agents.reconnects", Math.max(0, this.connects - this.started));
+    if (stats !== null) this.count(stats.counters);
+    measured.series.push({
+      at_s: clock.nowUs / 1e6,
+      connected: this.online,
+      ok: measured.tally.ok,
+      failed: measured.tally.failed,
+    });
+  }
+
+  /** Counters restart with each start of the relay; earlier counts are added. */
+  private count(counters: {
+    forwardedToAgents: number;
+    forwardedToClients: number;
+    dropped: ReadonlyMap<string, number>;
+  }): void {
+    const forwarded = counters.forwardedToAgents + counters.forwardedToClients;
+    let dropped = 0;
+    for (const n of counters.dropped.values()) dropped += n;
+    if (forwarded < this.latest.forwarded) {
+      this.before.forwarded += this.latest.forwarded;
+      this.before.dropped += this.latest.dropped;
+    }
+    this.latest = { forwarded, dropped };
+    this.measured.set("relay.forwarded", this.before.forwarded + forwarded);
+    this.measured.set("relay.dropped", this.before.dropped + dropped);
+  }
+
+  private latest = { forwarded: 0, dropped: 0 };
+  private readonly before = { forwarded: 0, dropped: 0 };
+}
+
+/** The maximum number of bindings of one connection. */
+const MAX_BINDINGS = 1024;
+/** A delayed packet is valid for at most 120 s after the last accepted one. */
+const CALL_MEMORY_MS = 150_000;
+
+const partyOf = ({ peer }: Wire): Party => {
+  const { id } = peer;
+  if (peer instanceof Device) return { id, userId: peer.userId, isAgent: true };
+  return { id, userId: (peer as VirtualClient).userId, isAgent: false };
+};
+
+const boot = (device: Device): void => device.boot();
+
+/**
+ * Resolves when all promises that can settle have settled: Node runs its microtasks to the end
+ * before nextTick callbacks. A turn of the event loop would cost more than the simulated event.
+ */
+export const settled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve));
