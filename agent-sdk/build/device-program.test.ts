@@ -1,7 +1,7 @@
 /** How a device program is converted for a board, and every refusal with its position. */
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import { checkProgram, toModule } from "./device-program.ts";
+import { checkProgram, readBoardModule, toModule, withModules } from "./device-program.ts";
 
 /** What `require` would return. */
 const loaded = (code: string): unknown =>
@@ -100,6 +100,7 @@ it("reports refusals in source order, and none for a valid program", () => {
   expect(checkProgram(PROGRAM.replace("HERE", "agent.handle('a', () => 1);"))).toEqual({
     refused: [],
     asked: [],
+    modules: [],
   });
 });
 
@@ -109,7 +110,7 @@ it("turns text into UTF-8, a byte to a character, and leaves escapes of bytes as
     agent.x = ["Küche … 🌱", '\\u20ac\\ud83c\\udf31', "\\u{1F331}\\u0022\\u00fc", \`—\${1}é\`, "\\xff\\x01", "\\\\u20ac"];
     agent.y = { "š": 1, 'a\\n': 2 };
   };`;
-  expect(checkProgram(source)).toEqual({ refused: [], asked: [] });
+  expect(checkProgram(source)).toMatchObject({ refused: [], asked: [] });
   expect(toModule(source)).toMatch(/^[\0-\x7f]*$/);
   const agent = { x: [], y: {} };
   (loaded(toModule(source)) as (given: typeof agent) => void)(agent);
@@ -122,7 +123,7 @@ it("escapes characters for a board with Unicode strings", () => {
   const source = `/* … */
 /* two
 lines … */ export default (agent) => { agent.x = "Küche … 🌱" + '€' + \`—\`; };`;
-  expect(checkProgram(source, true)).toEqual({ refused: [], asked: [] });
+  expect(checkProgram(source, true)).toMatchObject({ refused: [], asked: [] });
   expect(toModule(source, true)).toMatch(/^[\0-\x7f]*$/);
   const agent = { x: "" };
   (loaded(toModule(source, true)) as (given: typeof agent) => void)(agent);
@@ -150,4 +151,67 @@ it("has names checked on the board that only a board knows", () => {
   );
   expect(refused).toEqual([]);
   expect(asked).toEqual(["analogRead", "D13", "Math.random"]);
+});
+
+it("lists the modules that a program requires by a literal name, but the SDK", () => {
+  const { modules } = checkProgram(
+    `// require("Comment")
+    const dht = require("DHT22"), again = require("DHT22"), wifi = require(\`Wifi\`);
+    export default (agent) => {
+      agent.handle("t", () => require("Storage").read(require("blindrelay").x + 'require("Text")'));
+      agent.y = require(agent.x);
+    };`,
+  );
+  expect(modules).toEqual(["DHT22", "Wifi", "Storage"]);
+});
+
+it("carries modules along, each before what requires it, and keeps the program's lines", () => {
+  const cached = new Map<string, unknown>();
+  const evaluated: string[] = [];
+  const evaluate = (code: string): unknown => {
+    const module = { exports: {} };
+    const Modules = {
+      addCached: (name: string, load: () => void) => {
+        const text = load.toString();
+        cached.set(name, evaluate(text.slice(text.indexOf("{") + 1, -1)));
+        evaluated.push(name);
+      },
+    };
+    const require = (name: string): unknown => {
+      if (!cached.has(name)) throw new Error(`Module ${name} not found`);
+      return cached.get(name);
+    };
+    const run = runInNewContext(`(function(module,exports,require,Modules){${code}\n})`);
+    run(module, module.exports, require, Modules);
+    return module.exports;
+  };
+  const read = (code: string) => readBoardModule(code) as { code: string; modules: string[] };
+  const sensor = read(`/* require("Sensor") */ function Sensor(wire) { this.wire = wire; }
+    Sensor.prototype.read = function() { return this.wire.get() + "°"; } // as text
+    exports.connect = () => new Sensor(require("Wire")); // end`);
+  expect(sensor.modules).toEqual(["Wire"]);
+  expect(sensor.code).toMatch(/^[\0-\x7f]*$/);
+  expect(sensor.code).not.toContain("as text");
+  const wire = read("var n = 21; exports.get = function() { return n; };");
+  const source = `const sensor = require("Sensor").connect();
+
+export default (agent) => {
+  agent.x = sensor.read();
+};`;
+  const code = withModules(toModule(source), [
+    { name: "Wire", code: wire.code },
+    { name: "Sensor", code: sensor.code },
+  ]);
+  const agent = { x: "" };
+  (evaluate(code) as (agent: object) => void)(agent);
+  expect(agent.x).toBe("21\xc2\xb0");
+  expect(evaluated).toEqual(["Wire", "Sensor", "program"]);
+  expect(code.split("\n")[3]).toBe("  agent.x = sensor.read();");
+  expect(withModules("module.exports=1;", [])).toBe("module.exports=1;");
+});
+
+it("reports where a module cannot be read", () => {
+  expect(readBoardModule("exports.x = 1;\nimport y from 'z';")).toMatchObject({
+    refused: { line: 2, column: 1, rule: expect.stringContaining("cannot be read") },
+  });
 });

@@ -7,13 +7,14 @@ import {
   type CallExpression,
   type Comment,
   type Literal,
+  type Node,
   type Program,
   type Property,
   parse,
   type TemplateLiteral,
 } from "acorn";
 import { full } from "acorn-walk";
-import type { ProgramCheck, Refusal } from "../src/node/dialect.ts";
+import type { BoardModule, ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
 
 export { BOARDS } from "./boards.ts";
@@ -65,10 +66,9 @@ interface Edit {
 }
 
 interface InspectedModule {
-  /** Named by `require`, but for what every board of ours has. */
-  readonly modules: readonly string[];
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
+  readonly modules: readonly string[];
 }
 
 interface Text {
@@ -77,20 +77,6 @@ interface Text {
   /** A template without substitutions. */
   readonly plain: boolean;
 }
-
-const ON_EVERY_BOARD = ["blindrelay", "Storage"];
-
-const modulesOf = (program: Program): string[] => {
-  const names = new Set<string>();
-  full(program, (node) => {
-    if (node.type !== "CallExpression") return;
-    const { callee, arguments: given } = node as CallExpression;
-    const [name] = given as Literal[];
-    if (callee.type !== "Identifier" || callee.name !== "require") return;
-    if (name?.type === "Literal" && typeof name.value === "string") names.add(name.value);
-  });
-  return [...names].filter((name) => !ON_EVERY_BOARD.includes(name));
-};
 
 /** The positions of strings and templates. */
 const textsOf = (program: Program): Text[] => {
@@ -116,6 +102,44 @@ const placeOf = (code: string, at: number): { readonly line: number; readonly co
   return { line: before.length, column: (before.at(-1) as string).length + 1 };
 };
 
+/** Of a string, or of a template without substitutions. */
+const textOf = (node: Node): string | null => {
+  const { type, value, quasis } = node as Node &
+    Partial<Omit<Literal, "type">> & {
+      readonly quasis?: TemplateLiteral["quasis"];
+    };
+  const text = type === "Literal" ? value : quasis?.length === 1 ? quasis[0]?.value.cooked : null;
+  return typeof text === "string" ? text : null;
+};
+
+/** What is required by a literal name, in the order of the source. */
+const requiredBy = (program: Program): string[] => {
+  const found: { readonly at: number; readonly name: string }[] = [];
+  full(program, (node) => {
+    const { callee, arguments: [name] = [] } = node as CallExpression;
+    if (node.type !== "CallExpression" || callee.type !== "Identifier") return;
+    if (callee.name !== "require" || name === undefined) return;
+    const text = textOf(name);
+    if (text !== null) found.push({ at: node.start, name: text });
+  });
+  return [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
+};
+
+/** Comments as the line ends in them. */
+const withoutComments = (code: string, comments: readonly Comment[]): Edit[] =>
+  comments.map(({ start, end }) => ({
+    start,
+    end,
+    text: code.slice(start, end).replace(/[^\n]+/g, ""),
+  }));
+
+/** Where and why acorn cannot read it. */
+const unreadable = (code: string, error: unknown): Refusal => {
+  const { pos = 0, message } = error as { pos?: number; message: string };
+  const rule = `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`;
+  return { ...placeOf(code, pos), rule, text: firstLine(code.slice(pos)), fix: null };
+};
+
 const firstLine = (text: string): string => (text.split("\n")[0] as string).slice(0, 60);
 
 /** A character from U+0080, or an escape of one (or of an ASCII one). */
@@ -132,15 +156,9 @@ const readModule = (code: string, isWide = false): InspectedModule => {
   try {
     program = parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
   } catch (error) {
-    const { pos = 0, message } = error as { pos?: number; message: string };
-    refuse(pos, `cannot be read: ${message.replace(/ \(\d+:\d+\)$/, "")}`, null, code.slice(pos));
-    return { modules: [], edits: [], refused };
+    return { edits: [], refused: [unreadable(code, error)], modules: [] };
   }
-  const edits: Edit[] = comments.map(({ start, end }) => ({
-    start,
-    end,
-    text: code.slice(start, end).replace(/[^\n]+/g, ""),
-  }));
+  const edits = withoutComments(code, comments);
   let exports = 0;
   for (const statement of program.body) {
     const { start, end } = statement;
@@ -181,7 +199,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       refuse(index, rule, 'write "…" + value');
     }
   }
-  return { modules: modulesOf(program), edits: inner, refused };
+  return { edits: inner, refused, modules: requiredBy(program) };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -248,6 +266,39 @@ export const toModule = (code: string, isWide = false): string => {
 };
 
 /**
+ * A module that was written for Espruino, in ASCII and without comments, and what it requires. It
+ * is not checked further.
+ */
+export const readBoardModule = (
+  code: string,
+  isWide = false,
+):
+  | { readonly code: string; readonly modules: readonly string[] }
+  | { readonly refused: Refusal } => {
+  const comments: Comment[] = [];
+  try {
+    const program = parse(code, { ecmaVersion: "latest", onComment: comments });
+    const bare = withEdits(code, withoutComments(code, comments), asIs);
+    return { code: isWide ? withUnits(bare) : withBytes(bare), modules: requiredBy(program) };
+  } catch (error) {
+    return { refused: unreadable(code, error) };
+  }
+};
+
+/**
+ * A program in one file with modules, each after those that it requires itself. The engine
+ * evaluates a function that is cached as a module's text, in place in flash. The program is the
+ * first, so that its lines keep their numbers, and evaluated last.
+ */
+export const withModules = (program: string, modules: readonly BoardModule[]): string => {
+  if (modules.length === 0) return program;
+  const cached = modules.map(
+    ({ name, code }) => `Modules.addCached(${JSON.stringify(name)},function(){${code}\n});`,
+  );
+  return `const $p=function(){${program}\n};${cached.join("")}Modules.addCached("program",$p);module.exports=require("program");`;
+};
+
+/**
  * What a module may contain but a script, which is how a board reads it, may not: top-level
  * `await`, `import.meta`.
  */
@@ -270,9 +321,9 @@ const MEMBER_RULE = /^([A-Za-z_$][\w$]*\.[A-Za-z_$][\w$]*)$/;
  * the board.
  */
 export const checkProgram = (code: string, isWide = false): ProgramCheck => {
-  const { modules, edits, refused: unfit } = readModule(code, isWide);
+  const { edits, refused: unfit, modules } = readModule(code, isWide);
   const refused = [...unfit];
-  const asked = modules.map((name) => `require(${JSON.stringify(name)})`);
+  const asked: string[] = [];
   if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
     for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
       const place = { line, column: column + 1, text: firstLine(text) };
@@ -289,7 +340,7 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
     }
   }
   refused.sort((a, b) => a.line - b.line || a.column - b.column);
-  return { refused, asked };
+  return { refused, asked, modules: modules.filter((name) => name !== "blindrelay") };
 };
 
 const declares = (code: string, name: string): boolean =>

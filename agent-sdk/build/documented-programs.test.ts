@@ -32,7 +32,8 @@ describe.each(PAGES)("%s", (page) => {
 
   it("contains a program, and boards run it", () => {
     expect(programs.length).toBeGreaterThan(0);
-    for (const code of programs) expect(checkProgram(code)).toEqual({ refused: [], asked: [] });
+    for (const code of programs)
+      expect(checkProgram(code)).toMatchObject({ refused: [], asked: [] });
   });
 
   it("answers a call without parameters, or reports what is missing", () => {

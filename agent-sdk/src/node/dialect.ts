@@ -27,6 +27,25 @@ export interface ProgramCheck {
    * itself knows to be there.
    */
   readonly asked: readonly string[];
+  /** What it requires by a literal name, apart from the SDK. */
+  readonly modules: readonly string[];
+}
+
+/** A module that a board's build lacks, as a program carries it along. */
+export interface BoardModule {
+  readonly name: string;
+  /** ASCII. */
+  readonly code: string;
+}
+
+/** A board that is known by its name. */
+export interface KnownBoard {
+  /** As `check --board` takes it. */
+  readonly name: string;
+  /** As its firmware calls it (`process.env.BOARD`). */
+  readonly build: string;
+  /** Those that Espruino's own build of it has. */
+  readonly modules: readonly string[];
 }
 
 /** An estimate, in variables of the board. */
@@ -44,13 +63,20 @@ export interface BoardMemory {
 
 export interface Dialect {
   /** The boards whose number of variables is known. */
-  readonly BOARDS: readonly { readonly name: string }[];
+  readonly BOARDS: readonly KnownBoard[];
   /** Of a program that can be read, on the board of this name; null if the name is unknown. */
   estimateMemory(code: string, board: string): BoardMemory | null;
   /** `isWide`: for engines with Unicode strings (Bangle.js), which forget UTF-8 in templates. */
   checkProgram(code: string, isWide?: boolean): ProgramCheck;
   /** What Espruino's `require` evaluates. `isWide`: as above; elsewhere texts become UTF-8. */
   toModule(code: string, isWide?: boolean): string;
+  /** A module of Espruino's kind, in ASCII, and what it requires; or why it cannot be read. */
+  readBoardModule(
+    code: string,
+    isWide?: boolean,
+  ): { readonly code: string; readonly modules: readonly string[] } | { readonly refused: Refusal };
+  /** A program in one file with these modules, each after those that it requires. */
+  withModules(program: string, modules: readonly BoardModule[]): string;
   /** With decimal literals in the form that Espruino reads exactly; line numbers do not change. */
   exactDecimals(code: string): string;
   /**

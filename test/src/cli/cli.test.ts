@@ -465,8 +465,15 @@ describe("agent run", () => {
     const json = await house.cli(["check", good, "--json"]);
     expect([json.code, JSON.parse(json.stdout)]).toEqual([
       0,
-      { file: good, ok: true, refused: [], asked: [] },
+      { file: good, ok: true, refused: [], asked: [], modules: [] },
     ]);
+    const sensing =
+      "export default (agent) => { agent.x = [require('DHT22'), require('crypto')]; };";
+    const needy = await house.cli(["check", house.write("dht.mjs", sensing), "--board", "puck.js"]);
+    expect(needy).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/requires: DHT22, crypto\n.*of puck\.js: DHT22: specify/),
+    });
   });
 
   it("waits for an unreachable relay", async () => {

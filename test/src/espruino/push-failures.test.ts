@@ -9,6 +9,7 @@ import { buildEspruino } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 import { whySkipped } from "./engine.ts";
+import { FAILURES } from "./push-failures.ts";
 
 const binary = findEspruino("ESPRUINO_WATCHDOG");
 /** To run more: PUSH_FAILURES=10 npx vitest run test/src/espruino/push-failures.test.ts */
@@ -16,42 +17,6 @@ const TIMES = Number(process.env.PUSH_FAILURES ?? 1);
 const TRIAL_S = 60;
 /** For the transfer before it, and the restarts. */
 const AROUND_S = 30;
-
-/** The end of a program that registered its handlers, and the reason that the board reports. */
-const FAILURES: readonly (readonly [what: string, body: string, reason: RegExp])[] = [
-  ["throws", 'throw new Error("no sensor");', /no sensor/],
-  [
-    "throws later",
-    'setTimeout(() => { throw new Error("no answer"); }, 1500);',
-    /no answer|it threw/,
-  ],
-  [
-    "rejects later",
-    'setTimeout(() => { Promise.reject(new Error("no answer")); }, 1500);',
-    /no answer|nhandled/,
-  ],
-  ["loops", "while (true);", /it restarted/],
-  ["loops later", "setTimeout(() => { while (true); }, 1500);", /it restarted/],
-  ["loops in promises", "const f = () => Promise.resolve(1).then(f); f();", /it restarted/],
-  ["uses all memory", "const a = []; while (true) a.push({ b: [1, 2, 3] });", /memory|restarted/],
-  [
-    "uses all memory bit by bit",
-    `const a = [];
-     setInterval(() => { for (let i = 0; i < 100; i++) a.push({ b: [1, 2, 3] }); }, 50);`,
-    /memory|restarted/,
-  ],
-  [
-    "fills the list of timers",
-    "const f = () => { setTimeout(f, 1); setTimeout(f, 1); }; f();",
-    /memory|restarted/,
-  ],
-  [
-    "fills the queue of events",
-    `LoopbackB.on("data", () => { const end = getTime() + 0.2; while (getTime() < end); });
-     setInterval(() => LoopbackA.write("x".repeat(2000)), 1);`,
-    /memory|restarted|confirmed/,
-  ],
-];
 
 describe.skipIf(binary === null)(
   `a pushed program${whySkipped(binary, "ESPRUINO_WATCHDOG")}`,

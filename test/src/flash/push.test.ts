@@ -1,4 +1,5 @@
 /** A program pushed over the relay to a board's double, with the built file and the commands. */
+import { mkdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { openWorkshop } from "./workshop.ts";
 
@@ -99,6 +100,47 @@ describe("a program pushed over the relay", () => {
     expect(double.storage.read("blindrelay")).not.toContain("system.push");
     const { code, stderr } = await push("closed", SECOND);
     expect([code, stderr]).toEqual([3, expect.stringContaining("does not accept programs")]);
+  });
+
+  it("brings the modules that a board lacks from a folder, as a flashed one does", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "sensing");
+    const sensing = (name: string, n: number): string =>
+      house.write(
+        name,
+        `const dht = require("DHT22");
+         export default (agent) => { agent.handle("read", () => [${n}, dht.read()]); };\n`,
+      );
+    const folder = house.path("modules");
+    mkdirSync(folder);
+    house.write(
+      "modules/DHT22.js",
+      '/* as require("DHT22") */ exports.read = function() { return require("Wire").get(); };',
+    );
+    const wire = "exports.get=function(){return require('Storage')?21:0}";
+    house.write("modules/Wire.min.js", wire);
+    const modules = ["--modules", folder];
+    const first = sensing("sensing-1.js", 1);
+    const missing = await flash(port, [], first);
+    expect(missing).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("does not have: DHT22: specify --modules DIR"),
+    });
+    expect(double.storage.list()).not.toContain("program");
+    const nowhere = await flash(port, ["--modules", house.path("nowhere")], first);
+    expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining("no folder") });
+    const flashed = await flash(port, modules, first);
+    expect(flashed).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("carried along with the program: Wire, DHT22"),
+    });
+    const read = () => house.cli(["call", "sensing", "read"]).then(({ stdout }) => stdout);
+    expect(await read()).toBe("[1,21]\n");
+
+    const second = sensing("sensing-2.js", 2);
+    const pushed = await push("sensing", second, modules);
+    expect([pushed.code, pushed.stderr]).toEqual([0, expect.stringContaining("Wire, DHT22")]);
+    expect(await read()).toBe("[2,21]\n");
   });
 
   it("goes to a whole fleet in stages, until one fails", async () => {

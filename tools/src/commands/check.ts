@@ -3,7 +3,8 @@ import { type BoardMemory, describeRefusal, loadDialect } from "@blindrelay/agen
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
-import { MODULES, moduleOf, readSource } from "../flash/program.ts";
+import { MODULES_FIX } from "../flash/modules.ts";
+import { readSource } from "../flash/program.ts";
 
 interface CheckFlags extends JsonFlag {
   readonly board?: string;
@@ -18,7 +19,10 @@ export const addCheck = (cli: Command): void => {
     .description("find what boards cannot run in a device program, without a board")
     .argument("<file>", "the program: .js, or .ts (types are erased)")
     .option("--board <name>", "estimate whether it fits into the memory of this board, as puck.js")
-    .option("--json", "one JSON document: {file, ok, refused, asked}, and memory with --board")
+    .option(
+      "--json",
+      "one JSON document: {file, ok, refused, asked, modules}, and memory with --board",
+    )
     .addHelpText(
       "after",
       `
@@ -33,21 +37,25 @@ both packet versions, and does not know what a program collects while it runs.`,
     )
     .action(async (file: string, flags: CheckFlags) => {
       const { BOARDS, checkProgram, estimateMemory } = await loadDialect();
-      if (flags.board !== undefined && !BOARDS.some(({ name }) => name === flags.board)) {
+      const board = BOARDS.find(({ name }) => name === flags.board);
+      if (flags.board !== undefined && board === undefined) {
         const known = BOARDS.map(({ name }) => name).join(", ");
         throw new Failure("usage", `there is no board "${flags.board}": known are ${known}`);
       }
       const source = readSource(file);
-      const { refused, asked } = checkProgram(source);
+      const { refused, asked, modules } = checkProgram(source);
       const runs = refused.length === 0;
       const memory = runs && flags.board !== undefined ? estimateMemory(source, flags.board) : null;
       const ok = runs && memory?.fits !== false;
       if (flags.json === true)
-        printJson({ file, ok, refused, asked, ...(memory === null ? {} : { memory }) });
+        printJson({ file, ok, refused, asked, modules, ...(memory === null ? {} : { memory }) });
       else {
         for (const refusal of refused) printText(describeRefusal(file, refusal));
         if (asked.length > 0) printStatus(`to be checked on the board: ${asked.join(", ")}`);
-        if (asked.some(moduleOf)) printStatus(`require${MODULES}`);
+        if (modules.length > 0) printStatus(`it requires: ${modules.join(", ")}`);
+        const lacking = modules.filter((name) => board?.modules.includes(name) === false);
+        if (lacking.length > 0)
+          printStatus(`not in the build of ${board?.name}: ${lacking.join(", ")}: ${MODULES_FIX}`);
         if (memory !== null) printText(describeMemory(memory));
         if (ok) printStatus(`${file}: boards run this`);
       }

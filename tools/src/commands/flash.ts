@@ -30,6 +30,7 @@ import { version } from "./version-flags.ts";
 
 interface FlashFlags extends PortFlags {
   readonly program: string;
+  readonly modules?: string;
   readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
   readonly dryRun?: boolean;
@@ -161,6 +162,7 @@ const flashOnce = async (
   const options = {
     sdk: await espruinoSdk(wayOf(before), variantFor(before), before.push),
     program,
+    modules: flags.modules,
     firmwareVersion: flags.firmwareVersion,
     save: flags.save,
     dryRun,
@@ -268,6 +270,7 @@ export const addFlash = (
       .argument("[port]", ADDRESS_FORMS),
   )
     .requiredOption("--program <file>", "export default (agent) => { agent.handle(…) }; .js or .ts")
+    .option("--modules <dir>", "where modules are that the program requires and the board lacks")
     .option(
       "--firmware-version <version>",
       "the program's version (SemVer), shown by the relay",

@@ -22,6 +22,7 @@ interface PushFlags {
   /** More than 0, at most 1. */
   readonly staged?: number;
   readonly firmwareVersion?: string;
+  readonly modules?: string;
   readonly timeout: number;
   readonly wait?: boolean;
   readonly json?: boolean;
@@ -52,6 +53,7 @@ export const addPush = (cli: Command, context: Context): void => {
       share,
     )
     .option("--firmware-version <version>", "of the program; the relay shows it", version)
+    .option("--modules <dir>", "where modules are that the program requires and the board lacks")
     .option(
       "--timeout <seconds>",
       "until the agent is back with it, or goes back",
@@ -93,7 +95,7 @@ With --all: 1 for any failure; 3 or 4 if no agent accepts programs or none is on
         );
       }
       const file = second ?? first;
-      const programs = programsFor(file, flags.firmwareVersion ?? null);
+      const programs = programsFor(file, flags.firmwareVersion ?? null, flags.modules);
       const settings = context.settings();
       if (all) await pushAll(settings, file, programs, flags);
       else await pushToOne(settings, checkAgentId(first), file, programs, flags);

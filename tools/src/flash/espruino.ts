@@ -8,7 +8,8 @@ import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Board, readBoard } from "../repl/board.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
-import { type BoardProgram, MODULES, moduleOf, readProgram } from "./program.ts";
+import { carryModules, MODULES_FIX } from "./modules.ts";
+import { type BoardProgram, readProgram } from "./program.ts";
 import {
   type BoardFile,
   eraseFile,
@@ -34,6 +35,8 @@ const RESTART_MS = 500;
 export interface FlashOptions {
   readonly sdk: string;
   readonly program: BoardProgram;
+  /** A folder of modules that the board may lack. */
+  readonly modules: string | undefined;
   /** The program's version; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
@@ -77,24 +80,37 @@ export const boardProblem = (
   return null;
 };
 
-const checkNames = async (
-  repl: EspruinoRepl,
-  { modules, files }: Board,
-  { path, wanted }: BoardProgram,
-): Promise<void> => {
-  const required = wanted.filter((asked) => moduleOf(asked) !== undefined);
-  const names = wanted.filter((asked) => !required.includes(asked));
-  const types = names.map((name) => `typeof ${name}`).join(",");
-  const found = names.length === 0 ? [] : ((await repl.evaluate(`[${types}]`)) as string[]);
-  const here = [...modules, ...files];
-  const missing = [
-    ...names.filter((_, i) => found[i] === "undefined"),
-    ...required.filter((asked) => !here.includes(moduleOf(asked) ?? "")),
-  ];
+const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<void> => {
+  if (program.wanted.length === 0) return;
+  const types = program.wanted.map((name) => `typeof ${name}`).join(",");
+  const found = (await board.evaluate(`[${types}]`)) as string[];
+  const missing = program.wanted.filter((_, i) => found[i] === "undefined");
   if (missing.length === 0) return;
-  const fix = missing.some(moduleOf) ? `; require${MODULES}` : "";
-  const text = `${path} uses what this board does not have: ${missing.join(", ")}${fix}`;
-  throw new Failure("usage", text);
+  throw new Failure(
+    "usage",
+    `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
+  );
+};
+
+/** The program's file, with the modules that are neither in the firmware nor in Storage. */
+const fileOf = async (
+  program: BoardProgram,
+  folder: string | undefined,
+  { isWide, modules, files }: Board,
+  notice: Notice,
+): Promise<string> => {
+  const { code, carried, missing } = await carryModules(program, folder, isWide, (name) =>
+    modules.includes(name),
+  );
+  const lacking = missing.filter((name) => !files.includes(name));
+  if (lacking.length > 0) {
+    throw new Failure(
+      "usage",
+      `${program.path} requires modules that this board does not have: ${lacking.join(", ")}: ${MODULES_FIX}`,
+    );
+  }
+  if (carried.length > 0) notice(`carried along with the program: ${carried.join(", ")}`);
+  return code;
 };
 
 /**
@@ -118,11 +134,11 @@ export const flashEspruino = async (
       `this board has not been provisioned yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
     );
   }
-  await checkNames(board, found, program);
+  await checkNames(board, program);
 
   const wanted: BoardFile[] = [
     { name: SDK_FILE, content: options.sdk },
-    { name: PROGRAM_FILE, content: program.code },
+    { name: PROGRAM_FILE, content: await fileOf(program, options.modules, found, notice) },
   ];
   const { bootCode, isBootCode } = await loadDialect();
   const start: BoardFile = {

@@ -19,13 +19,6 @@ export const readSource = (path: string): string => {
   throw new Failure("usage", describeRefusal(path, erased.refused));
 };
 
-/** The module's name, if this is one of the things that only a board knows. */
-export const moduleOf = (asked: string): string | undefined =>
-  /^require\("(.*)"\)$/.exec(asked)?.[1];
-
-export const MODULES =
-  " loads a board's own modules and what its Storage holds under the name: put other modules' code into the program";
-
 /** A device program as a board stores it. */
 export interface BoardProgram {
   readonly path: string;
@@ -33,6 +26,8 @@ export interface BoardProgram {
   readonly code: string;
   /** Names and members that the board must have, because the SDK's own code uses none of them. */
   readonly wanted: readonly string[];
+  /** What it requires by a literal name, apart from the SDK. */
+  readonly modules: readonly string[];
 }
 
 /**
@@ -42,10 +37,10 @@ export interface BoardProgram {
 export const readProgram = async (path: string, isWide = false): Promise<BoardProgram> => {
   const source = readSource(path);
   const { checkProgram, exactDecimals, toModule } = await loadDialect();
-  const { refused, asked } = checkProgram(source, isWide);
+  const { refused, asked, modules } = checkProgram(source, isWide);
   if (refused.length > 0) {
     const list = refused.map((refusal) => describeRefusal(path, refusal)).join("\n  ");
     throw new Failure("usage", `Espruino does not run this as written:\n  ${list}`);
   }
-  return { path, code: exactDecimals(toModule(source, isWide)), wanted: asked };
+  return { path, code: exactDecimals(toModule(source, isWide)), wanted: asked, modules };
 };

@@ -181,7 +181,11 @@ export const makeContext = (wiring: Wiring): BoardContext => {
       return addCached(name, code);
     },
     eval: (code: string) => runInContext(untokenise(code), context),
-    Modules: { addCached: (name: string, code: string) => void addCached(name, code) },
+    Modules: {
+      // A function's text is evaluated as a module.
+      addCached: (name: string, code: unknown) =>
+        void addCached(name, `${code}`.replace(/^function\(\)\{([\s\S]*)\}$/, "$1")),
+    },
   };
   const context = createContext({ ...globals, hostFunction: untokeniseFunction });
   runInContext(IMITATE_FUNCTION, context);
