@@ -42,7 +42,6 @@ export const REPORTS: readonly Report[] = [
   {
     report: "nodejs/node#60415",
     what: "lines typed ahead were dropped, and a password was shown",
-    reason: "open: tools/src/prompt.ts keeps no line that came before its question",
   },
   {
     report: "microsoft/vscode-serial-monitor#90",
@@ -57,7 +56,6 @@ export const REPORTS: readonly Report[] = [
   {
     report: "PromptPartner/bexio-mcp-server#18",
     what: "the log's reader was gone: a busy core",
-    reason: "open: tools/src/main.ts ignores errors of standard error, which no test tries yet",
   },
 
   // Networks.
@@ -104,6 +102,5 @@ export const REPORTS: readonly Report[] = [
   {
     report: "brianc/node-postgres#2375",
     what: "sslmode=require demands a chain of certificates",
-    reason: "open: docs/operations.md knows verify-full alone",
   },
 ];
