@@ -23,8 +23,8 @@ export interface ProgramCheck {
   /** In the order of the source. */
   readonly refused: readonly Refusal[];
   /**
-   * Names and members, such as `analogRead`, and modules, as `require("DHT22")`, that only the board
-   * itself knows to be there.
+   * Names and members, such as `analogRead`, and modules, as `require("DHT22")`, that only the
+   * board itself knows to be there.
    */
   readonly asked: readonly string[];
   /** What it requires by a literal name, apart from the SDK. */

@@ -90,7 +90,7 @@ export const FIRST_DAY: readonly Stumble[] = [
     "who has not logged in is asked for the relay",
   ]),
   held("a wrong token of a fleet locked the whole address out", [
-    "simulator/src/run/live.test.ts",
+    "simulator/src/live/run.test.ts",
     "runs against an external relay",
   ]),
   held("nobody said what is locked, for how long, and how many attempts are left", [
