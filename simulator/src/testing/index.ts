@@ -1,11 +1,11 @@
 /** For tests of other packages, in this repository only. */
 
 export { liveLinkPort } from "../live/link.ts";
-export { stopChild, watch, whenEnded } from "../live/processes.ts";
 export { type RelayChild, startRelay } from "../live/relay-process.ts";
 export { type Account, logIn, type MadeAgent, makeAgents } from "../live/rest.ts";
 export type { CallOutcome, CallRecord, CallRules } from "../oracle/calls.ts";
 export { CallOracle } from "../oracle/calls.ts";
+export { stopChild, watch, whenEnded } from "../processes.ts";
 export { Stream } from "../random-streams.ts";
 export { machine } from "../report/machine.ts";
 export { STYLE } from "../report/style.ts";

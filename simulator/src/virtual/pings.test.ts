@@ -36,6 +36,7 @@ const resting = (network: Scenario["network"], faults = FAULTS): Scenario => ({
   ],
   clients: [{ devices: "asked", every: "9m", presence: true }],
   faults,
+  allow: [{ rate: "100%" }],
 });
 
 const traceOf = async (scenario: Scenario, seed: number, playsAllPings: boolean) => {
