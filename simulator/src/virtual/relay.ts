@@ -242,6 +242,8 @@ export class VirtualRelay {
     this.freezes += 1;
     if (this.freezes === 1) {
       this.watcher.trace("relay", this.name, "freezes");
+      // No ping comes any more, and peers notice.
+      for (const wire of this.wires) wire.wake();
       this.frozen = [];
     }
     return () => {
