@@ -27,7 +27,7 @@ const FILES = {
     "scripts/**",
     "simulator/src/{cli,processes}.test.ts",
     "simulator/src/virtual/watchdog.test.ts",
-    "test/src/{agent-life,bridge,cli,engines,field,instruments,releases}/**",
+    "test/src/{agent-life,bridge,cli,engines,examples,field,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, attacks, measurements, whole commands: long, and touched by few changes. */

@@ -10,8 +10,14 @@ import { build } from "esbuild";
 const here = import.meta.dirname;
 
 const { outputFiles, metafile } = await build({
-  entryPoints: [join(here, "src/main.ts")],
+  entryPoints: [join(here, "src/main.tsx")],
   bundle: true,
+  // Preact's own function: its other runtime for JSX would only add to the page.
+  jsx: "transform",
+  jsxFactory: "h",
+  jsxFragment: "Fragment",
+  inject: [join(here, "src/jsx.ts")],
+  tsconfigRaw: {},
   write: false,
   metafile: true,
   absWorkingDir: here,

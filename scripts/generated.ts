@@ -1,5 +1,5 @@
 /**
- * Generated files are committed, and this checks them: it runs the `generate` script of every
+ * Generated data (vectors) is committed, and this checks it: it runs the `generate` script of every
  * package that has one, and fails if that changed, added or removed a file. The new files stay in
  * place, ready to be committed.
  */

@@ -62,7 +62,10 @@ interface Proof {
 }
 
 export const PROOFS: Readonly<Record<string, Proof>> = {
-  adversary: { tests: ["test/src/adversary/**"], inputs: [...SDKS, "simulator/src"] },
+  adversary: {
+    tests: ["test/src/adversary/**"],
+    inputs: [...SDKS, "relay-server", "simulator/src"],
+  },
   boards: {
     tests: [
       "test/src/espruino/**",
@@ -122,7 +125,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   "many-agents": { tests: ["test/src/many-agents/**"], inputs: [...SDKS, "relay-server"] },
   orders: {
     tests: ["test/src/orders/**"],
-    inputs: [...SDKS, "simulator/src", "test/src/adversary"],
+    inputs: [...SDKS, "relay-server", "simulator/src", "test/src/adversary"],
   },
   overload: { tests: ["test/src/overload/**"] },
   pages: {
@@ -146,6 +149,9 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
       "protocol",
       "relay-server",
       "docs/commands.md",
+      "docs/cluster.md",
+      "docs/keys-and-backups.md",
+      "docs/limits.md",
       "docs/operations.md",
       "docs/scaling.md",
       "test/src/overload/memory-report.ts",

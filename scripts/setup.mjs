@@ -1,8 +1,8 @@
 /**
  * Makes the checkout ready to run: installs the dependencies, among them the workspace's own Node,
- * but only if something about them has changed. It is the `pre…` step of the npm scripts, so it has
- * to run on any Node from 20 on with nothing installed, must return at once when there is nothing
- * to do, and never writes to standard output.
+ * but only if something about them has changed, and makes the sources that are not committed. It is
+ * the `pre…` step of the npm scripts, so it has to run on any Node from 20 on with nothing
+ * installed, must return at once when there is nothing to do, and never writes to standard output.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -10,6 +10,7 @@ import {
   existsSync,
   linkSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -29,6 +30,15 @@ const NODE_PACKAGE = "scripts/node";
 /** A lock this old was left by another machine that shares the folder. */
 const LOCK_STALE_MS = 15 * 60_000;
 const LOCK_POLL_MS = 200;
+
+/** Sources that are made, not committed. Each is made again when something in `from` is newer. */
+const MADE = [
+  {
+    script: "simulator/scripts/make-operations.ts",
+    file: "simulator/src/msw/operations.generated.ts",
+    from: ["simulator/scripts", "protocol/src/schema", "relay-server/src/http"],
+  },
+];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stampFile = join(root, "node_modules", ".setup-stamp");
@@ -68,6 +78,28 @@ function isReady() {
   } catch {
     return false;
   }
+}
+
+/** Those that are missing, or older than what they are made from. */
+function unmade() {
+  return MADE.filter(({ file, from }) => {
+    const made = statSync(join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+    const sources = from.flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true }).map((name) => join(root, folder, name)),
+    );
+    return sources.some((path) => statSync(path).mtimeMs > made);
+  });
+}
+
+function make() {
+  for (const { script } of unmade()) {
+    const { status, stderr } = spawnSync(workspaceNode(), [join(root, script)], {
+      stdio: ["ignore", "ignore", "pipe"],
+      encoding: "utf8",
+    });
+    if (status !== 0) return `${script} failed:\n${stderr}`;
+  }
+  return undefined;
 }
 
 /** Of two processes, the second waits for the first, then finds nothing left to do. */
@@ -209,9 +241,13 @@ function explain(output) {
 }
 
 /** The workspace's own Node, or the current one if no package has a Node for the platform. */
+function workspaceNode() {
+  return existsSync(nodeBinary) ? nodeBinary : process.execPath;
+}
+
+/** What is wrong with it. */
 function nodeProblem() {
-  const node = existsSync(nodeBinary) ? nodeBinary : process.execPath;
-  const { stdout, error } = spawnSync(node, ["--version"], { encoding: "utf8" });
+  const { stdout, error } = spawnSync(workspaceNode(), ["--version"], { encoding: "utf8" });
   const version = stdout?.trim() || error?.message || "one that does not start";
   if (Number(/^v(\d+)/.exec(version)?.[1]) >= NODE_MAJOR) return undefined;
   return (
@@ -225,25 +261,28 @@ async function main() {
     say(`Node 20 or newer is needed; this is ${process.version}.`);
     return 70;
   }
-  if (isReady()) return 0;
+  if (isReady() && unmade().length === 0) return 0;
   await takeLock();
   try {
-    if (isReady()) return 0;
-    // Computed before, so that a file that changes during the installation makes the next run
-    // install again.
-    const { stamp } = fingerprint();
-    const { problem, stopped } = await install();
-    if (stopped) return 128 + constants.signals[stopped];
-    const trouble = problem ?? nodeProblem();
-    if (trouble) {
-      say(trouble);
-      return 70;
+    if (!isReady()) {
+      // Computed before, so that a file that changes during the installation makes the next run
+      // install again.
+      const { stamp } = fingerprint();
+      const { problem, stopped } = await install();
+      if (stopped) return 128 + constants.signals[stopped];
+      const trouble = problem ?? nodeProblem();
+      if (trouble) {
+        say(trouble);
+        return 70;
+      }
+      mkdirSync(binFolder, { recursive: true });
+      writeFileSync(join(binFolder, "exec.cmd"), EXEC_FOR_WINDOWS);
+      writeFileSync(stampFile, stamp);
+      say("done");
     }
-    mkdirSync(binFolder, { recursive: true });
-    writeFileSync(join(binFolder, "exec.cmd"), EXEC_FOR_WINDOWS);
-    writeFileSync(stampFile, stamp);
-    say("done");
-    return 0;
+    const trouble = make();
+    if (trouble) say(trouble);
+    return trouble ? 70 : 0;
   } finally {
     rmSync(lockFile, { force: true });
   }

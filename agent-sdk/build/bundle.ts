@@ -34,7 +34,7 @@ export interface Bundle {
   readonly stored: string;
   /** In order. Their sum is the length of `stored` without the exports and the last newline. */
   readonly parts: readonly Part[];
-  /** Paths of its modules, in order. */
+  /** Paths of its modules that are files, in order. */
   readonly modules: readonly string[];
   /** Names of functions that `code` may use before it defines them (stored.ts). */
   readonly late: readonly string[];
@@ -126,9 +126,16 @@ const checkNames = (modules: readonly Module[], natives: readonly string[]): voi
   }
 };
 
-/** Builds the file from `entry`, the path of a portable module; the file has its exports. */
-export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle => {
-  const modules = modulesInOrder(entry, options.natives);
+/**
+ * Builds the file from `entry`, the path of a portable module; the file has its exports. `source`:
+ * of an entry that is no file.
+ */
+export const bundle = (
+  entry: string,
+  options: BundleOptions = WITHOUT,
+  source?: string,
+): Bundle => {
+  const modules = modulesInOrder(entry, options.natives, source);
   checkNames(modules, options.natives);
   const isNative = ({ path }: Module): boolean => options.natives.includes(path);
   const replaced = new Set(modules.filter(isNative).flatMap(({ names }) => names));
@@ -175,7 +182,9 @@ export const bundle = (entry: string, options: BundleOptions = WITHOUT): Bundle 
     code: unmarked(stretches.join("")),
     stored,
     parts: pieces.map(({ path }, i) => ({ path, bytes: bytes[i] ?? 0 })),
-    modules: modules.map(({ path }) => path),
+    modules: modules
+      .map(({ path }) => path)
+      .filter((path) => source === undefined || path !== entry),
     late: options.stored ? functionNames(stretches.join("")) : [],
   };
 };

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { type Bundle, type BundleOptions, bundle } from "./bundle.ts";
 import { exactDecimals } from "./decimals.ts";
+import { entryOf, type Links } from "./entry.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -13,10 +14,10 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 const LAZY = [
   "src/core/bootcount.ts",
   "src/espruino/credentials.ts",
-  "src/core/failures.ts",
+  "protocol/src/link/failures.ts",
   "src/core/limits.ts",
   "src/core/push.ts",
-  "protocol/src/link-states.ts",
+  "protocol/src/link/states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
   "src/espruino/handshake.ts",
@@ -69,6 +70,8 @@ const OURS = [
 /** Built-ins that accept invalid input there; natives.ts, their only user, checks it. */
 export const GUARDED = ["atob"];
 
+/** Where the modules of an entry are looked for. */
+const ENTRY = at("../src/espruino/entry.ts");
 const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
 const BOARD = {
   natives: NATIVES,
@@ -97,16 +100,18 @@ const boardOf = (variant: Variant): BundleOptions =>
  * The file that a board keeps in Storage as "blindrelay". `push`: it accepts programs over the
  * relay.
  */
-export const buildEspruino = (variant: Variant, push = false): Bundle =>
-  bundle(at(`../src/espruino/main${push ? "-push" : ""}.ts`), boardOf(variant));
+const build =
+  (links: Links) =>
+  (variant: Variant, push = false): Bundle =>
+    bundle(ENTRY, boardOf(variant), entryOf(links, push));
+
+export const buildEspruino = build("socket");
 
 /** The variant for a board whose Wi-Fi the SDK joins. */
-export const buildEspruinoWifi = (variant: Variant, push = false): Bundle =>
-  bundle(at(`../src/espruino/main-wifi${push ? "-push" : ""}.ts`), boardOf(variant));
+export const buildEspruinoWifi = build("wifi");
 
 /** The variant for a board behind a serial bridge: a UART in place of WebSockets. */
-export const buildEspruinoSerial = (variant: Variant, push = false): Bundle =>
-  bundle(at(`../src/espruino/serial${push ? "-push" : ""}.ts`), boardOf(variant));
+export const buildEspruinoSerial = build("uart");
 
 /**
  * Another portable module, built in the same way with a board's natives; tests on the engine use

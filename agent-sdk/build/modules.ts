@@ -40,8 +40,7 @@ export const declaredNames = (statement: Statement | ModuleDeclaration): string[
   });
 };
 
-const load = (path: string): Module => {
-  const source = readFileSync(path, "utf8");
+const load = (path: string, source = readFileSync(path, "utf8")): Module => {
   const code = stripTypeScriptTypes(source);
   const { body } = parse(code, OPTIONS);
   return { path, source, code, body, names: body.flatMap(declaredNames) };
@@ -80,9 +79,13 @@ export const listedExports = (module: Module): [string, string][] =>
 
 /**
  * Modules reachable from the entry, each after those it imports. `natives`: paths of modules whose
- * names replace the same names of any other module.
+ * names replace the same names of any other module. `source`: of an entry that is no file.
  */
-export const modulesInOrder = (entry: string, natives: readonly string[]): Module[] => {
+export const modulesInOrder = (
+  entry: string,
+  natives: readonly string[],
+  source?: string,
+): Module[] => {
   const loaded = new Map<string, Module>();
   const done = new Set<Module>();
   const open = new Set<Module>();
@@ -128,6 +131,6 @@ export const modulesInOrder = (entry: string, natives: readonly string[]): Modul
   };
 
   for (const path of natives) visit(at(path));
-  visit(at(entry));
+  visit(source === undefined ? at(entry) : load(entry, source));
   return [...done];
 };

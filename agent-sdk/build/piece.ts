@@ -22,8 +22,20 @@ export interface Change {
   readonly text: string;
 }
 
-export const parsePiece = (code: string): Program =>
-  parse(code, { ecmaVersion: "latest", sourceType: "module" });
+/** Several passes look at the same text; more of them are kept than a build has pieces. */
+const MAX_PARSED = 300;
+const parsed = new Map<string, Program>();
+
+/** The tree belongs to all callers: it is not to be changed. */
+export const parsePiece = (code: string): Program => {
+  let program = parsed.get(code);
+  if (program === undefined) {
+    if (parsed.size >= MAX_PARSED) parsed.clear();
+    program = parse(code, { ecmaVersion: "latest", sourceType: "module" });
+    parsed.set(code, program);
+  }
+  return program;
+};
 
 /** The code with all changes made; they may not overlap. */
 export const applyChanges = (code: string, changes: readonly Change[]): string => {
@@ -72,6 +84,7 @@ const roleOf = (node: Tree, parent: Tree | undefined): "use" | "declares" | "wor
  * level, because a use might mean that one.
  */
 export const replaceNames = (piece: Piece, texts: ReadonlyMap<string, string>): Piece => {
+  if (![...texts.keys()].some((name) => piece.code.includes(name))) return piece;
   const changes: Change[] = [];
   fullAncestor(parsePiece(piece.code), (found, _state, ancestors) => {
     const node = found as Tree & { name?: string };

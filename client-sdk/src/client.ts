@@ -61,10 +61,10 @@ export interface CallOptions {
 
 /** The listeners of one agent; the client calls them. */
 interface AgentListeners {
-  readonly events: Listeners<[event: string, data: unknown]>;
-  readonly gaps: Listeners<[count: number, of: Missing]>;
-  readonly interruptions: Listeners<[reason: string]>;
-  readonly reopenings: Listeners<[reason: string]>;
+  readonly event: Listeners<[event: string, data: unknown]>;
+  readonly gap: Listeners<[count: number, of: Missing]>;
+  readonly interrupted: Listeners<[reason: string]>;
+  readonly reopened: Listeners<[reason: string]>;
 }
 
 /** One agent, accessed with its end-to-end secret. */
@@ -169,15 +169,13 @@ export class Agent {
       ((count: number, of: Missing) => void) &
       ((reason: string) => void),
   ): () => void {
-    const { events, gaps, interruptions, reopenings } = this.listeners;
-    if (what === "gap") return gaps.add(fn);
-    if (what === "interrupted") return interruptions.add(fn);
-    if (what === "reopened") return reopenings.add(fn);
-    const remove = events.add(fn);
+    const { [what]: listeners } = this.listeners;
+    const remove = listeners.add(fn);
+    if (what !== "event") return remove;
     this.peer.subscribe(true);
     return () => {
       remove();
-      if (events.size === 0) this.peer.subscribe(false);
+      if (listeners.size === 0) this.peer.subscribe(false);
     };
   }
 }
@@ -187,7 +185,6 @@ export class Client {
   private readonly core: ClientCore;
   private readonly log: Log | null;
   private readonly agents = new Map<string, Agent>();
-  private readonly listeners = new Map<Peer, AgentListeners>();
   private readonly presence: Listeners<[presence: Presence]>;
   /** The latest report about each agent since the link opened. */
   private readonly present = new Map<string, Presence>();
@@ -221,10 +218,6 @@ export class Client {
           this.present.set(presence.agentId, presence);
           this.presence.emit(presence);
         },
-        event: (peer, event, data) => this.listeners.get(peer)?.events.emit(event, data),
-        gap: (peer, count, of) => this.listeners.get(peer)?.gaps.emit(count, of),
-        interrupted: (peer, reason) => this.listeners.get(peer)?.interruptions.emit(reason),
-        reopened: (peer, reason) => this.listeners.get(peer)?.reopenings.emit(reason),
       },
     );
   }
@@ -244,16 +237,23 @@ export class Client {
     const key = `${version} ${renewAfterMs} ${id} ${agentToken}`;
     const known = this.agents.get(key);
     if (known !== undefined) return known;
-    const peer = this.core.addPeer({ agentId: id, agentToken, version, renewAfterMs });
     const listeners = {
-      events: new Listeners<[string, unknown]>(this.listenerThrew),
-      gaps: new Listeners<[number, Missing]>(this.listenerThrew),
-      interruptions: new Listeners<[string]>(this.listenerThrew),
-      reopenings: new Listeners<[string]>(this.listenerThrew),
+      event: new Listeners<[string, unknown]>(this.listenerThrew),
+      gap: new Listeners<[number, Missing]>(this.listenerThrew),
+      interrupted: new Listeners<[string]>(this.listenerThrew),
+      reopened: new Listeners<[string]>(this.listenerThrew),
     };
+    const peer = this.core.addPeer(
+      { agentId: id, agentToken, version, renewAfterMs },
+      {
+        event: (event, data) => listeners.event.emit(event, data),
+        gap: (count, of) => listeners.gap.emit(count, of),
+        interrupted: (reason) => listeners.interrupted.emit(reason),
+        reopened: (reason) => listeners.reopened.emit(reason),
+      },
+    );
     const agent = new Agent(this.core, peer, listeners);
     this.agents.set(key, agent);
-    this.listeners.set(peer, listeners);
     return agent;
   }
 

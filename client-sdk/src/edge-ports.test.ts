@@ -1,9 +1,10 @@
 /** What the edges rely on where the generator repeats itself, or the machine sleeps. */
 import { randomBytes } from "node:crypto";
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { hedgedRandom, systemTimer } from "./edge-ports.ts";
+import { hedgedRandom } from "./edge-ports.ts";
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 const broken = (length: number): Uint8Array => new Uint8Array(length);

@@ -1,17 +1,7 @@
-/** What the edges on Node and in browsers have in common: clock and randomness. */
+/** What the edges on Node and in browsers have in common: randomness. */
 
 import { asciiBytes, type Suite } from "@blindrelay/protocol/crypto";
-import { elapsedClock } from "@blindrelay/protocol/elapsed-clock";
-import type { Random, TimerPort } from "./ports.ts";
-
-export const systemTimer = (): TimerPort => ({
-  ...elapsedClock(
-    () => performance.now(),
-    () => Date.now(),
-  ),
-  set: (ms, fn) => setTimeout(fn, ms),
-  clear: (handle) => clearTimeout(handle as ReturnType<typeof setTimeout>),
-});
+import type { Random } from "./ports.ts";
 
 const KEY_BYTES = 32;
 

@@ -14,7 +14,6 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
   private readonly method: string;
   private readonly windowBytes: number;
   private stream: ReturnType<PeerSession["streams"]["incoming"]> | null = null;
-  private session: PeerSession | null = null;
   /** Undefined: still open; null: every byte has arrived. */
   private ending: string | null | undefined;
   private wake: () => void = () => undefined;
@@ -56,7 +55,6 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     }
     if (typeof this.ending === "string") throw broken(this.method, this.ending, this.taken);
     this.stream?.confirm();
-    this.session?.streams.settle();
     return null;
   }
 
@@ -76,7 +74,6 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
 
   private attach(session: PeerSession, id: number): void {
     const before = this.stream;
-    this.session = session;
     const stream = session.streams.incoming(id, {
       data: (bytes) => {
         this.chunks.push(bytes);

@@ -1,15 +1,10 @@
 /**
  * The one table of errors (sections 3 and 4 of the contract): the meaning of a code, the WebSocket
- * close code that follows it, its HTTP status, and whether a retry helps.
+ * close code that follows it, and its HTTP status. What agents and clients do when one ends a link
+ * is in link/failures.ts.
  *
  * [portable]
  */
-
-/**
- * `now`: at once, after fixing the message or session; `later`: after a wait; `no`: only after
- * something has changed.
- */
-export type RetryAdvice = "now" | "later" | "no";
 
 export interface ErrorEntry {
   readonly meaning: string;
@@ -17,7 +12,6 @@ export interface ErrorEntry {
   readonly close: number | null;
   /** The HTTP status for this code; null: it does not occur over REST. */
   readonly http: number | null;
-  readonly retry: RetryAdvice;
 }
 
 export type ErrorCode =
@@ -66,232 +60,194 @@ export const ERRORS: { readonly [code in ErrorCode]: ErrorEntry } = {
     meaning: "Session request limit reached; get a new session token with the account token.",
     close: 1008,
     http: 401,
-    retry: "now",
   },
   SESSION_EXPIRED: {
     meaning: "The session token is older than 24 hours; get a new one with the persistent token.",
     close: 1008,
     http: 401,
-    retry: "now",
   },
   AGENT_NOT_FOUND: {
     meaning: "No agent of this account has that agent_id.",
     close: null,
     http: null,
-    retry: "no",
   },
   AGENT_OFFLINE: {
     meaning: "The agent has no connection to the relay now.",
     close: null,
     http: null,
-    retry: "later",
   },
   UNKNOWN_SESSION: {
     meaning: "The relay knows no binding for this sid; send the same bytes in a relay envelope.",
     close: null,
     http: null,
-    retry: "now",
   },
   SID_IN_USE: {
     meaning: "Another connection or agent holds the first part of this sid; open with a fresh one.",
     close: null,
     http: null,
-    retry: "now",
   },
   REQUEST_ID_IN_USE: {
     meaning: "Another connection has a live request with this request_id; draw a new one.",
     close: null,
     http: null,
-    retry: "now",
   },
   SLOW_CONSUMER: {
     meaning: "The receiver's queue is full; the message was dropped.",
     close: null,
     http: null,
-    retry: "later",
   },
   RATE_LIMITED: {
     meaning: "Too many messages a second, or requests a minute; this one was not carried out.",
     close: null,
     http: 429,
-    retry: "later",
   },
   TOO_LARGE: {
     meaning: "The message or body is larger than the limit.",
     close: null,
     http: 413,
-    retry: "no",
   },
   BAD_MESSAGE: {
     meaning: "The message is not JSON, not text, or a field has the wrong type.",
     close: null,
     http: null,
-    retry: "no",
   },
   UNKNOWN_TYPE: {
     meaning: "The relay knows no message of this type.",
     close: null,
     http: null,
-    retry: "no",
   },
   AUTH_REQUIRED: {
     meaning: "Credentials are missing: authenticate first.",
     close: null,
     http: 401,
-    retry: "now",
   },
   AUTH_TIMEOUT: {
     meaning: "No successful auth within 30 seconds.",
     close: 1008,
     http: null,
-    retry: "later",
   },
   REPLACED: {
     meaning: "Another connection authenticated as this agent; the newer one wins.",
     close: 1008,
     http: null,
-    retry: "later",
   },
   TAKEOVER_LOOP: {
     meaning: "Two devices take this agent over from each other; one of them must stop.",
     close: 1008,
     http: null,
-    retry: "later",
   },
   RESTARTING: {
     meaning: "The relay restarts; connect again after reconnect_in seconds.",
     close: 1012,
     http: null,
-    retry: "later",
   },
   UNAVAILABLE: {
     meaning: "A part of the relay that this needs is unavailable or overloaded; try again later.",
     close: null,
     http: 503,
-    retry: "later",
   },
   INTERNAL: {
     meaning: "A fault of the relay; its log has the request id.",
     close: null,
     http: 500,
-    retry: "later",
   },
   // Credentials
   INVALID_TOKEN: {
     meaning: "The credentials are not valid.",
     close: null,
     http: 401,
-    retry: "no",
   },
   INVALID_CREDENTIALS: {
     meaning: "The user name, password or one-time code is not right.",
     close: null,
     http: 401,
-    retry: "no",
   },
   WRONG_TOKEN_KIND: {
     meaning: "A secret of another kind belongs here; the text names both.",
     close: null,
     http: 401,
-    retry: "no",
   },
   LOCKED_OUT: {
     meaning:
       "Too many failed authentications from this address, or with this user name; wait retry_after seconds.",
     close: 1008,
     http: 429,
-    retry: "later",
   },
   REVOKED: {
     meaning: "The token, agent or user behind this connection was rotated, deleted or disabled.",
     close: 1008,
     http: null,
-    retry: "no",
   },
   // REST only
   FORBIDDEN: {
     meaning: "These credentials are valid but may not do this.",
     close: null,
     http: 403,
-    retry: "no",
   },
   NOT_FOUND: {
     meaning: "Not found, or not owned by this account.",
     close: null,
     http: 404,
-    retry: "no",
   },
   CONFLICT: {
     meaning: "That name or identifier is taken.",
     close: null,
     http: 409,
-    retry: "no",
   },
   METHOD_NOT_ALLOWED: {
     meaning: "This path does not support that method.",
     close: null,
     http: 405,
-    retry: "no",
   },
   UNSUPPORTED_MEDIA_TYPE: {
     meaning: "The operation does not take a body of this media type.",
     close: null,
     http: 415,
-    retry: "no",
   },
   BAD_REQUEST: {
     meaning: "The request cannot be read.",
     close: null,
     http: 400,
-    retry: "no",
   },
   VALIDATION_FAILED: {
     meaning: "The request has the wrong shape; errors[] says where.",
     close: null,
     http: 422,
-    retry: "no",
   },
   TOTP_ENROLMENT_REQUIRED: {
     meaning: "This relay requires two factors: enrol and confirm TOTP first.",
     close: null,
     http: 403,
-    retry: "no",
   },
   IDEMPOTENCY_KEY_REUSED: {
     meaning: "This Idempotency-Key came with another request before.",
     close: null,
     http: 422,
-    retry: "no",
   },
   IDEMPOTENCY_KEY_IN_USE: {
     meaning: "A request with this Idempotency-Key has begun and has no answer yet.",
     close: null,
     http: 409,
-    retry: "later",
   },
   UNTRUSTED_SIGNATURE: {
     meaning: "None of the relay's release keys made this signature over this artifact.",
     close: null,
     http: 422,
-    retry: "no",
   },
   RANGE_NOT_SATISFIABLE: {
     meaning: "The range lies outside of the artifact.",
     close: null,
     http: 416,
-    retry: "no",
   },
   QUOTA_EXCEEDED: {
     meaning: "The account has reached its limit for these; remove some, or ask the operator.",
     close: null,
     http: 403,
-    retry: "no",
   },
   UPGRADE_REQUIRED: {
     meaning: "This path speaks WebSocket only.",
     close: null,
     http: 426,
-    retry: "no",
   },
 };
 

@@ -2,7 +2,16 @@
  * Files stay their owner's: what root makes in another user's folder, as through sudo with HOME
  * kept, belongs to that user. Otherwise one such run takes the file away from them.
  */
-import { constants, fchownSync, lchownSync, mkdirSync, type Stats, statSync } from "node:fs";
+import {
+  chmodSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  lchownSync,
+  mkdirSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { dirname, resolve } from "node:path";
 
 /**
@@ -26,6 +35,22 @@ export const giveToOwner = (made: string | number, like: string): void => {
     else lchownSync(made, uid, gid);
   } catch {
     // A root without that right, or a file system without owners: the file is usable as it is.
+  }
+};
+
+/**
+ * Gives a file that is about to replace another one (a path, or an open file) its owner and mode,
+ * of which only `most` is kept: whoever else may read the old file expects to read the new one.
+ */
+export const takePlaceOf = (made: string | number, replaced: string, most = 0o770): void => {
+  giveToOwner(made, replaced);
+  const mode = statSync(replaced, { throwIfNoEntry: false })?.mode;
+  if (mode === undefined) return;
+  try {
+    if (typeof made === "number") fchmodSync(made, mode & most);
+    else chmodSync(made, mode & most);
+  } catch {
+    // A file system without modes.
   }
 };
 

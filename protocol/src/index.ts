@@ -1,7 +1,18 @@
-export type { ErrorCode, ErrorEntry, RetryAdvice } from "./errors.ts";
+export type { ErrorCode, ErrorEntry } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
-export type { LinkEvent, LinkState } from "./link-states.ts";
-export { nextLinkState } from "./link-states.ts";
+export * from "./link/backoff.ts";
+export * from "./link/defaults.ts";
+export type { Failure } from "./link/failures.ts";
+export {
+  authFailure,
+  LOCKED_OUT,
+  LOST,
+  linkFailure,
+  REFUSED,
+  RESTARTING,
+} from "./link/failures.ts";
+export type { LinkEvent, LinkState } from "./link/states.ts";
+export { nextLinkState } from "./link/states.ts";
 export type {
   Link,
   LinkEvents,

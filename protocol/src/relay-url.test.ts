@@ -8,6 +8,10 @@ it.each([
   ["ws://127.0.0.1:1", "ws://127.0.0.1:1/wss"],
   ["wss://relay.example/wss", "wss://relay.example/wss"],
   ["https://relay.example/wss", "wss://relay.example/wss"],
+  // coder/coder#1663, and what a browser's address has after it.
+  ["https://relay.example//", "wss://relay.example/wss"],
+  ["https://relay.example/relay//?x=1#/agents", "wss://relay.example/relay/wss"],
+  ["wss://relay.example/wss?gateway=7#/agents", "wss://relay.example/wss?gateway=7"],
   ["wss://relay.example/other", "wss://relay.example/other"],
 ])("finds the relay of %s", (base, expected) => {
   expect(relayUrl(base)).toBe(expected);

@@ -3,7 +3,8 @@ import { WSS_PATH } from "./spec.ts";
 
 /**
  * `http(s)://host[/base]` becomes `ws(s)://host[/base]/wss`; a `ws(s)` address with a path is
- * unchanged. Throws a TypeError for anything else. For runtimes that have the URL class.
+ * unchanged, but for what follows a `#`. Throws a TypeError for anything else. For runtimes that
+ * have the URL class.
  */
 export const relayUrl = (text: string): string => {
   let url: URL;
@@ -17,8 +18,11 @@ export const relayUrl = (text: string): string => {
   }
   const isBase = url.protocol.startsWith("http") || url.pathname === "/";
   if (isBase && !url.pathname.endsWith(WSS_PATH)) {
-    url.pathname = url.pathname.replace(/\/$/, "") + WSS_PATH;
+    url.pathname = url.pathname.replace(/\/+$/, "") + WSS_PATH;
   }
+  // Of a page of the console, copied from a browser.
+  if (url.protocol.startsWith("http")) url.search = "";
+  url.hash = "";
   url.protocol = url.protocol.replace("http", "ws");
   return url.href;
 };

@@ -138,7 +138,7 @@ export const assemble = async (inputs: RelayInputs) => {
   const engines = {
     store: { isReady, damage: store.damage, pool: store.pool, clock: data.clock },
     notices,
-    bus: bus === null ? null : busEngine(bus),
+    bus: bus?.cluster ?? null,
     pending: () => app.connections.size,
     certificateEnd: () => (tls?.endMs() ?? Number.POSITIVE_INFINITY) / 1000,
   };
@@ -151,7 +151,7 @@ export const assemble = async (inputs: RelayInputs) => {
     await closeApp(app);
     metrics.close();
     metrics.closeAllConnections();
-    await bus?.cluster.handedOver();
+    await bus?.cluster.holdings.handedOver();
     bus?.cluster.leaveAll();
     await bus?.close();
     await settle(); // otherwise the log says what was lost
@@ -179,7 +179,7 @@ const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links =>
   // The store is up to a second behind what the clients here were told.
   isOnline: (agentId, node, userId) =>
     hub.isOnlineAnywhere(userId, agentId) ??
-    (node !== null && (bus?.cluster.isLive(node) ?? false)),
+    (node !== null && (bus?.cluster.membership.isLive(node) ?? false)),
   act: (posted) => {
     for (const notice of posted) notices.take(notice);
     bus?.cluster.post(posted);
@@ -224,13 +224,12 @@ const figuresOf = (hub: Hub, bus: OpenBus | null, startedAtMs: number) => {
       maxMs: ms(delay.max),
     };
     delay.reset();
-    return { hub: hub.stats(), others: bus?.cluster.figures() ?? [], startedAtMs, eventLoopDelay };
+    return {
+      hub: hub.stats(),
+      others: bus?.cluster.membership.figures() ?? [],
+      startedAtMs,
+      eventLoopDelay,
+    };
   };
   return { read, stop: () => delay.disable() };
 };
-
-const busEngine = ({ traffic, cluster }: OpenBus) => ({
-  traffic,
-  nodes: () => cluster.figures().length,
-  pending: () => cluster.pending(),
-});

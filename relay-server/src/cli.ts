@@ -138,6 +138,7 @@ const addStart = (cli: Command): void => {
     ]);
     const log = createLog(config.logLevel);
     // Before the relay is announced, because an early signal must drain too.
+    for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
     const signalled = firstSignal(log);
     const server = await startServer(config, { log, masterKey: process.env[MASTER_KEY_VARIABLE] });
     // A bug ends what it occurred in. What nothing has contained is at least logged and counted.

@@ -29,7 +29,7 @@ const JUMP_MS = 60_000;
 /** Nothing is deleted for this long after a jump, which may have been a glitch. */
 const DISTRUST_MS = 24 * 3_600_000;
 
-export interface ClockWatch {
+interface ClockWatch {
   /** Compares both clocks; call it often. True if the wall clock has just jumped. */
   look(): boolean;
   /** Whether the wall clock has been steady for long enough to rely on it for deletions. */

@@ -114,6 +114,9 @@ test("the lint below finds a handler that is not contained", () => {
 const EXCEPT = [
   'main.ts .on("uncaughtException", fail)',
   'main.ts .on("error", endUnwritten)',
+  'main.ts .once("SIGINT", () => process.exit(130))',
+  'main.ts .once("SIGTERM", () => process.exit(143))',
+  'ops/password.ts .on("SIGINT", () => {',
   'cli.ts .on("uncaughtException", (error) => fault(',
   'store/checkpoints.ts .on("message", () => { try {',
 ];

@@ -6,7 +6,7 @@ import { accessSync, constants, existsSync, statfsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { messageOf } from "./failure.ts";
 
-export interface DiskProblem {
+interface DiskProblem {
   readonly what: string;
   readonly fix: string;
 }

@@ -42,7 +42,7 @@ export const createLog = (level: string, out: DestinationStream = standardError(
  * gone, only logging ends. pino's own destination holds any number of lines for a stalled reader,
  * and at exit tries endlessly to write them to one that is gone.
  */
-export class LogStream implements DestinationStream {
+class LogStream implements DestinationStream {
   readonly #fd: number;
   #waiting: string[] = [];
   /** The part that an earlier write did not accept. */

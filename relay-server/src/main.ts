@@ -5,6 +5,12 @@
  */
 import { enableCompileCache } from "node:module";
 
+// The kernel drops what the first process of a container has no handler for.
+if (process.pid === 1) {
+  process.once("SIGINT", () => process.exit(130));
+  process.once("SIGTERM", () => process.exit(143));
+}
+
 // Reading its sources is a large part of a start.
 enableCompileCache();
 

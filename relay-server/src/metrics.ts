@@ -11,7 +11,7 @@ import {
   Registry as Metrics,
   type Registry,
 } from "prom-client";
-import type { BusTraffic } from "./bus/counted.ts";
+import type { Cluster } from "./bus/cluster.ts";
 import { contained, faultCounts } from "./contain.ts";
 import type { ControlContext } from "./control/context.ts";
 import type { NoticeReader } from "./control/notice-reader.ts";
@@ -69,11 +69,7 @@ export interface Engines {
   };
   readonly notices: Pick<NoticeReader, "changes">;
   /** Null: a single relay. */
-  readonly bus: {
-    traffic(): BusTraffic;
-    nodes(): number;
-    pending(): { readonly claims: number; readonly malformed: number };
-  } | null;
+  readonly bus: Cluster | null;
   /** Connections without a link. */
   readonly pending: () => number;
   /** When the certificate ends, in seconds of Unix time; infinite: there is none. */
@@ -222,7 +218,7 @@ export const relayMetrics = (
   }
   if (bus !== null) {
     gauge("bus_up", "Whether the bus is connected.", () => Number(bus.traffic().isUp));
-    gauge("bus_nodes", "Other nodes, heard of within 5 s.", () => bus.nodes());
+    gauge("bus_nodes", "Other nodes, heard of within 5 s.", () => bus.membership.figures().length);
     gauge(
       "bus_backlog_bytes",
       "Bytes that the bus has not confirmed.",
@@ -232,12 +228,12 @@ export const relayMetrics = (
     gauge(
       "bus_claims",
       "Logins of agents that wait for another node's answer.",
-      () => bus.pending().claims,
+      () => bus.traffic().claims,
     );
     counter(
       "bus_malformed",
       "Malformed messages on the bus, which were dropped.",
-      () => bus.pending().malformed,
+      () => bus.traffic().malformed,
     );
     labelled(Counter, "bus_messages_total", "Messages on the bus.", "direction", () => {
       const { sent, received } = bus.traffic();

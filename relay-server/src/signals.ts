@@ -10,7 +10,7 @@ import { contained } from "./contain.ts";
 const INSIST_AFTER_MS = 5000;
 
 /** The parts of `process` that this needs. */
-export interface SignalSource {
+interface SignalSource {
   on(event: "SIGTERM" | "SIGINT", listener: (signal: NodeJS.Signals) => void): unknown;
   exit(code: number): void;
 }

@@ -7,6 +7,7 @@ import { builtinModules, stripTypeScriptTypes } from "node:module";
 import { posix } from "node:path";
 import { type Node, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
+import { transformSync } from "esbuild";
 
 /** Path from the root, with forward slashes, to text: sources and the packages' package.json. */
 export type Files = ReadonlyMap<string, string>;
@@ -45,7 +46,7 @@ export interface Graph {
 }
 
 const SCOPE = "@blindrelay/";
-const SOURCE = /\.(ts|mts|js|mjs)$/;
+const SOURCE = /\.(tsx?|mts|js|mjs)$/;
 const BUILTINS = new Set(builtinModules);
 
 export const isSource = (path: string): boolean => SOURCE.test(path) && !path.endsWith(".d.ts");
@@ -73,16 +74,25 @@ export function buildGraph(files: Files): Graph {
   return graph;
 }
 
-/** Types become blanks, so lines and columns stay those of the file. */
+/** Types become blanks, so lines and columns stay those of the file, unless it has JSX. */
 function parseSource(path: string, text: string): Program {
-  const javascript = /\.m?ts$/.test(path) ? stripTypeScriptTypes(text, { mode: "strip" }) : text;
-  return parse(javascript, {
+  const strip = path.endsWith(".tsx") ? stripJsx : /\.m?ts$/.test(path) ? stripTypes : String;
+  return parse(strip(text), {
     ecmaVersion: "latest",
     sourceType: "module",
     locations: true,
     allowHashBang: true,
   });
 }
+
+const stripTypes = (text: string): string => stripTypeScriptTypes(text, { mode: "strip" });
+
+const stripJsx = (text: string): string =>
+  transformSync(text, {
+    loader: "tsx",
+    jsx: "transform",
+    tsconfigRaw: { compilerOptions: { verbatimModuleSyntax: true } },
+  }).code;
 
 type Found = Omit<Edge, "target">;
 
@@ -130,7 +140,7 @@ function valueEdges(from: string, program: Program): Found[] {
  * text.
  */
 function typeEdges(from: string, text: string): Found[] {
-  if (!/\.m?ts$/.test(from)) return [];
+  if (!/\.(m?ts|tsx)$/.test(from)) return [];
   const edges: Found[] = [];
   const patterns = [
     /^[ \t]*(?:import|export)\s+type\b[^;'"]*?\bfrom\s*["']([^"']+)["']/gm,

@@ -79,7 +79,10 @@ const SHARED_BASICS = [
   "protocol/src/index.ts",
   "protocol/src/spec.ts",
   "protocol/src/errors.ts",
-  "protocol/src/link-states.ts",
+  "protocol/src/link/backoff.ts",
+  "protocol/src/link/defaults.ts",
+  "protocol/src/link/failures.ts",
+  "protocol/src/link/states.ts",
   "protocol/src/ports.ts",
   "protocol/src/tokens.ts",
 ];
@@ -90,6 +93,7 @@ const WIRE = "protocol/src/wire/**";
 export const PORTABLE = [
   "protocol/src/crypto/**",
   "protocol/src/session/**",
+  "protocol/src/link/**",
   ENCODING,
   WIRE,
   "agent-sdk/src/core/**",

@@ -1,8 +1,9 @@
 /**
- * Generates `src/msw/operations.ts` from the relay's own OpenAPI document: the REST operations with
- * the schemas of their requests and an example of each answer.
+ * Makes `src/msw/operations.generated.ts` from the relay's own OpenAPI document: the REST
+ * operations with the schemas of their requests and an example of each answer. It is not committed:
+ * `scripts/setup.mjs` and the package's build run this.
  */
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { startRest } from "@blindrelay/relay-server/testing";
 
 interface Schema {
@@ -42,7 +43,11 @@ import type { Operation } from "./operation.ts";
 
 export const OPERATIONS: readonly Operation[] = ${JSON.stringify(operations)};
 `;
-writeFileSync(new URL("../src/msw/operations.ts", import.meta.url), text);
+const target = new URL("../src/msw/operations.generated.ts", import.meta.url);
+// Renamed, because a test may be reading the file that it replaces.
+const draft = new URL(`operations.${process.pid}.log`, target);
+writeFileSync(draft, text);
+renameSync(draft, target);
 
 function operation(path: string, method: string, one: Documented): object | null {
   const [status, answer] = Object.entries(one.responses).find(([code]) => code.startsWith("2")) as [

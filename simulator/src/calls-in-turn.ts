@@ -1,6 +1,6 @@
 /**
- * Makes `each` calls to each of `members`, at most `atOnce` at a time, one at a time to each, all in
- * turn. `call` gets the member's index, and what to call when its call has ended.
+ * Makes `each` calls to each of `members`, at most `atOnce` at a time, one at a time to each, all
+ * in turn. `call` gets the member's index, and what to call when its call has ended.
  */
 export function callInTurn(
   { members, each, atOnce }: { members: number; each: number; atOnce: number },

@@ -1,11 +1,22 @@
-/** The first SIGINT or SIGTERM, for commands that run until then. */
+/** SIGINT, SIGTERM and hang-ups, for commands that run until the first of them. */
 
 let isOver = false;
 
-/** Resolves at the first of both. */
+/**
+ * A terminal that is closed ends what runs on it. Elsewhere a hang-up is ignored, as `nohup` asks
+ * for: Node undoes that at its start.
+ */
+export const endSignals = (): readonly NodeJS.Signals[] => {
+  for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
+  if (process.stderr.isTTY) return ["SIGINT", "SIGTERM", "SIGHUP"];
+  process.on("SIGHUP", () => undefined);
+  return ["SIGINT", "SIGTERM"];
+};
+
+/** Resolves at the first of them. */
 export const interrupted = (): Promise<void> =>
   new Promise((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    for (const signal of endSignals()) {
       process.once(signal, () => {
         isOver = true;
         resolve();

@@ -5,6 +5,12 @@
  */
 import { enableCompileCache } from "node:module";
 
+// The kernel drops what the first process of a container has no handler for.
+if (process.pid === 1) {
+  process.once("SIGINT", () => process.exit(130));
+  process.once("SIGTERM", () => process.exit(143));
+}
+
 /** As the relay's log waits. */
 const LAST_WORDS_MS = 1000;
 

@@ -20,6 +20,14 @@ export const jsonText = (value: unknown, indent = 0): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
+/**
+ * For commands that serve devices: whoever collects their output may go away, or have a full disk,
+ * and then only the output ends.
+ */
+export const serveUnread = (): void => {
+  process.stdout.removeAllListeners("error").on("error", () => undefined);
+};
+
 /** A result as text, for a person or a shell. */
 export const printText = (text: string): void => {
   process.stdout.write(`${harmless(text)}\n`);
@@ -46,14 +54,28 @@ export const printStatus = (text: string): void => {
   process.stderr.write(`${harmless(text)}\n`);
 };
 
+/** Takes two columns of a terminal: East Asian letters and most emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+/** Takes none: accents written apart, joiners, variants. */
+const NARROW = /[\p{Mn}\p{Me}\p{Cf}]/u;
+
+const columnsOf = (text: string): number =>
+  Array.from(text, (one) => (NARROW.test(one) ? 0 : WIDE.test(one) ? 2 : 1)).reduce(
+    (sum: number, columns) => sum + columns,
+    0,
+  );
+
 /** Rows under a header, in columns as wide as their widest cell. */
 export const table = (header: readonly string[], rows: readonly (readonly string[])[]): string => {
   const all = [header, ...rows.map((row) => row.map(oneLine))];
-  const widths = header.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const widths = header.map((_, column) =>
+    Math.max(...all.map((row) => columnsOf(row[column] ?? ""))),
+  );
   return all
     .map((row) =>
       row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .map((cell, column) => cell + " ".repeat((widths[column] ?? 0) - columnsOf(cell)))
         .join("  ")
         .trimEnd(),
     )

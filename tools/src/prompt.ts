@@ -1,7 +1,7 @@
 /**
  * Questions to the user at the terminal, on standard error like everything that is not a result.
  */
-import { createInterface } from "node:readline/promises";
+import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { Failure } from "./failure.ts";
 
@@ -10,8 +10,8 @@ export class Unanswered extends Failure {
   declare readonly kind: "interrupted" | "usage";
   readonly why: string;
 
-  constructor(kind: "interrupted" | "usage", why: string, cause: unknown) {
-    super(kind, `${why}; nothing was done`, cause);
+  constructor(kind: "interrupted" | "usage", why: string) {
+    super(kind, `${why}; nothing was done`);
     this.why = why;
   }
 }
@@ -31,40 +31,57 @@ export interface Questions {
 export const questions = (instead: string): Questions => {
   if (!process.stdin.isTTY)
     throw new Failure("usage", `there is no terminal to ask on: ${instead}`);
-  let hidden = false;
+  let hidden = true;
   const output = new Writable({
     write: (chunk, _encoding, done) => {
       if (!hidden) process.stderr.write(chunk);
       done();
     },
   });
-  const prompt = createInterface({ input: process.stdin, output, terminal: true });
-  const interruption = new AbortController();
-  const { signal } = interruption;
-  prompt.on("SIGINT", () => interruption.abort());
-  const ask = async (question: string): Promise<string> => {
-    try {
-      return await prompt.question(question, { signal });
-    } catch (error) {
-      if ((error as Error).name !== "AbortError") throw error;
-      process.stderr.write("\n");
-      throw signal.aborted
-        ? new Unanswered("interrupted", "interrupted", error)
-        : new Unanswered("usage", "not answered", error);
+  // Without a history, which the next question would show: it has passwords.
+  const prompt = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+  /** Lines that came before their question: pasted, or typed ahead. */
+  const early: string[] = [];
+  let answer: PromiseWithResolvers<string> | null = null;
+  let over: Unanswered | null = null;
+  prompt.on("line", (line) => {
+    // What follows may be a password, whose question comes in a moment.
+    hidden = true;
+    if (answer === null) early.push(line);
+    else answer.resolve(line);
+    answer = null;
+  });
+  const end = (reason: Unanswered) => {
+    if (over !== null) return;
+    over = reason;
+    process.stderr.write("\n");
+    answer?.reject(reason);
+  };
+  prompt.on("SIGINT", () => end(new Unanswered("interrupted", "interrupted")));
+  prompt.on("close", () => end(new Unanswered("usage", "not answered")));
+  const ask = async (question: string, isHidden: boolean): Promise<string> => {
+    const line = early.shift();
+    if (line !== undefined) {
+      process.stderr.write(`${question}${isHidden ? "" : line}\n`);
+      return line;
     }
+    if (over !== null) throw over;
+    answer = Promise.withResolvers();
+    const { promise } = answer;
+    if (isHidden) process.stderr.write(question);
+    hidden = isHidden;
+    prompt.setPrompt(isHidden ? "" : question);
+    prompt.prompt(true);
+    const typed = await promise;
+    if (isHidden) process.stderr.write("\n");
+    return typed;
   };
   return {
-    ask,
-    askHidden: async (question) => {
-      process.stderr.write(question);
-      hidden = true;
-      try {
-        return await ask("");
-      } finally {
-        hidden = false;
-        process.stderr.write("\n");
-      }
+    ask: (question) => ask(question, false),
+    askHidden: (question) => ask(question, true),
+    close: () => {
+      over = new Unanswered("usage", "not answered");
+      prompt.close();
     },
-    close: () => prompt.close(),
   };
 };

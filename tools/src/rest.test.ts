@@ -89,6 +89,7 @@ it("an expired token is reported with its fix, a wrong password without", async 
 
 it.each([
   ["600", "Locked out. (try again in 600 s)"],
+  // elizaOS/eliza#22162
   ["Sat, 21 Nov 2026 15:00:00 GMT", "Locked out. (try again after Sat, 21 Nov 2026 15:00:00 GMT)"],
 ])("Retry-After %s is reported as a time", async (after, message) => {
   answered(() =>

@@ -33,7 +33,7 @@ export interface SessionWiring {
 }
 
 /** The parts of the core that a program uses through its agent. */
-export interface AgentParts {
+interface AgentParts {
   readonly ports: { readonly log: Log; readonly random: Random; readonly timer: TimerPort };
   readonly dispatcher: { handle(method: string, handler: Handler): void };
   emit(event: string, data: unknown): number;

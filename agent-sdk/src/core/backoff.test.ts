@@ -1,8 +1,15 @@
+import {
+  authFailure,
+  type Failure,
+  LOST,
+  linkFailure,
+  REFUSED,
+  RESTARTING,
+} from "@blindrelay/protocol";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../memory/index.ts";
 import { Backoff } from "./backoff.ts";
-import { authFailure, type Failure, LOST, linkFailure, REFUSED, RESTARTING } from "./failures.ts";
 
 const FAILURES: Failure[] = [
   LOST,

@@ -6,23 +6,17 @@
  *
  * [portable]
  */
-import type { Random } from "../ports.ts";
+import type { Failure } from "@blindrelay/protocol";
 import {
   BACKOFF_FIRST_MS,
   BACKOFF_MAX_MS,
+  doubled,
+  jittered,
   MAX_ASKED_WAIT_MS,
-  SLOW_MAX_MS,
-  SPREAD_MS,
-  STABLE_MS,
-} from "./defaults.ts";
-import type { Failure } from "./failures.ts";
-
-/** `first * 2^times`, at most `max`. No shifts: their counts wrap at 32. */
-export const doubled = (first: number, times: number, max: number): number => {
-  let value = first;
-  for (let i = 0; i < times && value < max; i++) value *= 2;
-  return Math.min(value, max);
-};
+  randomFraction,
+} from "@blindrelay/protocol";
+import type { Random } from "../ports.ts";
+import { SLOW_MAX_MS, SPREAD_MS, STABLE_MS } from "./defaults.ts";
 
 export class Backoff {
   declare private readonly random: Random;
@@ -62,14 +56,10 @@ export class Backoff {
     }
     const wait = doubled(BACKOFF_FIRST_MS, this.attempts, BACKOFF_MAX_MS);
     this.attempts++;
-    return Math.max(wait - Math.floor((wait / 2) * this.fraction()), asked);
+    return Math.max(jittered(wait, this.fraction()), asked);
   }
 
-  /** From 0 (inclusive) to 1 (exclusive). */
   private fraction(): number {
-    const bytes = this.random(4);
-    let value = 0;
-    for (let i = 0; i < 4; i++) value = value * 256 + (bytes[i] as number);
-    return ((value + this.offset) % 4294967296) / 4294967296;
+    return randomFraction(this.random, this.offset);
   }
 }

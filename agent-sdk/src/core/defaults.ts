@@ -4,9 +4,10 @@
  * [portable]
  */
 
-/** The relay pings every 30 s: after two and a half periods of silence it is considered gone. */
-export const LINK_SILENCE_MS = 75000;
-/** From connect to an open WebSocket; a board on a slow network needs most of it for TLS. */
+/**
+ * From connect to an open WebSocket; a board on a slow network needs most of it for TLS, so it is
+ * longer than a client's.
+ */
 export const CONNECT_TIMEOUT_MS = 30000;
 
 /** After this time without an answer, the driver is asked again to join its network. */
@@ -14,10 +15,11 @@ export const JOIN_TIMEOUT_MS = 60000;
 /** After this many links in a row that did not open, the network is joined again. */
 export const USELESS_LINKS = 5;
 
-/** Reconnecting: 1, 2, 4 ... 60 s, each less a random part of up to half. */
-export const BACKOFF_FIRST_MS = 1000;
-export const BACKOFF_MAX_MS = 60000;
-/** After a link that lasted this long, the back-off starts over. */
+/**
+ * After a link that lasted this long, the back-off starts over: longer than its longest wait, so
+ * that a network that drops every link is not used more and more often. A client starts over
+ * earlier, because a person waits.
+ */
 export const STABLE_MS = 60000;
 
 /**
@@ -25,14 +27,9 @@ export const STABLE_MS = 60000;
  * Doubling from 120 s keeps one stale device under the relay's 5 failures in 300 s.
  */
 export const SLOW_MAX_MS = 3600000;
-/** First wait after being replaced: long enough that two devices do not fight at network speed. */
-export const REPLACED_FIRST_MS = 60000;
 
 /** After a lockout, the devices behind one address return over this time, not all at once. */
 export const SPREAD_MS = 120000;
-
-/** The longest wait that a relay may request (`retry_after`, `reconnect_in`). */
-export const MAX_ASKED_WAIT_MS = 3600000;
 
 /** A session token this close to its expiry is not used any more. */
 export const SESSION_TOKEN_MARGIN_MS = 60000;

@@ -84,7 +84,7 @@ type Failed = (method: string, reason: string, thrown: unknown) => void;
 /** Why a plaintext must not be parsed on this device; undefined if it may. */
 export type Refuses = (plaintext: Uint8Array) => string | undefined;
 
-export interface DispatchCounters {
+interface DispatchCounters {
   /** Requests and notifications that reached a handler. */
   calls: number;
   /** Verified plaintexts that are not JSON-RPC requests. */

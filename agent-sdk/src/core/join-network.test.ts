@@ -1,10 +1,11 @@
+import { BACKOFF_MAX_MS } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { linkConformance } from "../conformance/index.ts";
 import { ManualTimer } from "../memory/index.ts";
 import type { LinkPort, TimerPort } from "../ports.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { World } from "../testing/world.ts";
-import { BACKOFF_MAX_MS, CONNECT_TIMEOUT_MS, JOIN_TIMEOUT_MS } from "./defaults.ts";
+import { CONNECT_TIMEOUT_MS, JOIN_TIMEOUT_MS } from "./defaults.ts";
 import { NetworkLinks, type NetworkPort } from "./join-network.ts";
 
 const NAME = 'Wi-Fi "hall 7"';

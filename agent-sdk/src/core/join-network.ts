@@ -19,7 +19,7 @@
 import type { Link, LinkEvents, LinkPort, Log, TimerPort } from "../ports.ts";
 import { JOIN_TIMEOUT_MS, USELESS_LINKS } from "./defaults.ts";
 
-export type NetworkState = "apart" | "joining" | "joined";
+type NetworkState = "apart" | "joining" | "joined";
 type NetworkEvent = "connect" | "joined" | "failed" | "late" | "lost" | "useless";
 
 const NETWORK_STATES: {
@@ -41,7 +41,7 @@ export interface NetworkPort {
   onLost(fn: () => void): void;
 }
 
-export interface NetworkOptions {
+interface NetworkOptions {
   /** For people, such as `Wi-Fi "hall 7"`. */
   readonly name: string;
   readonly network: NetworkPort;

@@ -1,27 +1,33 @@
 /**
  * The agent's link to the relay (section 3): connect, log in, stay online, and reconnect after the
- * wait that each failure requires (failures.ts). Its states are those of the client's link:
- * protocol/src/link-states.ts.
+ * wait that each failure requires (protocol/src/link/failures.ts). Its states are those of the
+ * client's link: protocol/src/link/states.ts.
  *
  * It sets no timer: its owner calls `timeout` at `nextDeadline`. A late or extra call is harmless.
  *
  * [portable]
  */
-import type { LinkEvent, LinkState } from "@blindrelay/protocol";
-import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, nextLinkState, OUTBOX_BYTES } from "@blindrelay/protocol";
+import type { Failure, LinkEvent, LinkState } from "@blindrelay/protocol";
+import {
+  AUTH_TIMEOUT_MS,
+  authFailure,
+  BACKOFF_MAX_MS,
+  CLOSE_NORMAL,
+  doubled,
+  LINK_SILENCE_MS,
+  LOCKED_OUT,
+  LOST,
+  linkFailure,
+  nextLinkState,
+  OUTBOX_BYTES,
+  RESTARTING,
+} from "@blindrelay/protocol";
 import { asciiBytes, crc32 } from "@blindrelay/protocol/crypto";
 import type { AgentsPacket, MessageForAgent, RelayError } from "@blindrelay/protocol/wire";
 import { decodeForAgent, encodeAgentAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "../ports.ts";
-import { Backoff, doubled } from "./backoff.ts";
-import {
-  BACKOFF_MAX_MS,
-  CONNECT_TIMEOUT_MS,
-  LINK_SILENCE_MS,
-  SESSION_TOKEN_MARGIN_MS,
-} from "./defaults.ts";
-import type { Failure } from "./failures.ts";
-import { authFailure, LOCKED_OUT, LOST, linkFailure, RESTARTING } from "./failures.ts";
+import { Backoff } from "./backoff.ts";
+import { CONNECT_TIMEOUT_MS, SESSION_TOKEN_MARGIN_MS } from "./defaults.ts";
 
 /** In the range for private use: the relay only logs it. */
 const CLOSE_GIVEN_UP = 4000;

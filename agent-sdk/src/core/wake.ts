@@ -16,7 +16,7 @@ const NO_SESSION = "none";
 const isSessionToken = (text: string): boolean =>
   text.substring(0, 5) === "sess_" && text.length === 54;
 
-export interface WakeTiming {
+interface WakeTiming {
   /** The wake ends after this many milliseconds without a message. */
   readonly idleMs: number;
   /** The wake ends after this many milliseconds in any case. */

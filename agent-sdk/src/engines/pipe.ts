@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
 
-export interface Pipe {
+interface Pipe {
   /** Descriptors of the ends; the child's is closed here once the child has it. */
   readonly child: number;
   readonly ours: number;

@@ -21,12 +21,12 @@ export interface Meter {
   readonly currentHeapCount: number;
 }
 
-export interface Crank {
+interface Crank {
   readonly reply: Buffer;
   readonly meter: Meter;
 }
 
-export interface XsWorkerOptions {
+interface XsWorkerOptions {
   /** Of findXsEngine. */
   readonly engine: string;
   /** Steps that one crank may take; over it the engine ends with XS_TOO_MUCH_COMPUTATION. */

@@ -9,10 +9,11 @@
  *
  * [portable]
  */
+
+import { LINK_SILENCE_MS } from "@blindrelay/protocol";
 import { toHex } from "@blindrelay/protocol/crypto";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
-import { LINK_SILENCE_MS } from "../core/defaults.ts";
 import { reasonOf } from "../core/dispatch.ts";
 import type { PushPort, Transfer, Trial } from "../core/push.ts";
 import {

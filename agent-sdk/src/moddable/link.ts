@@ -16,7 +16,7 @@ const TOO_BIG = 1009;
 /** How long the relay may take for the closing handshake before the socket is terminated. */
 const CLOSE_GRACE_MS = 2000;
 
-export interface EcmaLinkOptions {
+interface EcmaLinkOptions {
   /** For ws://; null if the project has none. */
   readonly ws: EcmaNetwork | null;
   /** For wss://. Its own configuration determines which certificates it accepts. */

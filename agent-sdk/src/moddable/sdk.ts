@@ -71,7 +71,7 @@ export interface EcmaWebSocketOptions {
 }
 
 /** A TCP or TLS socket of ECMA-419, such as `embedded:io/socket/tcp`. */
-export interface EcmaSocket {
+interface EcmaSocket {
   format: string;
   read(count?: unknown): unknown;
   write(data: unknown): unknown;

@@ -20,7 +20,7 @@ import { moddableSuite } from "./suite.ts";
 import { moddableTimer } from "./timer.ts";
 import { parseAddress } from "./url.ts";
 
-export interface ModdableSdk {
+interface ModdableSdk {
   readonly Timer: ModdableTimer;
   readonly Time: ModdableTime;
   readonly values: ModdableValues;

@@ -1,3 +1,4 @@
+export { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 export type { Program } from "../core/agent.ts";
 export { Agent } from "../core/agent.ts";
 export type { CallContext, Handler } from "../core/dispatch.ts";
@@ -17,4 +18,3 @@ export { checkRelease, downloadRelease } from "./releases.ts";
 export type { RunningAgent, StartOptions } from "./start.ts";
 export { provision, startAgent } from "./start.ts";
 export { folderStorage, makeStateFolder } from "./storage.ts";
-export { systemTimer } from "./timer.ts";

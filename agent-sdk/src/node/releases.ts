@@ -8,7 +8,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline } from "node:stream/promises";
-import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
+import { NO_LINK, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { restBase } from "@blindrelay/protocol/relay-url";
@@ -114,7 +114,7 @@ export const downloadRelease = async (
         throw new ReleaseError("corrupt", "the artifact is not the one that was signed");
       }
     }
-    giveToOwner(file.fd, path);
+    takePlaceOf(file.fd, path, 0o777);
     await file.close();
     await onDisk(rename(part, path));
   } catch (error) {

@@ -6,11 +6,11 @@ import { randomBytes } from "node:crypto";
 import type { Duplex } from "node:stream";
 import { crc32 } from "node:zlib";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { LinkPort } from "../ports.ts";
 import { SerialLinks } from "../serial/links.ts";
 import { FrameReader } from "../serial/reader.ts";
 import { maxBody } from "../serial/wire.ts";
-import { systemTimer } from "./timer.ts";
 import { wakeEventLoop } from "./wake-event-loop.ts";
 
 export { wakeEventLoop };

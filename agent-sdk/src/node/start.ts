@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { isVersionText } from "@blindrelay/protocol/releases";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
@@ -28,7 +29,6 @@ import { movingLinks } from "./moving-links.ts";
 import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
-import { systemTimer } from "./timer.ts";
 
 /** The name of this runtime in releases. */
 const RUNTIME = "node";

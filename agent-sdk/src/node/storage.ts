@@ -14,7 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { giveToOwner, makeFolder, NO_LINK } from "@blindrelay/protocol/file-owner";
+import { makeFolder, NO_LINK, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import type { StoragePort } from "../ports.ts";
 import { IS_WINDOWS } from "./windows.ts";
 
@@ -36,7 +36,7 @@ const writeDurably = (path: string, text: string, replaced: string): void => {
   const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
   const handle = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | NO_LINK, 0o600);
   try {
-    giveToOwner(handle, replaced);
+    takePlaceOf(handle, replaced);
     const bytes = Buffer.from(text, "latin1");
     for (let at = 0; at < bytes.length; ) at += writeSync(handle, bytes, at);
     fsyncSync(handle);

@@ -1,5 +1,5 @@
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { expect, it, vi } from "vitest";
-import { systemTimer } from "./timer.ts";
 
 it("the time for which the machine slept has passed for its sessions", () => {
   const timer = systemTimer();

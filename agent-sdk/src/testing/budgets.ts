@@ -13,7 +13,7 @@ import type { XsSizes } from "./xs-sizes.ts";
  * `over` and `under` break a limit; `slack` is so far within it that the limit is too loose: lower
  * it.
  */
-export type Verdict = "ok" | "over" | "under" | "slack";
+type Verdict = "ok" | "over" | "under" | "slack";
 
 export interface Figure {
   readonly name: string;

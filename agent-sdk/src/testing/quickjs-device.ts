@@ -14,7 +14,7 @@ import type { AgentStatus } from "../core/link.ts";
 import type { HostEvents, StartOptions } from "../embedded/index.ts";
 import type { Link, LinkPort, Log, LogLevel, Random, StoragePort, TimerPort } from "../ports.ts";
 
-export interface QuickjsDeviceOptions {
+interface QuickjsDeviceOptions {
   readonly engine: QuickJSWASMModule;
   /** The result of quickjsScript. */
   readonly script: string;
@@ -28,7 +28,7 @@ export interface QuickjsDeviceOptions {
 }
 
 /** Parameters of a start; the rest is in the script. */
-export type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory">;
+type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory">;
 
 /** Limits above which the engine terminates a device: its heap, and loop iterations per call. */
 const MEMORY_BYTES = 2 ** 20;

@@ -28,7 +28,7 @@ export const AGENT_TOKEN = tokenOf("e2e", 2);
 type Json = any;
 
 /** One link at the relay that accepted it. */
-export class AcceptedLink {
+class AcceptedLink {
   readonly end: RelayEnd;
   readonly relay: FakeLink;
   closedWith: number | null = null;
@@ -169,7 +169,7 @@ export class World {
 }
 
 /** How a client wraps its packets. */
-export type Wrapping = "bare" | "envelope";
+type Wrapping = "bare" | "envelope";
 
 /** A client of the world's agent, which uses the relay's end of the newest link. */
 export class Client {

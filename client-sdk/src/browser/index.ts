@@ -1,7 +1,9 @@
 /** The client in browsers and other runtimes with a global WebSocket and crypto: `connect`. */
+
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { Client, type ConnectOptions } from "../client.ts";
-import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import { hedgedRandom } from "../edge-ports.ts";
 import type { LinkPort, Log, Random } from "../ports.ts";
 
 export * from "../index.ts";

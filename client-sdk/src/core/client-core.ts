@@ -31,10 +31,10 @@ import {
   TOKEN_DRAIN_MS,
 } from "./defaults.ts";
 import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
-import { RelayLink, type RelayLinkOptions } from "./link.ts";
+import { RelayLink, type RelayLinkEvents, type RelayLinkOptions } from "./link.ts";
 import { Pacer } from "./pacer.ts";
-import { Peer, type PeerHost, type PeerOptions } from "./peer.ts";
-import type { Call, Missing, PeerSession } from "./session.ts";
+import { Peer, type PeerEvents, type PeerHost, type PeerOptions } from "./peer.ts";
+import type { Call, PeerSession } from "./session.ts";
 
 /** 96 random bits: an envelope's request_id must not be guessable (section 3). */
 const REQUEST_ID_BYTES = 12;
@@ -53,17 +53,12 @@ export type LinkReport =
   | { readonly state: "online" }
   | { readonly state: "offline" | "refused"; readonly reason: CallError };
 
-export interface ClientCoreEvents {
+interface ClientCoreEvents {
   link(report: LinkReport): void;
   presence(presence: Presence): void;
-  event(peer: Peer, event: string, data: unknown): void;
-  gap(peer: Peer, count: number, of: Missing): void;
-  /** A subscriber's session ended: events are missing until it is reopened. */
-  interrupted(peer: Peer, reason: string): void;
-  reopened(peer: Peer, reason: string): void;
 }
 
-export interface CallRequest {
+interface CallRequest {
   readonly method: string;
   readonly params: unknown;
   readonly timeoutMs: number;
@@ -74,28 +69,21 @@ export interface CallRequest {
   readonly sent?: (session: PeerSession) => void;
 }
 
-interface Owner {
-  readonly peer: Peer;
-  readonly session: PeerSession;
-}
+export class ClientCore implements PeerHost, RelayLinkEvents {
+  readonly ports: Ports;
+  readonly inFlight = new Set<Call>();
 
-export class ClientCore {
-  readonly counters = { unrouted: 0, unreadable: 0, packetsLost: 0 };
-
-  private readonly ports: Ports;
   private readonly events: ClientCoreEvents;
   private readonly link: RelayLink;
   private readonly bindings = new Bindings(KNOWN_BINDINGS);
   private readonly pacer: Pacer;
-  private readonly host: PeerHost;
   private readonly peers = new Set<Peer>();
   private readonly byAgent = new Map<string, Peer[]>();
   /** Every session that has a `C`, by its `C`. */
-  private readonly owners = new Map<string, Owner>();
+  private readonly owners = new Map<string, PeerSession>();
   private readonly calls = new Set<Call>();
-  private readonly inFlight = new Set<Call>();
   /** Peers that may have something to send, in the order of their turns. */
-  private readonly ready = new Set<Peer>();
+  private readonly pending = new Set<Peer>();
   private paceTimer: unknown = null;
   private drainTimer: unknown = null;
   /** Set while streams are held. */
@@ -109,43 +97,7 @@ export class ClientCore {
     this.ports = options.ports;
     this.events = events;
     this.pacer = new Pacer(PACE_PER_SECOND, PACE_BURST, options.ports.timer.now());
-    this.link = new RelayLink(options, {
-      online: (fresh) => this.linkOnline(fresh),
-      offline: (reason) => this.linkOffline(reason),
-      // The new node has none of the old one's bindings.
-      moving: () => this.bindings.clear(),
-      moved: () => this.linkMoved(),
-      settled: () => this.pump(),
-      isDrained: () => this.inFlight.size === 0,
-      refused: (reason) => this.linkRefused(reason),
-      received: (message, early) => this.receive(message, early),
-      left: () => {
-        for (const peer of this.peers) peer.linkLeft();
-      },
-    });
-    this.host = {
-      ports: options.ports,
-      send: (peer, session, text) => this.sendPacket(peer, session, text),
-      renamed: (session, peer, before, first) => {
-        if (before !== null) this.owners.delete(before);
-        if (first !== null) this.owners.set(first, { peer, session });
-      },
-      ready: (peer) => {
-        this.ready.add(peer);
-        this.pump();
-      },
-      settle: (call, outcome) => this.settle(call, outcome),
-      sent: (call) => this.inFlight.add(call),
-      requeued: (call) => this.inFlight.delete(call),
-      streamsOver: () => this.pump(),
-      event: (peer, event, data) => events.event(peer, event, data),
-      gap: (peer, count, of) => {
-        if (of === "packets") this.counters.packetsLost += count;
-        events.gap(peer, count, of);
-      },
-      interrupted: (peer, reason) => events.interrupted(peer, reason),
-      reopened: (peer, reason) => events.reopened(peer, reason),
-    };
+    this.link = new RelayLink(options, this);
   }
 
   start(): void {
@@ -159,8 +111,8 @@ export class ClientCore {
     this.link.stop();
   }
 
-  addPeer(options: PeerOptions): Peer {
-    const peer = new Peer(options, this.host);
+  addPeer(options: PeerOptions, events: PeerEvents): Peer {
+    const peer = new Peer(options, events, this);
     this.peers.add(peer);
     const others = this.byAgent.get(peer.agentId) ?? [];
     this.byAgent.set(peer.agentId, [...others, peer]);
@@ -249,7 +201,7 @@ export class ClientCore {
     done(outcome);
   }
 
-  private settle(call: Call, outcome: Outcome): void {
+  settle(call: Call, outcome: Outcome): void {
     if (call.settled) return;
     call.settled = true;
     if (call.timer !== null) this.ports.timer.clear(call.timer);
@@ -263,7 +215,7 @@ export class ClientCore {
   private pump(): void {
     if (this.pumping || this.ended !== null) return;
     this.pumping = true;
-    for (const peer of this.ready) {
+    for (const peer of this.pending) {
       if (this.link.state !== "online" || this.link.isMoving) break;
       if (this.inFlight.size >= MAX_IN_FLIGHT) break;
       if (this.renewToken()) break;
@@ -272,9 +224,9 @@ export class ClientCore {
         this.pumpIn(waitMs);
         break;
       }
-      this.ready.delete(peer);
+      this.pending.delete(peer);
       // Added again, it is behind the others, and this loop reaches it there.
-      if (peer.step()) this.ready.add(peer);
+      if (peer.step()) this.pending.add(peer);
     }
     this.pumping = false;
   }
@@ -345,7 +297,7 @@ export class ClientCore {
     });
   }
 
-  private sendPacket(peer: Peer, session: PeerSession, text: string): void {
+  send(session: PeerSession, text: string): void {
     if (this.link.state !== "online") return;
     const first = session.first as string;
     this.pacer.spend(this.ports.timer.now());
@@ -357,26 +309,37 @@ export class ClientCore {
     } else {
       this.bindings.add(first);
       const requestId = toBase64url(this.ports.random(REQUEST_ID_BYTES));
-      this.link.sendRequest(encodeEnvelope(text, peer.agentId, requestId));
+      this.link.sendRequest(encodeEnvelope(text, session.agentId, requestId));
     }
     // Streams and subscribers do not send by the pump, but keep-alives at least pass here.
     const due = this.link.renewal();
     if (due !== "no" && !this.link.renewBeside() && this.streaming()) this.migrateLink(due);
   }
 
-  private receive(message: MessageForClient, early: boolean): void {
+  received(message: MessageForClient, early: boolean): void {
     if (message.kind === "packet") {
       this.bindings.use(message.first);
       const owner = this.owners.get(message.first);
-      if (owner === undefined) this.counters.unrouted++;
-      else owner.session.receive(message.text, early);
-    } else if (message.kind === "unreadable") {
-      this.counters.unreadable++;
+      owner?.receive(message.text, early);
     } else if (message.kind === "agentStatus") {
       this.receivePresence(message);
     } else if (message.kind === "error") {
       this.receiveError(message);
     }
+    this.pump();
+  }
+
+  renamed(session: PeerSession, before: string | null, first: string | null): void {
+    if (before !== null) this.owners.delete(before);
+    if (first !== null) this.owners.set(first, session);
+  }
+
+  ready(peer: Peer): void {
+    this.pending.add(peer);
+    this.pump();
+  }
+
+  streamsOver(): void {
     this.pump();
   }
 
@@ -397,10 +360,10 @@ export class ClientCore {
     }
     // Only a session's current C counts: errors about an abandoned one arrive too late to matter.
     const owner = this.owners.get(firstPart(sid));
-    if (owner !== undefined) owner.peer.relayError(owner.session, code, error);
+    owner?.peer.relayError(owner, code, error);
   }
 
-  private linkOnline(fresh: boolean): void {
+  online(fresh: boolean): void {
     this.bindings.clear();
     this.stopDraining();
     for (const peer of this.peers) peer.linkOnline(fresh);
@@ -409,19 +372,36 @@ export class ClientCore {
   }
 
   /** Sessions and calls continue; the relay learns their new route from the next packets. */
-  private linkMoved(): void {
+  moved(): void {
     this.bindings.clear();
     for (const peer of this.peers) peer.linkMoved();
     this.pump();
   }
 
-  private linkOffline(reason: CallError): void {
+  /** The new node has none of the old one's bindings. */
+  moving(): void {
+    this.bindings.clear();
+  }
+
+  settled(): void {
+    this.pump();
+  }
+
+  isDrained(): boolean {
+    return this.inFlight.size === 0;
+  }
+
+  left(): void {
+    for (const peer of this.peers) peer.linkLeft();
+  }
+
+  offline(reason: CallError): void {
     this.stopDraining();
     for (const peer of this.peers) peer.linkOffline();
     this.events.link({ state: "offline", reason });
   }
 
-  private linkRefused(reason: CallError): void {
+  refused(reason: CallError): void {
     this.end(reason);
     this.events.link({ state: "refused", reason });
   }

@@ -29,25 +29,8 @@ export const PACE_BURST = 1_500;
 /** Bindings that we assume the relay holds: below its 1,024, so that ours are dropped first. */
 export const KNOWN_BINDINGS = 1_000;
 
-/** TCP, TLS and upgrade together. */
+/** TCP, TLS and upgrade together; shorter than an agent's, which may be a slow board. */
 export const CONNECT_TIMEOUT_MS = 20_000;
-/** The relay pings every 30 s; two and a half periods of silence mean that it is gone. */
-export const DEAD_RELAY_MS = 75_000;
-/** Back-off after a lost link: half to all of base * 2^n, up to the ceiling. */
-export const BACKOFF_BASE_MS = 1_000;
-export const BACKOFF_CEILING_MS = 60_000;
-/** The longest wait that a relay may request; a timer of more than 24.8 days would fire at once. */
-export const MAX_ASKED_WAIT_MS = 3_600_000;
-/**
- * Between a failed attempt to open a second link and the next; doubled after each, with a limited
- * number of attempts.
- */
-export const BESIDE_RETRY_MS = 500;
-export const BESIDE_DOUBLINGS = 6;
-/** By then, what was sent on one link has reached its agent, and the next link can be used. */
-export const SETTLE_MS = 100;
-/** How long calls wait for the answers of earlier ones before the links change anyway. */
-export const DRAIN_LIMIT_MS = 2_000;
 /** How long answers to earlier calls may still arrive on the link that was left. */
 export const LEFT_LINK_MS = 5_000;
 /** How long what is missing before a message on a renewed link may still come on the old one. */
@@ -58,7 +41,10 @@ export const RENEWAL_PACE_MS = 20;
 export const MAX_EARLY_BYTES = 1_048_576;
 /** Attempts to renew a session token on a second link, before it is renewed on the only one. */
 export const RENEW_TRIES = 3;
-/** A link that lasted this long does not count as a failed attempt. */
+/**
+ * A link that lasted this long does not count as a failed attempt; shorter than an agent's, because
+ * a person waits.
+ */
 export const STABLE_LINK_MS = 10_000;
 
 /** With this little left of a session token, a new one is fetched when no call is in flight. */

@@ -6,14 +6,17 @@
  * The relay's messages are unproven, so none of them makes a call that is not idempotent be sent
  * again other than byte for byte: a lying relay cannot make an agent do something twice.
  */
-import { SESSION_RENEW_MS } from "@blindrelay/protocol";
+import {
+  BACKOFF_MAX_MS,
+  doubled,
+  jittered,
+  randomFraction,
+  SESSION_RENEW_MS,
+} from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
-import type { Ports } from "../ports.ts";
-import { backoffMs } from "./backoff.ts";
 import { failed, isSafe } from "./call.ts";
 import {
-  BACKOFF_CEILING_MS,
   DROPPED_CEILING_MS,
   MAX_BYTES_PER_AGENT,
   MAX_IN_FLIGHT_PER_AGENT,
@@ -25,31 +28,30 @@ import {
 import { isTooLate, type Outcome } from "./jsonrpc.ts";
 import { MovingEvents } from "./moving-events.ts";
 import type { Call, Missing } from "./session.ts";
-import { PeerSession, type PeerSessionEvents } from "./session.ts";
+import { type PacketHost, PeerSession, type PeerSessionEvents } from "./session.ts";
 
 /** Errors of the relay after which the same bytes may be delivered a moment later. */
 const RESEND_LATER = ["RATE_LIMITED", "SLOW_CONSUMER", "UNAVAILABLE", "INTERNAL"];
 
 /** The core around a peer. */
-export interface PeerHost {
-  readonly ports: Ports;
-  send(peer: Peer, session: PeerSession, text: string): void;
-  renamed(session: PeerSession, peer: Peer, before: string | null, first: string | null): void;
+export interface PeerHost extends PacketHost {
+  /** Calls that were sent, over all agents. */
+  readonly inFlight: Set<Call>;
   /** The peer has something to send; call its `step`. */
   ready(peer: Peer): void;
   settle(call: Call, outcome: Outcome): void;
-  /** From now on it is in flight. */
-  sent(call: Call): void;
-  /** A call that was in flight is waiting again. */
-  requeued(call: Call): void;
   /** A session's last stream has ended. */
   streamsOver(): void;
-  event(peer: Peer, event: string, data: unknown): void;
-  gap(peer: Peer, count: number, of: Missing): void;
+}
+
+/** What the peer's listeners hear. */
+export interface PeerEvents {
+  event(event: string, data: unknown): void;
+  gap(count: number, of: Missing): void;
   /** A subscriber's session ended: events are missing until it is reopened. */
-  interrupted(peer: Peer, reason: string): void;
+  interrupted(reason: string): void;
   /** It was reopened: events in between are missing. */
-  reopened(peer: Peer, reason: string): void;
+  reopened(reason: string): void;
 }
 
 export interface PeerOptions {
@@ -60,12 +62,12 @@ export interface PeerOptions {
   readonly renewAfterMs?: number | undefined;
 }
 
-export class Peer {
+export class Peer implements PeerSessionEvents {
   readonly agentId: string;
 
   private readonly options: PeerOptions;
   private readonly host: PeerHost;
-  private readonly events: PeerSessionEvents;
+  private readonly events: PeerEvents;
   private queue: Call[] = [];
   private current: PeerSession;
   /** Those before it that are still needed, oldest first, with the timer that ends each. */
@@ -88,44 +90,50 @@ export class Peer {
   /** Fires when the agent has been offline for too long. */
   private awayTimer: unknown = null;
 
-  constructor(options: PeerOptions, host: PeerHost) {
+  constructor(options: PeerOptions, events: PeerEvents, host: PeerHost) {
     this.agentId = options.agentId;
     this.options = options;
+    this.events = events;
     this.host = host;
-    this.events = {
-      send: (session, text) => host.send(this, session, text),
-      renamed: (session, before, first) => host.renamed(session, this, before, first),
-      opened: (session) => {
-        if (session === this.current && this.subscribed) this.hear();
-        else if (session === this.current) this.failures = 0;
-        host.ready(this);
-      },
-      answered: (session, call, outcome) => {
-        if (isTooLate(outcome)) this.refusedAsLate(session, call);
-        else host.settle(call, outcome);
-        this.dismiss(session);
-        host.ready(this);
-      },
-      alive: (session) => {
-        this.moved(session);
-        host.ready(this);
-      },
-      drained: (session) => {
-        host.streamsOver();
-        this.dismiss(session);
-      },
-      event: (session, event, data) => {
-        if (this.counts(session)) host.event(this, event, data);
-        if (this.moving?.add(session, event, data) === false) this.endMove();
-      },
-      gap: (session, count, of) => {
-        // The agent counts an event in each session that should have had it.
-        if (of === "packets" || this.counts(session)) host.gap(this, count, of);
-      },
-      over: (session, calls, reason, byAgent) => this.sessionOver(session, calls, reason, byAgent),
-    };
     this.current = this.makeSession();
   }
+
+  // ---- called by its sessions
+
+  opened(session: PeerSession): void {
+    if (session === this.current && this.subscribed) this.hear();
+    else if (session === this.current) this.failures = 0;
+    this.host.ready(this);
+  }
+
+  answered(session: PeerSession, call: Call, outcome: Outcome): void {
+    if (isTooLate(outcome)) this.refusedAsLate(session, call);
+    else this.host.settle(call, outcome);
+    this.dismiss(session);
+    this.host.ready(this);
+  }
+
+  alive(session: PeerSession): void {
+    this.moved(session);
+    this.host.ready(this);
+  }
+
+  drained(session: PeerSession): void {
+    this.host.streamsOver();
+    this.dismiss(session);
+  }
+
+  event(session: PeerSession, event: string, data: unknown): void {
+    if (this.counts(session)) this.events.event(event, data);
+    if (this.moving?.add(session, event, data) === false) this.endMove();
+  }
+
+  gap(session: PeerSession, count: number, of: Missing): void {
+    // The agent counts an event in each session that should have had it.
+    if (of === "packets" || this.counts(session)) this.events.gap(count, of);
+  }
+
+  // ---- called by the core
 
   add(call: Call): void {
     this.queue.push(call);
@@ -168,10 +176,10 @@ export class Peer {
     if (call === undefined || session.inFlight >= MAX_IN_FLIGHT_PER_AGENT) return false;
     if (session.inFlight > 0 && session.bytesInFlight >= MAX_BYTES_PER_AGENT) return false;
     this.queue.shift();
-    this.host.sent(call);
+    this.host.inFlight.add(call);
     if (session.send(call)) return true;
     // The session has used up its numbers.
-    this.host.requeued(call);
+    this.host.inFlight.delete(call);
     this.queue.unshift(call);
     this.moveOn();
     return true;
@@ -270,7 +278,6 @@ export class Peer {
     });
   }
 
-  /** The relay's error about a packet of this session. */
   relayError(session: PeerSession, code: string, text: string): void {
     if (code === "AGENT_OFFLINE" || code === "AGENT_NOT_FOUND") {
       this.unreachable(session, code, text);
@@ -298,7 +305,7 @@ export class Peer {
 
   /** Streams that have not ended. */
   get streams(): number {
-    return this.sessions().reduce((sum, session) => sum + session.streams.count, 0);
+    return this.sessions().reduce((sum, session) => sum + session.streams.count(), 0);
   }
 
   /** Holds back what its streams send. */
@@ -317,7 +324,7 @@ export class Peer {
   }
 
   private streaming(): PeerSession[] {
-    return this.sessions().filter((session) => session.streams.count > 0);
+    return this.sessions().filter((session) => session.streams.count() > 0);
   }
 
   private sessions(): PeerSession[] {
@@ -325,7 +332,7 @@ export class Peer {
   }
 
   private makeSession(): PeerSession {
-    const session = new PeerSession({ ...this.options, ports: this.host.ports }, this.events);
+    const session = new PeerSession(this.options, this, this.host);
     session.setLink(this.linkUp);
     session.keep(this.subscribed);
     return session;
@@ -350,7 +357,7 @@ export class Peer {
     }
     const reason = this.interrupted;
     this.interrupted = null;
-    if (reason !== null) this.host.reopened(this, reason);
+    if (reason !== null) this.events.reopened(reason);
   }
 
   /** A ping was answered: see MovingEvents. */
@@ -367,7 +374,7 @@ export class Peer {
     const { moving } = this;
     if (moving === null) return;
     this.moving = null;
-    if (moving.missing > 0) this.host.gap(this, moving.missing, "events");
+    if (moving.missing > 0) this.events.gap(moving.missing, "events");
     moving.before.keep(false);
     this.dismiss(moving.before);
   }
@@ -379,7 +386,7 @@ export class Peer {
     // A session that lasted does not count as a failed attempt.
     if (this.host.ports.timer.now() - this.hearingSince >= STABLE_SESSION_MS) this.failures = 0;
     this.hearing = null;
-    this.host.interrupted(this, reason);
+    this.events.interrupted(reason);
   }
 
   /**
@@ -414,19 +421,14 @@ export class Peer {
     }
     call.repeated = true;
     call.session = null;
-    this.host.requeued(call);
+    this.host.inFlight.delete(call);
     // Before those that were never sent, in the order in which they were sent.
     const first = this.queue.filter((waiting) => waiting.repeated);
     this.queue = [...first, call, ...this.queue.filter((waiting) => !waiting.repeated)];
     if (session === this.current) this.moveOn();
   }
 
-  private sessionOver(
-    session: PeerSession,
-    calls: readonly Call[],
-    reason: string,
-    byAgent: boolean,
-  ): void {
+  over(session: PeerSession, calls: readonly Call[], reason: string, byAgent: boolean): void {
     if (this.retiring.has(session)) {
       this.host.ports.timer.clear(this.retiring.get(session));
       this.retiring.delete(session);
@@ -438,8 +440,8 @@ export class Peer {
       this.endMove();
       // Its end, or an answer, would have shown whether something is missing.
       if (!byAgent && !moving.isComplete) {
-        this.host.interrupted(this, reason);
-        this.host.reopened(this, reason);
+        this.events.interrupted(reason);
+        this.events.reopened(reason);
       }
     } else if (session === moving?.after) this.endMove();
     if (session === this.hearing) {
@@ -454,7 +456,7 @@ export class Peer {
       if (call.settled) continue;
       if (call.idempotent && !call.orphaned) {
         call.session = null;
-        this.host.requeued(call);
+        this.host.inFlight.delete(call);
         again.push(call);
       } else {
         const text = `outcome of ${call.method} on ${this.agentId} unknown: ${reason}`;
@@ -493,7 +495,7 @@ export class Peer {
     const mayWait = (call: Call) => code === "AGENT_OFFLINE" && call.waitForAgent;
     const refused = this.queue.filter((call) => !mayWait(call));
     this.queue = this.queue.filter(mayWait);
-    if (this.subscribed || this.queue.length > 0) this.delayRetry(BACKOFF_CEILING_MS);
+    if (this.subscribed || this.queue.length > 0) this.delayRetry(BACKOFF_MAX_MS);
     for (const call of refused) this.host.settle(call, failed(error(true)));
     // With one packet in flight, the error is about it. With several, some may have been delivered.
     const only = session.onlyCall();
@@ -505,7 +507,8 @@ export class Peer {
   private delayRetry(ceilingMs: number): void {
     if (this.retryTimer !== null) return;
     const { timer, random } = this.host.ports;
-    const waitMs = backoffMs(random, this.failures, RESUBSCRIBE_BASE_MS, ceilingMs);
+    const longestMs = doubled(RESUBSCRIBE_BASE_MS, this.failures, ceilingMs);
+    const waitMs = jittered(longestMs, randomFraction(random, 0));
     this.failures++;
     this.retryTimer = timer.set(waitMs, () => this.retryNow());
   }

@@ -5,7 +5,7 @@
  * sending a refused packet again byte for byte.
  */
 import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS, SESSION_RENEW_MS } from "@blindrelay/protocol";
-import { asciiBytes, isObject, own, type Version } from "@blindrelay/protocol/crypto";
+import { asciiBytes, encodeJson, isObject, own, type Version } from "@blindrelay/protocol/crypto";
 import {
   CLOSE_METHOD,
   CLOSE_NOTICE,
@@ -14,9 +14,11 @@ import {
   DEFAULT_CLIENT_TIMINGS,
   FIRST_PING_ID,
 } from "@blindrelay/protocol/session";
+import { StreamTable } from "@blindrelay/protocol/streams";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
 import {
+  MAX_STREAM_CHUNK,
   PING_TIMEOUT_MS,
   RESEND_BASE_MS,
   RESEND_CEILING_MS,
@@ -24,7 +26,6 @@ import {
 } from "./defaults.ts";
 import { EarlyPackets } from "./early-packets.ts";
 import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from "./jsonrpc.ts";
-import { isStreamNotice, SessionStreams } from "./streams.ts";
 
 /** The agent's count of events that it could not send in this session (section 2). */
 const LOST_METHOD = "system.lost";
@@ -67,11 +68,17 @@ export interface Call {
   done: (outcome: Outcome) => void;
 }
 
-export interface PeerSessionEvents {
-  /** Pass this packet to the relay. */
+/** The way of a session's packets. */
+export interface PacketHost {
+  readonly ports: Ports;
+  /** Passes a packet to the relay. */
   send(session: PeerSession, text: string): void;
-  /** The first part of its sid is now `first`; null: it has none. */
+  /** The first part of a session's sid is now `first`; null: it has none. */
   renamed(session: PeerSession, before: string | null, first: string | null): void;
+}
+
+/** The session's peer. */
+export interface PeerSessionEvents {
   /** Calls may be sent. */
   opened(session: PeerSession): void;
   answered(session: PeerSession, call: Call, outcome: Outcome): void;
@@ -87,6 +94,8 @@ export interface PeerSessionEvents {
    * it.
    */
   over(session: PeerSession, calls: readonly Call[], reason: string, byAgent: boolean): void;
+  /** The relay's error about a packet of this session. */
+  relayError(session: PeerSession, code: string, text: string): void;
 }
 
 export interface PeerSessionOptions {
@@ -95,11 +104,12 @@ export interface PeerSessionOptions {
   readonly version: Version;
   /** A new session replaces it after this long; undefined: 24 h. */
   readonly renewAfterMs?: number | undefined;
-  readonly ports: Ports;
 }
 
 export class PeerSession {
-  readonly streams: SessionStreams;
+  readonly agentId: string;
+  readonly peer: PeerSessionEvents;
+  readonly streams: StreamTable;
   /** Bytes of the packets in flight. */
   bytesInFlight = 0;
   /** Waiting before refused packets are sent again; later packets would overtake them. */
@@ -108,7 +118,7 @@ export class PeerSession {
   private rebinding = false;
 
   private readonly ports: Ports;
-  private readonly events: PeerSessionEvents;
+  private readonly host: PacketHost;
   private readonly session: ClientSession;
   private readonly renewAfterMs: number;
   /** When the answer to its first ping came; `expires` counts from here. */
@@ -139,21 +149,25 @@ export class PeerSession {
   private timer: unknown = null;
   private timerAt = Number.POSITIVE_INFINITY;
 
-  constructor(options: PeerSessionOptions, events: PeerSessionEvents) {
-    this.ports = options.ports;
-    this.events = events;
+  constructor(options: PeerSessionOptions, peer: PeerSessionEvents, host: PacketHost) {
+    this.agentId = options.agentId;
+    this.peer = peer;
+    this.ports = host.ports;
+    this.host = host;
     this.renewAfterMs = options.renewAfterMs ?? SESSION_RENEW_MS;
-    this.streams = new SessionStreams({
-      notify: (text) => this.notify(text),
+    this.streams = new StreamTable({
+      maxChunk: MAX_STREAM_CHUNK,
+      notify: (method, params) =>
+        this.notify(`{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`),
       drained: () => {
         this.follow();
-        events.drained(this);
+        peer.drained(this);
       },
     });
-    this.early = new EarlyPackets(options.ports.timer, () => this.stopWaiting());
+    this.early = new EarlyPackets(host.ports.timer, () => this.stopWaiting());
     this.session = new ClientSession({
-      suite: options.ports.suite,
-      random: options.ports.random,
+      suite: host.ports.suite,
+      random: host.ports.random,
       agentId: options.agentId,
       agentToken: options.agentToken,
       version: options.version,
@@ -187,7 +201,7 @@ export class PeerSession {
 
   /** Calls in flight and open streams, which would be cut off by its end. */
   get engaged(): number {
-    return this.inFlight + this.streams.count;
+    return this.inFlight + this.streams.count();
   }
 
   get renewalDue(): boolean {
@@ -223,7 +237,7 @@ export class PeerSession {
     const held = this.ports.timer.now() - this.acceptedAt < SESSION_IDLE_MS;
     if (held && this.linkUp && this.state === "open") {
       const packet = this.session.seal(asciiBytes(CLOSE_NOTICE));
-      if (packet !== null) this.events.send(this, packet);
+      if (packet !== null) this.host.send(this, packet);
     }
     this.giveUp(reason);
   }
@@ -357,7 +371,7 @@ export class PeerSession {
 
   private goOn(): void {
     this.stopHolding();
-    if (this.state === "open") this.events.opened(this);
+    if (this.state === "open") this.peer.opened(this);
   }
 
   private stopHolding(): void {
@@ -377,9 +391,9 @@ export class PeerSession {
 
   private resend(): void {
     const opening = this.session.outstanding();
-    if (opening !== null) this.events.send(this, opening);
+    if (opening !== null) this.host.send(this, opening);
     this.sentAt = this.ports.timer.now();
-    for (const { text } of this.outstanding.values()) this.events.send(this, text);
+    for (const { text } of this.outstanding.values()) this.host.send(this, text);
   }
 
   private request(tail: string, call: Call | null): boolean {
@@ -392,7 +406,7 @@ export class PeerSession {
     this.sentAt = this.ports.timer.now();
     this.outstanding.set(id, { text, sentAt: this.sentAt, call });
     this.bytesInFlight += text.length;
-    this.events.send(this, text);
+    this.host.send(this, text);
     this.follow();
     return true;
   }
@@ -423,7 +437,7 @@ export class PeerSession {
     const packet = this.session.seal(asciiBytes(text));
     if (packet === null) return false;
     this.sentAt = this.ports.timer.now();
-    this.events.send(this, packet);
+    this.host.send(this, packet);
     this.follow();
     return true;
   }
@@ -433,7 +447,7 @@ export class PeerSession {
       if (effect.kind === "send") {
         this.sentAt = now;
         this.rename();
-        this.events.send(this, effect.text);
+        this.host.send(this, effect.text);
       } else if (effect.kind === "opened") {
         this.openedAt = now;
         this.leaptBefore = this.leapt();
@@ -441,13 +455,13 @@ export class PeerSession {
         this.rebinding = false;
         this.resends = 0;
         this.stopHolding();
-        if (effect.gap > 0) this.events.gap(this, effect.gap, "packets");
-        this.events.opened(this);
+        if (effect.gap > 0) this.peer.gap(this, effect.gap, "packets");
+        this.peer.opened(this);
       } else if (effect.kind === "message") {
         this.rebinding = false;
         if (effect.gap > 0) {
           this.streams.fail("packets were lost");
-          this.events.gap(this, effect.gap, "packets");
+          this.peer.gap(this, effect.gap, "packets");
         }
         this.read(effect.plaintext);
       } else if (effect.kind === "abandoned") {
@@ -464,14 +478,14 @@ export class PeerSession {
     if (said.kind === "event") {
       if (said.event === CLOSE_METHOD) this.droppedByAgent();
       else if (said.event === LOST_METHOD) this.eventsLost(said.data);
-      else if (isStreamNotice(said.event)) this.streams.receive(said.event, said.data);
-      else this.events.event(this, said.event, said.data);
+      else if (said.event.startsWith("stream.")) this.streams.receive(said.event, said.data);
+      else this.peer.event(this, said.event, said.data);
     }
     if (said.kind === "lost event") {
       this.ports.log("warn", "an event with a number that JavaScript cannot hold was dropped", {
         number: said.number.slice(0, 40),
       });
-      this.events.gap(this, 1, "events");
+      this.peer.gap(this, 1, "events");
     }
     if (said.kind !== "answer") return;
     const answered = this.outstanding.get(said.id);
@@ -482,8 +496,8 @@ export class PeerSession {
     this.resends = 0;
     if (answered.call === null) {
       this.pings--;
-      this.events.alive(this);
-    } else this.events.answered(this, answered.call, judged(said.outcome, answered.call));
+      this.peer.alive(this);
+    } else this.peer.answered(this, answered.call, judged(said.outcome, answered.call));
     if (this.holding && this.outstanding.size === 0) this.goOn();
   }
 
@@ -491,7 +505,7 @@ export class PeerSession {
   private eventsLost(data: unknown): void {
     const count = isObject(data) ? own(data, "events") : undefined;
     if (Number.isSafeInteger(count) && (count as number) > 0) {
-      this.events.gap(this, count as number, "events");
+      this.peer.gap(this, count as number, "events");
     }
   }
 
@@ -516,13 +530,13 @@ export class PeerSession {
     this.stopHolding();
     this.rename();
     this.streams.fail(reason);
-    this.events.over(this, calls, reason, byAgent);
+    this.peer.over(this, calls, reason, byAgent);
   }
 
   private rename(): void {
     const before = this.name;
     this.name = this.first;
-    if (before !== this.name) this.events.renamed(this, before, this.name);
+    if (before !== this.name) this.host.renamed(this, before, this.name);
   }
 
   /** When `wake` has work. */
@@ -534,7 +548,7 @@ export class PeerSession {
     const wanted = this.linkUp && (this.subscribed || this.engaged > 0);
     if (!wanted) return this.acceptedAt + SESSION_LAPSE_MS;
     // A stream's packets are not answered one by one, so sending them proves nothing.
-    const since = this.streams.count > 0 ? this.acceptedAt : this.sentAt;
+    const since = this.streams.count() > 0 ? this.acceptedAt : this.sentAt;
     return since + CLIENT_KEEPALIVE_MS;
   }
 

@@ -1,10 +1,11 @@
 /** The client on Node 20 and newer: `connect`. */
 import { randomBytes } from "node:crypto";
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { type ProxySetting, webSocketLinks } from "@blindrelay/protocol/net/node";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { WebSocket } from "ws";
 import { Client, type ConnectOptions } from "../client.ts";
-import { hedgedRandom, systemTimer } from "../edge-ports.ts";
+import { hedgedRandom } from "../edge-ports.ts";
 import type { Log } from "../ports.ts";
 
 export * from "../index.ts";

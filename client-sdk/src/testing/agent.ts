@@ -11,7 +11,7 @@ import type { MemoryRelay, RelayedAgent } from "./relay.ts";
  */
 let devices = 0;
 
-export interface TestAgentOptions {
+interface TestAgentOptions {
   readonly id: string;
   readonly token: string;
   readonly suite: Suite;
@@ -20,7 +20,7 @@ export interface TestAgentOptions {
 }
 
 /** What a handler is told, and how it answers: later, with an error, or never. */
-export interface Incoming {
+interface Incoming {
   readonly params: unknown;
   readonly sid: string;
   readonly expires: number | undefined;

@@ -23,7 +23,7 @@ export interface RelayedAgent {
 }
 
 /** A hook's decision about one packet: deliver after this many ms, or null to lose it. */
-export type Fate = number | null;
+type Fate = number | null;
 
 /** A failed `auth_response`. */
 export interface Refusal {

@@ -49,7 +49,7 @@ export interface IncomingEvents {
 const LAST_STREAM = 2147483647;
 
 /** Whether a value can be a stream's number. */
-export const isStreamNumber = (value: unknown): value is number =>
+const isStreamNumber = (value: unknown): value is number =>
   typeof value === "number" && value >= 1 && value <= LAST_STREAM && Math.floor(value) === value;
 
 const isCount = (value: unknown): value is number =>
@@ -73,11 +73,13 @@ export const fromBase64 = (text: string): Uint8Array | null => {
   return fromBase64url(text.substring(0, end).split("+").join("-").split("/").join("_"));
 };
 
-export interface StreamTableOptions {
+interface StreamTableOptions {
   /** The most bytes that one notification may carry. */
   readonly maxChunk: number;
   /** Seals and sends; false if the session cannot do so. Never throws. */
   notify(method: string, params: StreamParams): boolean;
+  /** The last stream has ended. */
+  drained?(): void;
 }
 
 /** The sending half of a stream. */
@@ -153,6 +155,7 @@ export class OutgoingStream {
     this.over = true;
     this.table.drop(this.id);
     this.events.ended(error);
+    this.table.settle();
   }
 }
 
@@ -202,6 +205,7 @@ export class IncomingStream {
     this.table.notify(STREAM_END, { stream: this.id, bytes: this.received });
     this.over = true;
     this.table.drop(this.id);
+    this.table.settle();
   }
 
   /** Gives up; the sender is told the reason. */
@@ -230,6 +234,7 @@ export class IncomingStream {
     this.table.drop(this.id);
     // Complete streams have been confirmed; a lost confirmation is reported at the sender.
     if (!this.complete) this.events.ended(error);
+    this.table.settle();
   }
 
   private finish(): void {
@@ -317,6 +322,11 @@ export class StreamTable {
 
   drop(id: number): void {
     this.streams = this.streams.filter((stream) => stream.id !== id);
+  }
+
+  /** After an end, whose callback may have opened the next stream. */
+  settle(): void {
+    if (this.streams.length === 0 && this.options.drained !== undefined) this.options.drained();
   }
 
   private vacant(id: unknown): number {

@@ -21,7 +21,7 @@ import {
 } from "../wire/index.ts";
 
 /** The relay's view of a link: where it writes. */
-export interface FakeLinkPort {
+interface FakeLinkPort {
   send(text: string): void;
   close(code: number, reason: string): void;
 }

@@ -35,7 +35,7 @@ export interface HmacCase extends Case {
   readonly mac: string;
 }
 
-export interface AeadInput extends Case {
+interface AeadInput extends Case {
   /** As passed to the suite: 32 bytes. Suite "2" uses the first 16. */
   readonly key: string;
   readonly nonce: string;
@@ -43,7 +43,7 @@ export interface AeadInput extends Case {
   /** Ciphertext || tag. */
   readonly sealed: string;
 }
-export interface AeadCase extends AeadInput {
+interface AeadCase extends AeadInput {
   readonly plaintext: string;
 }
 export interface AeadFile extends VectorFile<AeadCase, AeadInput> {

@@ -52,7 +52,7 @@ const startAgent = (suite: Suite, trace: AgentTrace, step: AgentStep): AgentSess
   });
 };
 
-export const checkAgentTrace = (suite: Suite, trace: AgentTrace, failures: string[]): void => {
+const checkAgentTrace = (suite: Suite, trace: AgentTrace, failures: string[]): void => {
   let agent = startAgent(suite, trace, trace.steps[0] as AgentStep);
   for (const step of trace.steps) {
     const where = `sessions: agent ${trace.v}: ${trace.comment}: ${step.comment}`;
@@ -100,7 +100,7 @@ const expectedEffects = (step: ClientStep): string => {
   return text;
 };
 
-export const checkClientTrace = (suite: Suite, trace: ClientTrace, failures: string[]): void => {
+const checkClientTrace = (suite: Suite, trace: ClientTrace, failures: string[]): void => {
   let drawn = 0;
   const client = new ClientSession({
     suite: suite,

@@ -33,7 +33,7 @@ interface PendingClaim {
   readonly cancel: () => void;
 }
 
-export interface ClaimsParts {
+interface ClaimsParts {
   readonly subjects: Subjects;
   readonly holdings: Holdings;
   readonly hub: () => Hub;

@@ -1,5 +1,5 @@
 /**
- * One node's part in a cluster: the hub's BusPort over subjects (docs/operations.md, "Subjects").
+ * One node's part in a cluster: the hub's BusPort over subjects (docs/cluster.md, "Subjects").
  * Events and a time go in, messages come out; the engine behind the transport carries messages and
  * decides nothing.
  *
@@ -14,7 +14,7 @@
  * |                |                                | claimed, older, "nobody listens"         |
  *
  * Holdings knows the agents that are here, Claims moves them between nodes, Membership knows the
- * nodes, Presence tells nodes with clients of a user which agents are online. This file carries
+ * nodes, Announcements tell nodes with clients of a user which agents are online. This file carries
  * the clients' messages, and hands each received message to one of the four or to the hub.
  */
 import type { ErrorCode } from "@blindrelay/protocol";
@@ -26,6 +26,7 @@ import type { Hub } from "../core/hub.ts";
 import type { Frame } from "../core/link.ts";
 import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
+import { Announcements } from "./announcements.ts";
 import {
   Bodies,
   NOTICES_PER_MESSAGE,
@@ -38,13 +39,13 @@ import {
   SIDS_PER_MESSAGE,
 } from "./bodies.ts";
 import { CLAIM_TIMEOUT_MS, Claims } from "./claims.ts";
-import { type Holding, Holdings } from "./holdings.ts";
-import { Membership, type NodeFigures } from "./membership.ts";
-import { Presence } from "./presence.ts";
-import { messageIn, type SubjectParts, Subjects } from "./subjects.ts";
+import { decodeBusMessage } from "./head.ts";
+import { Holdings } from "./holdings.ts";
+import { Membership } from "./membership.ts";
+import { type BusTraffic, type SubjectParts, Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
 
-export interface ClusterParts extends SubjectParts {
+interface ClusterParts extends SubjectParts {
   /** Limit of a client's or an agent's message. */
   readonly maxMessageBytes: number;
   readonly nowMs: () => number;
@@ -62,10 +63,10 @@ export interface Shared {
 export class Cluster implements Bus {
   readonly #parts: ClusterParts;
   readonly #subjects: Subjects;
-  readonly #holdings: Holdings;
+  readonly holdings: Holdings;
   readonly #claims: Claims;
-  readonly #membership: Membership;
-  readonly #presence: Presence;
+  readonly membership: Membership;
+  readonly #announcements: Announcements;
   #attached: Hub | null = null;
 
   constructor(parts: ClusterParts) {
@@ -74,27 +75,27 @@ export class Cluster implements Bus {
     const subjects = new Subjects(parts);
     const hub = () => this.#hub;
     this.#subjects = subjects;
-    this.#holdings = new Holdings({
+    this.holdings = new Holdings({
       subjects,
       hub,
       maxMessageBytes,
       nowMs,
       forwardedWithinMs: CLAIM_TIMEOUT_MS,
-      take: (agentId, holding, delivery) => this.#toAgent(agentId, holding, delivery),
+      claimed: (...claim) => this.#claims.claimedBy(...claim),
     });
     this.#claims = new Claims({
       subjects,
-      holdings: this.#holdings,
+      holdings: this.holdings,
       hub,
       nowMs,
       onLost: (userId, agentId, number) => this.agentOffline(userId, agentId, number, false),
     });
-    this.#presence = new Presence({ subjects, hub, nowMs });
-    this.#membership = new Membership({
+    this.#announcements = new Announcements({ subjects, hub, nowMs });
+    this.membership = new Membership({
       subjects,
       hub,
       nowMs,
-      askForAgents: (node) => this.#presence.ask(node),
+      askForAgents: (node) => this.#announcements.ask(node),
     });
   }
 
@@ -109,40 +110,30 @@ export class Cluster implements Bus {
     const subjects = this.#subjects;
     const { lockout, usernameLockout } = shared;
     this.#attached = hub;
-    this.#membership.isReady = shared.isReady;
+    this.membership.isReady = shared.isReady;
     subjects.listen(`n.${subjects.node}.*`, (delivery) => this.#toNode(delivery));
     subjects.listen("all", (delivery) => this.#toAll(shared, delivery));
     this.#parts.transport.onUp(() => subjects.guard(() => this.#returned()));
     lockout.onFailure = (address) => subjects.tellAll("failed", { address });
     usernameLockout.onFailure = (name) => subjects.tellAll("failed", { name });
     usernameLockout.onKnown = (pair) => subjects.tellAll("known", { pair });
-    this.#membership.sayHello();
+    this.membership.sayHello();
   }
 
   /** Once a second. */
   tick(): void {
     if (!this.#subjects.isUp || this.#attached === null) return;
     this.#subjects.guard(() => {
-      this.#membership.tick();
-      this.#hub.guests.refresh((node) => this.isLive(node), this.#parts.nowMs());
-      this.#presence.compare(this.#membership.nodes());
-      if (this.figures().length > 0) this.#holdings.nameSome();
+      this.membership.tick();
+      this.#hub.guests.refresh((node) => this.membership.isLive(node), this.#parts.nowMs());
+      this.#announcements.compare(this.membership.nodes());
+      if (this.membership.figures().length > 0) this.holdings.nameSome();
     });
   }
 
-  /** For `/metrics`. */
-  pending(): { readonly claims: number; readonly malformed: number } {
-    return { claims: this.#claims.pending, malformed: this.#subjects.malformed };
-  }
-
-  /** What the other nodes have reported about themselves. */
-  figures(): NodeFigures[] {
-    return this.#membership.figures();
-  }
-
-  /** Whether a node was heard from recently. */
-  isLive(node: string): boolean {
-    return this.#membership.isLive(node);
+  /** For `/metrics`. `claims`: logins of agents that wait for another node's answer. */
+  traffic(): BusTraffic & { readonly claims: number } {
+    return { ...this.#subjects.traffic(), claims: this.#claims.pending };
   }
 
   /** This node shuts down. */
@@ -162,11 +153,6 @@ export class Cluster implements Bus {
       this.#subjects.tellAll("notice", { notices: some });
     }
     if (ends.length < notices.length) this.#subjects.tellAll("notice", {});
-  }
-
-  /** Resolves once messages for agents that have moved go only to their new nodes. */
-  handedOver(): Promise<void> {
-    return this.#holdings.handedOver();
   }
 
   // ---- called by the hub
@@ -193,19 +179,19 @@ export class Cluster implements Bus {
   }
 
   hasReadyNode(): boolean {
-    return this.#subjects.isUp && this.#membership.hasReadyNode();
+    return this.#subjects.isUp && this.membership.hasReadyNode();
   }
 
   expectsNode(): boolean {
-    return this.#membership.expectsNode();
+    return this.membership.expectsNode();
   }
 
   rank(): number {
-    return [...this.#membership.nodes()].filter((node) => node < this.#subjects.node).length;
+    return [...this.membership.nodes()].filter((node) => node < this.#subjects.node).length;
   }
 
   sayReadiness(): void {
-    if (this.#subjects.isUp) this.#membership.sayHello();
+    if (this.#subjects.isUp) this.membership.sayHello();
   }
 
   refuse(node: string, agentId: string, code: ErrorCode, subject: Subject): void {
@@ -232,22 +218,22 @@ export class Cluster implements Bus {
   }
 
   agentOnline(userId: string, agent: OnlineAgent, isNews: boolean): void {
-    this.#holdings.add(agent.agentId, userId, agent.loginNumber);
-    this.#presence.agentOnline(userId, agent, isNews);
+    this.holdings.add(agent.agentId, userId, agent.loginNumber);
+    this.#announcements.agentOnline(userId, agent, isNews);
   }
 
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void {
-    this.#presence.agentOffline(userId, agentId, loginNumber, moving);
+    this.#announcements.agentOffline(userId, agentId, loginNumber, moving);
     // If it moves, later messages are forwarded until the other node holds it.
-    if (!moving) this.#holdings.remove(agentId, loginNumber);
+    if (!moving) this.holdings.remove(agentId, loginNumber);
   }
 
   clientsOnline(userId: string): void {
-    this.#presence.clientsOnline(userId);
+    this.#announcements.clientsOnline(userId);
   }
 
   clientsOffline(userId: string): void {
-    this.#presence.clientsOffline(userId);
+    this.#announcements.clientsOffline(userId);
   }
 
   claim(
@@ -268,25 +254,6 @@ export class Cluster implements Bus {
 
   // ---- received messages
 
-  #toAgent(agentId: string, holding: Holding, { payload, replyTo }: Delivery): void {
-    const { words, body } = messageIn(payload);
-    const [kind, from, number] = words;
-    if (kind === "msg") {
-      this.#holdings.message(agentId, holding, words, body);
-      return;
-    }
-    const node = readName(from);
-    if (node === this.#subjects.node) return;
-    if (kind === "bind") {
-      if (holding.movedTo !== null) return;
-      const firsts = readBody(Bodies.bind, body);
-      const origin = readOrigin(words.slice(1));
-      this.#hub.guests.bind(origin, agentId, firsts, this.#parts.nowMs());
-    } else if (kind === "claim") {
-      this.#claims.claimedBy(agentId, holding, node, readCount(number), replyTo);
-    } else if (kind === "holds") this.#holdings.heldBy(agentId, holding, node, readCount(number));
-  }
-
   #toNode(delivery: Delivery): void {
     const { nowMs, maxMessageBytes } = this.#parts;
     const { guests, remoteRouting, remoteAgents } = this.#hub;
@@ -296,7 +263,7 @@ export class Cluster implements Bus {
       else remoteRouting.nobody(Number(token), nowMs());
       return;
     }
-    const { words, body } = messageIn(delivery.payload);
+    const { words, body } = decodeBusMessage(delivery.payload);
     const [kind = "", from = "", third] = words;
     switch (kind) {
       case "ans":
@@ -310,10 +277,10 @@ export class Cluster implements Bus {
         break;
       }
       case "fwd":
-        this.#holdings.receive(from, readOrigin(words.slice(2)), body);
+        this.holdings.receive(from, readOrigin(words.slice(2)), body);
         break;
       case "passed":
-        this.#holdings.passed(from);
+        this.holdings.passed(from);
         break;
       case "guest": {
         const number = readCount(third);
@@ -327,13 +294,13 @@ export class Cluster implements Bus {
         guests.refused(from, readCode(third), readBody(Bodies.refuse, body), nowMs());
         break;
       case "here":
-        this.#presence.here(words, body);
+        this.#announcements.here(words, body);
         break;
       case "who":
-        this.#presence.answerWho(readName(from), readName(third), true);
+        this.#announcements.answerWho(readName(from), readName(third), true);
         break;
       case "compare":
-        this.#presence.compared(readName(from), readBody(Bodies.compare, body));
+        this.#announcements.compared(readName(from), readBody(Bodies.compare, body));
         break;
       case "differs":
         remoteAgents.doubtAt(readName(third), readName(from), nowMs());
@@ -342,13 +309,13 @@ export class Cluster implements Bus {
         this.#claims.answered(token, readBody(Bodies.claimed, body));
         break;
       case "older":
-        this.#holdings.superseded(from, readCount(third));
+        this.holdings.superseded(from, readCount(third));
         break;
     }
   }
 
   #toAll({ notices, lockout, usernameLockout }: Shared, { payload }: Delivery): void {
-    const { words, body } = messageIn(payload);
+    const { words, body } = decodeBusMessage(payload);
     const [kind = "", from] = words;
     const node = readName(from);
     const { nowMs } = this.#parts;
@@ -356,18 +323,18 @@ export class Cluster implements Bus {
     switch (kind) {
       case "hello": {
         const { isBack, isReady = false, ...figures } = readBody(Bodies.hello, body);
-        this.#membership.hello(node, { ...figures, isReady }, isBack);
+        this.membership.hello(node, { ...figures, isReady }, isBack);
         break;
       }
       case "bye":
-        this.#membership.bye(node);
+        this.membership.bye(node);
         break;
       case "notice":
         notices.hear(readBody(Bodies.notice, body).notices ?? []);
         break;
       case "holding":
         for (const { agentId, epoch } of readBody(Bodies.holding, body).agents) {
-          this.#holdings.namedBy(agentId, node, epoch);
+          this.holdings.namedBy(agentId, node, epoch);
         }
         break;
       case "failed": {
@@ -377,7 +344,7 @@ export class Cluster implements Bus {
         break;
       }
       case "who":
-        this.#presence.answerWho(node, readBody(Bodies.who, body).userId, false);
+        this.#announcements.answerWho(node, readBody(Bodies.who, body).userId, false);
         break;
       case "known":
         usernameLockout.succeedElsewhere(readBody(Bodies.known, body).pair);
@@ -387,9 +354,9 @@ export class Cluster implements Bus {
 
   /** The engine is back. */
   #returned(): void {
-    this.#membership.returned();
-    this.#holdings.announceAll();
+    this.membership.returned();
+    this.holdings.announceAll();
     this.#hub.remoteAgents.doubt(this.#parts.nowMs());
-    this.#membership.sayHello(true);
+    this.membership.sayHello(true);
   }
 }

@@ -2,6 +2,8 @@
  * The head of a bus message: one line of words, such as `msg a41f 7 user hash`, before the bytes as
  * received. Words are identifiers, numbers and hashes, which contain no spaces.
  */
+import { Malformed } from "./bodies.ts";
+
 export interface BusMessage {
   readonly words: readonly string[];
   readonly body: Uint8Array;
@@ -23,10 +25,10 @@ export const encodeBusMessage = (
   return message;
 };
 
-/** Null if it is not one of our messages. */
-export const decodeBusMessage = (message: Uint8Array): BusMessage | null => {
+/** Throws Malformed. */
+export const decodeBusMessage = (message: Uint8Array): BusMessage => {
   const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   const end = bytes.indexOf(LINE_END);
-  if (end < 0 || end > MAX_HEAD_BYTES) return null;
+  if (end < 0 || end > MAX_HEAD_BYTES) throw new Malformed("no head");
   return { words: bytes.toString("latin1", 0, end).split(" "), body: bytes.subarray(end + 1) };
 };

@@ -5,8 +5,16 @@
 import type { Origin } from "../core/bus.ts";
 import type { Hub } from "../core/hub.ts";
 import { ROUND_TICKS } from "./anti-entropy.ts";
-import { AGENTS_PER_MESSAGE, readFrame, readOrigin } from "./bodies.ts";
-import type { BusMessage } from "./head.ts";
+import {
+  AGENTS_PER_MESSAGE,
+  Bodies,
+  readBody,
+  readCount,
+  readFrame,
+  readName,
+  readOrigin,
+} from "./bodies.ts";
+import { type BusMessage, decodeBusMessage } from "./head.ts";
 import type { Subjects } from "./subjects.ts";
 import type { Delivery } from "./transport.ts";
 
@@ -32,7 +40,7 @@ export interface Holding {
   readonly unsubscribe: () => void;
 }
 
-export interface HoldingsParts {
+interface HoldingsParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   /** Limit of a client's message. */
@@ -40,8 +48,14 @@ export interface HoldingsParts {
   readonly nowMs: () => number;
   /** The longest time to wait for messages that the previous node forwards. */
   readonly forwardedWithinMs: number;
-  /** Handles a message on an agent's subject. */
-  readonly take: (agentId: string, holding: Holding, delivery: Delivery) => void;
+  /** Another node claims an agent that is, or was, here. */
+  readonly claimed: (
+    agentId: string,
+    holding: Holding,
+    node: string,
+    loginNumber: number,
+    replyTo: string | null,
+  ) => void;
 }
 
 export class Holdings {
@@ -64,12 +78,11 @@ export class Holdings {
 
   /** An agent has taken its place here. */
   add(agentId: string, userId: string, loginNumber: number): void {
-    const { subjects, take } = this.#parts;
     const known = this.#byAgent.get(agentId);
     if (known === undefined) {
-      const unsubscribe = subjects.listen(`a.${agentId}`, (delivery) => {
+      const unsubscribe = this.#parts.subjects.listen(`a.${agentId}`, (delivery) => {
         const holding = this.#byAgent.get(agentId);
-        if (holding !== undefined) take(agentId, holding, delivery);
+        if (holding !== undefined) this.#toAgent(agentId, holding, delivery);
       });
       const holding = { loginNumber, userId, movedTo: null, early: null, unsubscribe };
       this.#byAgent.set(agentId, holding);
@@ -143,11 +156,11 @@ export class Holdings {
   /** Another node has named an agent. */
   namedBy(agentId: string, node: string, loginNumber: number): void {
     const holding = this.#byAgent.get(agentId);
-    if (holding?.movedTo === null) this.heldBy(agentId, holding, node, loginNumber);
+    if (holding?.movedTo === null) this.#heldBy(agentId, holding, node, loginNumber);
   }
 
   /** Another node announces that it holds an agent that is, or was, here. */
-  heldBy(agentId: string, holding: Holding, node: string, loginNumber: number): void {
+  #heldBy(agentId: string, holding: Holding, node: string, loginNumber: number): void {
     const { subjects } = this.#parts;
     if (holding.movedTo !== null) {
       // Everything that was forwarded arrives before this.
@@ -168,8 +181,26 @@ export class Holdings {
     if (loginNumber > holding.loginNumber) this.#yieldTo(agentId, holding, "", loginNumber);
   }
 
+  #toAgent(agentId: string, holding: Holding, { payload, replyTo }: Delivery): void {
+    const { subjects, hub, claimed, nowMs } = this.#parts;
+    const { words, body } = decodeBusMessage(payload);
+    const [kind, from, number] = words;
+    if (kind === "msg") {
+      this.#message(agentId, holding, words, body);
+      return;
+    }
+    const node = readName(from);
+    if (node === subjects.node) return;
+    if (kind === "bind") {
+      if (holding.movedTo !== null) return;
+      const firsts = readBody(Bodies.bind, body);
+      hub().guests.bind(readOrigin(words.slice(1)), agentId, firsts, nowMs());
+    } else if (kind === "claim") claimed(agentId, holding, node, readCount(number), replyTo);
+    else if (kind === "holds") this.#heldBy(agentId, holding, node, readCount(number));
+  }
+
   /** A client's message for an agent. `words`: kind and origin. */
-  message(agentId: string, holding: Holding, words: readonly string[], body: Uint8Array): void {
+  #message(agentId: string, holding: Holding, words: readonly string[], body: Uint8Array): void {
     const { subjects, hub, maxMessageBytes, nowMs } = this.#parts;
     if (holding.movedTo !== null) {
       subjects.tell(holding.movedTo, ["fwd", agentId, ...words.slice(1)], body);
@@ -220,7 +251,7 @@ export class Holdings {
     if (early === null) return;
     for (const { body } of early) this.#earlyBytes -= body.length;
     for (const { words, body } of early) {
-      this.#parts.subjects.guard(() => this.message(agentId, holding, words, body));
+      this.#parts.subjects.guard(() => this.#message(agentId, holding, words, body));
     }
   }
 

@@ -538,7 +538,7 @@ test("an agent with very many sessions moves no slower: as many as fit are hande
   expect(a.hub.stats().bindings).toBeGreaterThan(5000);
   const moved = b.agent("pump", 2);
   world.run(500);
-  expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });
+  expect(b.cluster.traffic()).toMatchObject({ claims: 0, malformed: 0 });
   expect(moved.heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
 });
 
@@ -633,7 +633,7 @@ test("a malformed message does not keep later ones from an agent that has just c
   }
   world.run(2000);
   expect(device.heard).toContainEqual(call("C"));
-  expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 2 });
+  expect(b.cluster.traffic()).toMatchObject({ claims: 0, malformed: 2 });
 });
 
 test("a hub that fails on one message for an agent handles the others", () => {
@@ -671,7 +671,7 @@ test("a node of a version without planned moves still hands an agent over", () =
   expect(device.heard[0]).toMatchObject({ type: "auth_response", status: "authenticated" });
   expect(b.hub.agentsOf("u", world.nowMs)).toMatchObject([{ onlineForMs: 5100 }]);
   expect(b.hub.stats().bindings).toBe(1);
-  expect(b.cluster.pending()).toEqual({ claims: 0, malformed: 0 });
+  expect(b.cluster.traffic()).toMatchObject({ claims: 0, malformed: 0 });
 });
 
 test("a claim that arrived before the bus was lost is not answered afterwards", () => {
@@ -731,8 +731,8 @@ test("malformed messages are dropped and counted, whatever their subject", () =>
     }
   }
   world.run(1000);
-  expect(a.cluster.pending().malformed).toBe(sent);
-  expect(a.cluster.figures()).toHaveLength(1);
+  expect(a.cluster.traffic().malformed).toBe(sent);
+  expect(a.cluster.membership.figures()).toHaveLength(1);
   expect(world.errors).toEqual([]);
   expect(a.hub.stats().guests).toBe(0);
 });
@@ -810,7 +810,7 @@ test("a hint without notices, as older nodes send it, is a reason to look; what 
     `{"notices":${JSON.stringify(Array(101).fill({ seq: 1, kind: "end_agent", subject: "a", at: 1 }))}}`,
   );
   expect(b.heard).toEqual([[]]);
-  expect(b.cluster.pending().malformed).toBe(4);
+  expect(b.cluster.traffic().malformed).toBe(4);
 });
 
 /** What a client received, without presence. */

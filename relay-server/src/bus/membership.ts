@@ -24,7 +24,7 @@ interface OtherNode {
   isGreeted: boolean;
 }
 
-export interface MembershipParts {
+interface MembershipParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   readonly nowMs: () => number;

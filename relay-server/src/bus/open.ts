@@ -5,13 +5,11 @@ import type { Logger } from "pino";
 import type { Config } from "../config.ts";
 import { contained } from "../contain.ts";
 import type { Cluster } from "./cluster.ts";
-import { type BusTraffic, counted } from "./counted.ts";
 
 export interface OpenBus {
   readonly cluster: Cluster;
   /** The name of this process among the nodes. */
   readonly node: string;
-  traffic(): BusTraffic;
   close(): Promise<void>;
 }
 
@@ -32,13 +30,12 @@ export const openBus = async (
   const server = { url: bus, ca: busCa, cert: busCert, key: busKey, creds: busCreds };
   // The nodes' own messages do not get shorter with the limit for clients.
   const minBytes = Math.max(maxMessageBytes, MAX_MESSAGE_BYTES) + MAX_HEAD_BYTES;
-  const nats = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
-  const { transport, traffic } = counted(nats);
+  const transport = await openNats({ ...server, name: `blindrelay ${node}`, minBytes }, log);
   const after = (ms: number, fn: () => void) => {
     const timer = setTimeout(contained("bus", "a timer of the bus failed", fn), ms);
     return () => clearTimeout(timer);
   };
   const parts = { transport, node, prefix: busPrefix, maxMessageBytes, nowMs, log, after };
   const cluster = new Cluster(parts);
-  return { cluster, node, traffic, close: () => transport.close() };
+  return { cluster, node, close: () => transport.close() };
 };

@@ -4,7 +4,7 @@
  */
 import type { Frame } from "../core/link.ts";
 import { Malformed } from "./bodies.ts";
-import { type BusMessage, decodeBusMessage, encodeBusMessage } from "./head.ts";
+import { encodeBusMessage } from "./head.ts";
 import type { Delivery, Transport } from "./transport.ts";
 
 /** What may wait for the engine before messages are refused: some hundred of the longest. */
@@ -21,11 +21,22 @@ export interface SubjectParts {
   readonly after: (ms: number, fn: () => void) => () => void;
 }
 
+/** For `/metrics`; messages since the start. */
+export interface BusTraffic {
+  readonly isUp: boolean;
+  readonly backlogBytes: number;
+  readonly sent: number;
+  readonly received: number;
+  readonly malformed: number;
+}
+
 type Words = readonly (string | number)[];
 
 export class Subjects {
   readonly #parts: SubjectParts;
-  /** Messages that were malformed, of whatever sender. */
+  #sent = 0;
+  #received = 0;
+  /** Of whatever sender. */
   #malformed = 0;
 
   constructor(parts: SubjectParts) {
@@ -41,8 +52,10 @@ export class Subjects {
     return this.#parts.transport.isUp;
   }
 
-  get malformed(): number {
-    return this.#malformed;
+  traffic(): BusTraffic {
+    const { isUp, backlogBytes } = this.#parts.transport;
+    const [sent, received, malformed] = [this.#sent, this.#received, this.#malformed];
+    return { isUp, backlogBytes, sent, received, malformed };
   }
 
   /** Whether the engine is connected and keeps up. */
@@ -54,6 +67,7 @@ export class Subjects {
   listen(subject: string, take: (delivery: Delivery) => void): () => void {
     const { transport, prefix, log } = this.#parts;
     return transport.subscribe(`${prefix}.${subject}`, (delivery) => {
+      this.#received += 1;
       try {
         take(delivery);
       } catch (error) {
@@ -73,22 +87,23 @@ export class Subjects {
 
   /** To all subscribers. `subject`: without the prefix. */
   publish(subject: string, words: Words, body: Frame = ""): void {
-    const { transport, prefix } = this.#parts;
-    if (this.isUp) transport.publish(`${prefix}.${subject}`, encodeBusMessage(words, body));
+    if (this.isUp) this.#send(`${this.#parts.prefix}.${subject}`, words, body);
   }
 
   /** Only while `isUp`. The answer, or the report that nobody listens, arrives with `token`. */
   request(subject: string, words: Words, token: string, body: Frame = ""): void {
-    const { transport, prefix, node } = this.#parts;
-    const replyTo = `${prefix}.n.${node}.${token}`;
-    transport.publish(`${prefix}.${subject}`, encodeBusMessage(words, body), replyTo);
+    const { prefix, node } = this.#parts;
+    this.#send(`${prefix}.${subject}`, words, body, `${prefix}.n.${node}.${token}`);
   }
 
   /** `replyTo`: from the delivery of a request. */
   reply(replyTo: string | null, words: Words, body: Frame): void {
-    if (replyTo !== null && this.isUp) {
-      this.#parts.transport.publish(replyTo, encodeBusMessage(words, body));
-    }
+    if (replyTo !== null && this.isUp) this.#send(replyTo, words, body);
+  }
+
+  #send(subject: string, words: Words, body: Frame, replyTo?: string): void {
+    this.#sent += 1;
+    this.#parts.transport.publish(subject, encodeBusMessage(words, body), replyTo);
   }
 
   /** To one node. */
@@ -115,10 +130,3 @@ export class Subjects {
     return this.#parts.after(ms, () => this.guard(call));
   }
 }
-
-/** Throws Malformed. */
-export const messageIn = (payload: Uint8Array): BusMessage => {
-  const message = decodeBusMessage(payload);
-  if (message === null) throw new Malformed("no head");
-  return message;
-};

@@ -12,7 +12,7 @@ import { holdQuotas } from "./quota-check.ts";
 const MAX_SLUG_LENGTH = 40;
 const RANDOM_LETTERS = 10; // 47 bits: two agents with the same name do not collide
 
-export interface NewAgent {
+interface NewAgent {
   readonly name: string;
   /** Null: the relay makes one. */
   readonly agentId: string | null;

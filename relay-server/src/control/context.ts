@@ -4,10 +4,10 @@ import type { Notice } from "../store/notices.ts";
 import type { Store } from "../store/open.ts";
 import { HashQueue } from "./hash-queue.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
+import { LoginOrder } from "./login-order.ts";
 import { DEFAULT_QUOTAS, type Quotas } from "./quotas.ts";
 import type { Secrets } from "./secrets.ts";
 import { UsernameLockout } from "./username-lockout.ts";
-import { WrongLogins } from "./wrong-logins.ts";
 
 export interface ControlContext {
   readonly store: Store;
@@ -18,7 +18,7 @@ export interface ControlContext {
   /** Failed logins by name. */
   readonly usernameLockout: UsernameLockout;
   /** Failed logins by network. */
-  readonly wrongLogins: WrongLogins;
+  readonly loginOrder: LoginOrder;
   readonly links: Links;
   /** Unix milliseconds by the store's clock (store/clock.ts): for what is stored and compared. */
   readonly nowMs: () => number;
@@ -42,7 +42,7 @@ export interface Links {
   act(notices: readonly Notice[]): void;
 }
 
-type Made = "mutex" | "usernameLockout" | "wrongLogins" | "hashing" | "quotas";
+type Made = "mutex" | "usernameLockout" | "loginOrder" | "hashing" | "quotas";
 
 export const controlContext = (
   parts: Omit<ControlContext, Made> & { quotas?: Quotas },
@@ -51,6 +51,6 @@ export const controlContext = (
   ...parts,
   hashing: new HashQueue(),
   usernameLockout: new UsernameLockout(),
-  wrongLogins: new WrongLogins(),
+  loginOrder: new LoginOrder(),
   mutex: new KeyedMutex(),
 });

@@ -2,7 +2,7 @@
  * Runs password hashes, a few at a time: each takes 19 MiB and tens of milliseconds of a core that
  * the relay needs for messages. Known callers (an address that this name logged in from, or a user
  * already logged in) go first; unknown ones are ordered by the wrong guesses of their network
- * lately (wrong-logins.ts), so that a distributed flood of guesses delays neither.
+ * lately (login-order.ts), so that a distributed flood of guesses delays neither.
  */
 import { availableParallelism } from "node:os";
 

@@ -1,5 +1,6 @@
 /** Rotating the master key: its effect on every secret, and that no crash in between loses any. */
 import {
+  chmodSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -67,7 +68,10 @@ const current = (agentId: string | null) =>
 
 test("every account and agent gets a new token, and the old ones end", async () => {
   rest.clock.nowMs += 1;
+  // Of a relay whose user reads it by its group.
+  chmodSync(masterKeyPath(rest.dataDir), 0o640);
   const result = await rotate();
+  expect(statSync(masterKeyPath(rest.dataDir)).mode & 0o777).toBe(0o640);
   expect(result).toMatchObject({
     accounts: 1,
     agents: 1,

@@ -1,7 +1,7 @@
 /**
- * Rotation of the master key (docs/operations.md, "Rotating the master key"). The new key is on
- * disk before the store refers to it, the store changes in one transaction, and only then does the
- * new key replace the old one: a crash at any point leaves the old state, or a new one that the
+ * Rotation of the master key (docs/keys-and-backups.md, "Rotating the master key"). The new key is
+ * on disk before the store refers to it, the store changes in one transaction, and only then does
+ * the new key replace the old one: a crash at any point leaves the old state, or a new one that the
  * next start completes.
  */
 import { join } from "node:path";
@@ -23,7 +23,7 @@ import { Secrets } from "./secrets.ts";
 
 const DAY_MS = 86_400_000;
 
-export interface RekeyOptions extends DataOptions {
+interface RekeyOptions extends DataOptions {
   /** How long the old tokens stay valid; 0: they end at once. */
   readonly graceDays: number;
   /**
@@ -32,7 +32,7 @@ export interface RekeyOptions extends DataOptions {
   readonly newMasterKey?: string | undefined;
 }
 
-export interface RekeyResult {
+interface RekeyResult {
   /** New tokens made. */
   readonly accounts: number;
   readonly agents: number;

@@ -15,7 +15,7 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { withDiskProblem } from "../disk-problem.ts";
 import { messageOf } from "../failure.ts";
 import { IS_WINDOWS } from "../windows.ts";
@@ -158,6 +158,7 @@ export const adoptNextKey = (dataDir: string, nowMs: number): string => {
   written(dataDir, () => {
     // Keeps the old key first, so that a key is in place at any moment.
     if (!existsSync(kept)) nameAlso(masterKeyPath(dataDir), kept);
+    takePlaceOf(nextKeyPath(dataDir), masterKeyPath(dataDir));
     renameSync(nextKeyPath(dataDir), masterKeyPath(dataDir));
     flushFolder(join(dataDir, "key"));
   });

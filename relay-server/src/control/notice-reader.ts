@@ -18,7 +18,7 @@ const PAGE = 1000;
 /** Notices that are remembered at once, even if others on the bus invent them. */
 const MAX_KNOWN = 100_000;
 
-export interface NoticeReaderParts {
+interface NoticeReaderParts {
   readonly source: NoticeSource;
   readonly act: (notice: Notice) => void;
   /** The notices in the store are others than those that were read: `lost` is not there. */

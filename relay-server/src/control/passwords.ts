@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { lowerPoolPriority } from "./pool-priority.ts";
 
 /** The cost of one hash, for the relay and for an attacker. */
-export interface HashCost {
+interface HashCost {
   readonly memoryKib: number;
   readonly passes: number;
 }

@@ -1,5 +1,5 @@
 /**
- * What one user may store and request (docs/operations.md). The thread that forwards messages does
+ * What one user may store and request (docs/limits.md). The thread that forwards messages does
  * all of this work, so the quotas bound how long other users wait.
  */
 

@@ -24,8 +24,8 @@ const MANY_UNKNOWN = "Too many unknown session tokens from this address";
 /** Retry time for a client whose account has too many connections. */
 const QUOTA_RETRY_S = 60;
 
-export type AcceptedClient = Extract<AuthResult, { role: "client" }>;
-export type AcceptedAgent = Extract<AuthResult, { role: "agent" }>;
+type AcceptedClient = Extract<AuthResult, { role: "client" }>;
+type AcceptedAgent = Extract<AuthResult, { role: "agent" }>;
 export type Accepted = AcceptedClient | AcceptedAgent;
 
 export interface AuthRefusal {

@@ -13,7 +13,7 @@ import type { Gauges } from "./gauges.ts";
 import { FREE_PER_CONNECTION, MAX_BINDINGS_PER_USER } from "./limits.ts";
 
 /** One connection of a client, as far as bindings care. */
-export interface Binder {
+interface Binder {
   readonly sessionHash: string;
   /** The session token that it renews, as a hash. */
   readonly renews?: string | undefined;

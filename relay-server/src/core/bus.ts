@@ -1,5 +1,5 @@
 /**
- * The hub's port to the other nodes of a cluster (docs/operations.md, "More than one machine"). An
+ * The hub's port to the other nodes of a cluster (docs/cluster.md, "More than one machine"). An
  * agent's node decides about its agent; a client of another node is a guest there. The hub tells
  * the bus what to send, and receives through `RemoteRouting` and `Guests`; it never waits
  * for the bus, and a message is handed over at most once.

@@ -14,6 +14,7 @@ const world = () => {
 };
 
 describe("pings", () => {
+  // Before a proxy ends what is idle for 60 s: websockets/ws#2283
   it("come every 30 s, the first within 30 s", () => {
     const w = world();
     const agent = w.agent("lamp");

@@ -21,8 +21,8 @@ import type { SessionUse } from "./request-counts.ts";
 import type { Waiting } from "./timer-wheel.ts";
 import { UserShare } from "./user-share.ts";
 
-export type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
-export type ConnectionEvent = "auth" | "accepted" | "refused" | "end";
+type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
+type ConnectionEvent = "auth" | "accepted" | "refused" | "end";
 
 const NEXT: {
   readonly [S in ConnectionState]: { readonly [E in ConnectionEvent]?: ConnectionState };

@@ -6,7 +6,7 @@
 import type { ErrorCode } from "@blindrelay/protocol";
 
 /** An error code, or that the sender left while the hub looked something up. */
-export type DropReason = ErrorCode | "SENDER_LEFT";
+type DropReason = ErrorCode | "SENDER_LEFT";
 
 export class Counters {
   /** Relay envelopes and bare packets that arrived. */

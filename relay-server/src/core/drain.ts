@@ -25,7 +25,7 @@ import {
 } from "./limits.ts";
 import { stagger } from "./stagger.ts";
 
-export interface DrainActions {
+interface DrainActions {
   /** Notifies a peer; its link stays open. */
   tell(connection: Connection, reconnectInS: number): void;
   /** Notifies a peer and closes its link. */

@@ -44,7 +44,7 @@ type State = Pick<
 >;
 
 /** Receives an exception thrown while a connection's held messages were handled, which ends it. */
-export type OnFault = (connection: Connection, error: unknown) => void;
+type OnFault = (connection: Connection, error: unknown) => void;
 
 /** For callers that handle the exception themselves. */
 export const rethrow: OnFault = (_, error) => {

@@ -7,7 +7,7 @@ import { LOCKOUT_FAILURES, LOCKOUT_S, LOCKOUT_WINDOW_S } from "@blindrelay/proto
 import { addressKey } from "./address-group.ts";
 import { UnknownSessions } from "./unknown-sessions.ts";
 
-export interface LockoutLimits {
+interface LockoutLimits {
   failures: number;
   windowS: number;
   durationS: number;
@@ -15,7 +15,7 @@ export interface LockoutLimits {
   maxAddresses: number;
 }
 
-export const LOCKOUT_LIMITS: LockoutLimits = {
+const LOCKOUT_LIMITS: LockoutLimits = {
   failures: LOCKOUT_FAILURES,
   windowS: LOCKOUT_WINDOW_S,
   durationS: LOCKOUT_S,

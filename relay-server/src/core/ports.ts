@@ -76,7 +76,7 @@ export interface LookupFailure {
   isUnknownSession?: boolean;
 }
 
-export type LookupFailureCode =
+type LookupFailureCode =
   | "INVALID_TOKEN"
   | "WRONG_TOKEN_KIND"
   | "SESSION_EXPIRED"

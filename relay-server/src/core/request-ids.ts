@@ -11,7 +11,7 @@ import {
 } from "./limits.ts";
 
 /** One connection of a client, as far as request ids care. */
-export interface Requester {
+interface Requester {
   readonly sessionHash: string;
   readonly renews?: string | undefined;
   /** Keys of this connection's live ids, oldest first; kept by `RequestIds` alone. */

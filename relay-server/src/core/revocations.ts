@@ -39,7 +39,7 @@ export class Revocations {
 }
 
 /** What a revocation may end: a connection, or credentials being looked up. */
-export interface Concerned {
+interface Concerned {
   readonly role: "client" | "agent";
   readonly userId: string;
   readonly sessionHash: string;

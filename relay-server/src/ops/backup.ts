@@ -19,7 +19,7 @@ import { withDiskProblem } from "../disk-problem.ts";
 import { Failure } from "../failure.ts";
 import { IS_WINDOWS } from "../windows.ts";
 
-export interface BackupResult {
+interface BackupResult {
   /** Absolute path. */
   readonly file: string;
   readonly bytes: number;

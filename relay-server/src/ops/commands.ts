@@ -61,7 +61,7 @@ export const addOperations = (cli: Command): void => {
     )
     .addHelpText(
       "after",
-      '\nExample:\n  blindrelay-server rekey --grace-days 14\n\nStop the relay first, and read "Rotating the master key" in docs/operations.md.',
+      '\nExample:\n  blindrelay-server rekey --grace-days 14\n\nStop the relay first, and read "Rotating the master key" in docs/keys-and-backups.md.',
     )
     .action(async (flags: DataFlags & { graceDays: number }) => {
       const { graceDays } = flags;

@@ -16,11 +16,12 @@ import { type Node, noCluster, startCluster, type TestCluster } from "../testing
 
 const DEPLOY = join(import.meta.dirname, "../../deploy");
 const MAIN = join(import.meta.dirname, "../main.ts");
-/** What a cluster node needs in addition to --drain-delay (docs/operations.md, "Stopping"). */
+/** What a cluster node needs in addition to --drain-delay (docs/cluster.md, "Stopping"). */
 const DRAIN_S = 30;
 
 const read = (name: string): string => readFileSync(join(DEPLOY, name), "utf8");
 const readDocs = (name: string): string => read(`../../docs/${name}`);
+const OPERATORS = ["operations.md", "cluster.md", "limits.md", "keys-and-backups.md"];
 
 // biome-ignore lint/suspicious/noExplicitAny: documents of other people's formats
 type Document = any;
@@ -53,8 +54,8 @@ test("the manifests set nothing that the relay does not know", () => {
   expect(flags.filter((flag) => !help.includes(`  ${flag} <`))).toEqual([]);
 });
 
-test("docs/operations.md names only settings and flags that exist", () => {
-  const text = readDocs("operations.md");
+test("the pages for operators name only settings and flags that exist", () => {
+  const text = OPERATORS.map(readDocs).join("\n");
   const commands = readDocs("commands.md"); // which another test compares with each --help
   const settings = [...text.matchAll(/BLINDRELAY_[A-Z_]+/g)].map(([name]) => name);
   // Not settings of `start`: the path of its file, and what two commands use.
@@ -132,8 +133,8 @@ test("a relay has the time to drain before it is killed", () => {
   expect(stop).toBeGreaterThan(DRAIN_S);
 });
 
-test("every place that limits memory has the limits of docs/operations.md", () => {
-  const text = readDocs("operations.md").replaceAll("\n", " ");
+test("every place that limits memory has the limits of docs/limits.md", () => {
+  const text = readDocs("limits.md").replaceAll("\n", " ");
   const [, arenas, heapMb] =
     /`(MALLOC_ARENA_MAX=\d+)` and `NODE_OPTIONS=--max-old-space-size=(\d+)`/.exec(text) ?? [];
   const gb = Number(/`MemoryMax`, is (\d+) GB/.exec(text)?.[1]);
@@ -277,7 +278,7 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
     }
   });
 
-  test.each(["operations.md", "scaling.md"])("has each metric of docs/%s", (name) => {
+  test.each([...OPERATORS, "scaling.md"])("has each metric of docs/%s", (name) => {
     const named = [...readDocs(name).matchAll(/blindrelay_[a-z_]+[a-z]\b/g)].map(([each]) => each);
     const scrapedNames = [...scraped.keys()];
     const isThere = (each: string) =>

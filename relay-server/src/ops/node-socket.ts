@@ -27,7 +27,7 @@ export interface Progress {
   readonly moved: number;
 }
 /** `links`: how many the node had. */
-export interface Rebalanced extends Progress {
+interface Rebalanced extends Progress {
   readonly links: number;
 }
 export type Rebalance = (

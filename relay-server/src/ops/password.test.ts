@@ -44,6 +44,12 @@ describe("without the flag a terminal", () => {
     expect([outcome, shown]).toEqual(["correct horse", expect.not.stringContaining("horse")]);
   });
 
+  // nodejs/node#60415
+  test("may be pasted twice at once", async () => {
+    const { outcome } = await type(["correct horse\rcorrect horse\r"]);
+    expect(outcome).toBe("correct horse");
+  });
+
   test.each([
     ["differs", ["correct horse\r", "another horse\r"], 2, /differ; nothing was done/],
     ["is interrupted", ["corr\x03"], 130, /interrupted; nothing was done/],

@@ -15,7 +15,7 @@ const LOOK_MS = 2000;
 /** Two weeks: clients that renew by themselves do so a month before the end. */
 const SOON_MS = 14 * 86_400_000;
 
-export interface TlsFiles {
+interface TlsFiles {
   /** PEM: the certificate, followed by the intermediate ones. */
   readonly cert: string;
   /** PEM, not encrypted. */

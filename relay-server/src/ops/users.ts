@@ -10,7 +10,7 @@ import type { Db } from "../store/open.ts";
 import { forgiveTotp } from "../store/users.ts";
 
 /** A user as shown by `user list`. */
-export interface ListedUser {
+interface ListedUser {
   readonly id: string;
   readonly username: string;
   readonly role: "admin" | "user";

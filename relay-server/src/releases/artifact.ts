@@ -4,7 +4,7 @@ import type { Db } from "../store/open.ts";
 import { PART_BYTES, readPart } from "../store/uploads.ts";
 
 /** `from` to `to`, both included. */
-export interface ByteRange {
+interface ByteRange {
   readonly from: number;
   readonly to: number;
 }

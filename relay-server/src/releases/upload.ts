@@ -11,7 +11,7 @@ import type { ReleaseRow } from "../store/tables.ts";
 import { addPart, beginUpload, dropUpload, PART_BYTES } from "../store/uploads.ts";
 import type { ReleaseKeys } from "./keys.ts";
 
-export type UploadResult =
+type UploadResult =
   | { readonly ok: true; readonly row: ReleaseRow }
   | { readonly ok: false; readonly problem: "empty" | "too_large" | "untrusted" | "not_a_draft" };
 

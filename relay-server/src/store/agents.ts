@@ -49,7 +49,7 @@ const ownerByAgent = prepared((db, { agentId }: { agentId: string }) =>
 );
 
 /** Conditions for a list; an absent one matches everything. */
-export interface AgentFilter {
+interface AgentFilter {
   /** The beginning of the name, case-sensitive. */
   readonly name?: string | undefined;
   /** The beginning of the runtime. */

@@ -41,7 +41,7 @@ export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> =>
     .execute();
 };
 
-export interface AuditFilter {
+interface AuditFilter {
   readonly action?: AuditAction | undefined;
   readonly actorId?: string | undefined;
   readonly subject?: string | undefined;

@@ -1,6 +1,6 @@
 /**
  * The bound of each table: how many rows one owner may have, and how long rows are kept once nobody
- * needs them (docs/operations.md, "Retention"). So the store stays bounded, whatever users and
+ * needs them (docs/limits.md, "Retention"). So the store stays bounded, whatever users and
  * devices do. A table that is not listed here does not compile, and `bounds.test.ts` grows each of
  * them.
  */

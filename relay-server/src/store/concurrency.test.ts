@@ -81,6 +81,34 @@ for (const engine of [sqlite(), postgres()]) {
       await db.deleteFrom("settings").where("name", "=", "master_key_check").execute();
     });
 
+    test.skipIf(engine.name === "SQLite")(
+      "a login that has a row which a rotation of the master key wants ends, and the rotation goes on",
+      async () => {
+        const [old, id] = [secrets.check(), await user()];
+        await writeSetting(db, "master_key_check", old);
+        const { promise: held, resolve: hasRow } = Promise.withResolvers<void>();
+        const { promise: begun, resolve: rotates } = Promise.withResolvers<void>();
+        const touch = (tx: Db) =>
+          tx.updateTable("users").set({ totp_confirmed: 0 }).where("id", "=", id).execute();
+        const login = nodes[0].write(async (tx) => {
+          await touch(tx);
+          hasRow();
+          await begun;
+          await holdKey(tx, old);
+        });
+        await held;
+        const rotating = nodes[1].write(async (tx) => {
+          await replaceKeyCheck(tx, old, "fresh");
+          rotates();
+          await touch(tx);
+          return "rotated";
+        });
+        await expect(login).rejects.toThrow("is being rotated");
+        expect(await rotating).toBe("rotated");
+        await db.deleteFrom("settings").where("name", "=", "master_key_check").execute();
+      },
+    );
+
     test("two concurrent rotations leave exactly one live token", async () => {
       for (let i = 0; i < 10; i += 1) {
         const owner = { userId: await user(), agentId: i % 2 === 0 ? null : randomUUID() };

@@ -9,12 +9,15 @@ const MASTER_KEY = "master key";
 /** A relay cannot continue then: it would derive different tokens than the next one. */
 export const KEY_ROTATED = "the master key was rotated while this relay ran: start it again";
 
+const IN_ROTATION = "the master key is being rotated: try again in a moment";
+
 /**
  * Call it in each transaction that stores what is sealed with, or derived from, the master key:
- * rejects if the key of this check is the store's no more. A rotation waits for the transaction.
+ * rejects if the key of this check is the store's no more, or is being replaced. A rotation waits
+ * for the transaction.
  */
 export const holdKey = async (tx: Db, check: string): Promise<void> => {
-  await share(tx, MASTER_KEY);
+  if (!(await share(tx, MASTER_KEY))) throw new StoreUnavailable(null, IN_ROTATION);
   const current = await readSetting(tx, "master_key_check");
   if (current !== null && current !== check) throw new StoreUnavailable(null, KEY_ROTATED);
 };
@@ -28,7 +31,7 @@ export const grantGrace = async (tx: Db, hash: string, untilMs: number): Promise
   await tx.updateTable("tokens").set({ good_until: untilMs }).where("hash", "=", hash).execute();
 };
 
-export interface WrappedSecrets {
+interface WrappedSecrets {
   readonly id: string;
   readonly totp_secret: string | null;
   readonly totp_pending: string | null;

@@ -62,7 +62,7 @@ const isCurrent = async (db: Kysely<unknown>, known: readonly Migration[]): Prom
 };
 
 /** What a store still needs, and what it has that only a newer version knows. */
-export interface Applied {
+interface Applied {
   readonly missing: readonly Migration[];
   /** A newer version's that are not additive: this program cannot run on the store. */
   readonly unknown: readonly string[];

@@ -12,7 +12,7 @@ import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
 
 /** How patiently a pool waits, in milliseconds. */
-export interface Patience {
+interface Patience {
   /** A database that has not responded at all for this long counts as gone. */
   readonly silence: number;
   /** The limit of one statement, which may wait for a lock even if the database responds. */
@@ -36,7 +36,7 @@ export interface PoolFigures {
   readonly waiting: number;
 }
 
-export interface BoundedPool {
+interface BoundedPool {
   readonly dialect: Dialect;
   figures(): PoolFigures;
 }
@@ -57,12 +57,19 @@ class Client extends pg.Client {
   }
 }
 
+/** Providers print weaker modes, which pg takes for this one, with a warning. */
+const strict = (url: string): string =>
+  url.includes("uselibpqcompat=")
+    ? url
+    : url.replace(/(?<=[?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, "verify-full");
+
 /** `heed`: hears of each answer that says that the database is damaged, whatever asked. */
 export const boundedPool = (
-  url: string,
+  given: string,
   patience: Patience,
   heed: (damage: StoreDamaged) => void = () => undefined,
 ): BoundedPool => {
+  const url = strict(given);
   const pool = new pg.Pool({
     connectionString: url,
     Client,
@@ -234,7 +241,7 @@ const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
 const DAMAGED: readonly (string | undefined)[] = ["XX001", "XX002", "58030", "58P01"];
 
 const WAY_BACK =
-  'repair the database or restore it, then start the relays again (docs/operations.md, "A damaged store")';
+  'repair the database or restore it, then start the relays again (docs/keys-and-backups.md, "A damaged store")';
 
 export const postgresDamage = (cause: unknown): StoreDamaged =>
   new StoreDamaged(cause, "the PostgreSQL database", WAY_BACK);
@@ -244,7 +251,12 @@ const PROTOCOL_VIOLATION = "08P01";
 /** What PgBouncer says about parameters of a connection that it was not told to accept. */
 const UNSUPPORTED = /unsupported startup parameter/;
 const PGBOUNCER =
-  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/operations.md)";
+  "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/cluster.md)";
+
+/** What Node says of a certificate that it does not trust. */
+const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/;
+const AUTHORITY =
+  "every sslmode but disable verifies the certificate: name its authority with &sslrootcert=FILE in the address (docs/operations.md)";
 
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
@@ -259,6 +271,9 @@ const classified = (error: unknown): unknown => {
   if (error instanceof pg.DatabaseError && DAMAGED.includes(error.code)) {
     const cause = new Error(`${error.code}: ${error.message}`, { cause: error });
     return postgresDamage(cause);
+  }
+  if (error instanceof Error && UNTRUSTED.test((error as NodeJS.ErrnoException).code ?? "")) {
+    return new StoreUnavailable(new Error(`${error.message}; ${AUTHORITY}`, { cause: error }));
   }
   // An error that was not sent by the database means that it could not be reached.
   const passing = error instanceof pg.DatabaseError ? PASSING.test(error.code ?? "") : true;

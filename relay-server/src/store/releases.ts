@@ -26,7 +26,7 @@ export const findRelease = (db: Db, id: string): Promise<ReleaseRow | undefined>
   db.selectFrom("releases").selectAll().where("id", "=", id).executeTakeFirst();
 
 /** Conditions for a list; an absent one matches everything. */
-export interface ReleaseFilter {
+interface ReleaseFilter {
   readonly runtime?: string | undefined;
   readonly channel?: string | undefined;
   readonly status?: ReleaseRow["status"] | undefined;

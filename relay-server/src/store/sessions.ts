@@ -63,7 +63,7 @@ export const addSession = (db: Db, session: NewSession): MaybePromise<unknown> =
 const MAX_TOGETHER = 500;
 
 /** Sessions with a common limit: those made with one token, or a person's logins. */
-export type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
+type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
 
 interface CrowdQuery {
   readonly owner: string;

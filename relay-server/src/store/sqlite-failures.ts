@@ -28,7 +28,7 @@ export const sqliteDamage = (cause: unknown, path: string): StoreDamaged =>
   new StoreDamaged(
     cause,
     `the store ${path}`,
-    'stop the relay and restore the newest backup over it (docs/operations.md, "A damaged store")',
+    'stop the relay and restore the newest backup over it (docs/keys-and-backups.md, "A damaged store")',
   );
 
 /** The store's failure that an error of node:sqlite is; null if it is the caller's. */

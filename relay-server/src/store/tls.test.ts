@@ -20,6 +20,9 @@ test.skipIf(noOpenssl || noPostgresPrograms)(
     };
     const own = { sslcert: made.clientCert, sslkey: made.clientKey };
     try {
+      const warned: string[] = [];
+      const warn = (warning: Error) => warned.push(warning.message);
+      process.on("warning", warn);
       const verified = { sslmode: "verify-full", sslrootcert: made.ca, ...own };
       const store = await openStore(address(verified), true);
       await expect.poll(() => store.isReady()).toBe(true);
@@ -27,6 +30,14 @@ test.skipIf(noOpenssl || noPostgresPrograms)(
       await expect(openStore(address({ sslmode: "disable" }), true)).rejects.toThrow();
       const stranger = { sslmode: "verify-full", ...own };
       await expect(openStore(address(stranger), true)).rejects.toThrow();
+      // brianc/node-postgres#2375, as providers print it
+      await expect(openStore(address({ sslmode: "require" }), true)).rejects.toThrow(
+        /certificate.*name its authority with &sslrootcert=FILE/,
+      );
+      const required = { ...verified, sslmode: "require" };
+      await (await openStore(address(required), true)).close();
+      process.off("warning", warn);
+      expect(warned).toEqual([]);
       const anonymous = { sslmode: "verify-full", sslrootcert: made.ca };
       await expect(openStore(address(anonymous), true)).rejects.toThrow();
     } finally {

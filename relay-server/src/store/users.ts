@@ -74,7 +74,7 @@ export const useTotpStep = async (
 };
 
 /** How long an account is locked after how many wrong codes in a row, in milliseconds. */
-export interface TotpLockouts {
+interface TotpLockouts {
   /** After the first failures, in order; the last one applies to all further ones. */
   readonly ms: readonly number[];
   readonly nowMs: number;

@@ -42,7 +42,7 @@ export interface OwnPostgres {
   query(text: string): Promise<any[]>;
 }
 
-export interface PostgresTls {
+interface PostgresTls {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;

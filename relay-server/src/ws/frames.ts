@@ -5,7 +5,7 @@
 import type { Frame } from "../core/link.ts";
 
 export const FIN_TEXT = 0x81;
-export const FIN_CLOSE = 0x88;
+const FIN_CLOSE = 0x88;
 export const FIN_PING = 0x89;
 export const FIN_PONG = 0x8a;
 export const MASKED = 0x80;
@@ -18,7 +18,7 @@ export const OP_CLOSE = 0x08;
 export const MAX_CONTROL_PAYLOAD = 125;
 
 /** A frame's length from its header. */
-export interface FrameHead {
+interface FrameHead {
   /** Bytes of the header, the mask included. */
   headerLength: number;
   payloadLength: number;

@@ -50,7 +50,7 @@ export interface DriverTimer {
 }
 
 /** How a load balancer learns that a node accepts no new peers. */
-export interface Door {
+interface Door {
   close(): void;
   /** From then on until it has noticed. */
   readonly delayMs: number;

@@ -20,7 +20,7 @@ import { YoungBuffers } from "./young-buffers.ts";
 /** By then most waiting peers have been accepted or refused. */
 const RETRY_AFTER_S = 10;
 
-export interface UpgradeOptions {
+interface UpgradeOptions {
   /** The address that failures are counted for; see http/base/client-address.ts. */
   addressOf: (request: IncomingMessage) => string;
   /** Called with each socket that becomes a link. */

@@ -5,7 +5,7 @@ import { Errors } from "typebox/schema";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MemoryRelay } from "../fake-device/memory-relay.ts";
 import { relayHandlers } from "./handlers.ts";
-import { OPERATIONS } from "./operations.ts";
+import { OPERATIONS } from "./operations.generated.ts";
 
 const PASSWORD = "correct horse";
 const BASE = "https://relay.example";

@@ -12,7 +12,7 @@ import { Errors } from "typebox/schema";
 import type { MemoryRelay } from "../fake-device/memory-relay.ts";
 import { type Request as Asked, answersOf, Refusal } from "./answers.ts";
 import type { Operation } from "./operation.ts";
-import { OPERATIONS } from "./operations.ts";
+import { OPERATIONS } from "./operations.generated.ts";
 
 export interface RelayHandlersOptions {
   /** The relay's http base, such as `https://relay.example`; by default, any origin. */

@@ -1,5 +1,6 @@
 /** For tests of other packages, in this repository only. */
 
+export { encodeFrame, OPCODE } from "../live/frames.ts";
 export { liveLinkPort } from "../live/link.ts";
 export { type RelayChild, startRelay } from "../live/relay-process.ts";
 export { type Account, logIn, type MadeAgent, makeAgents } from "../live/rest.ts";

@@ -342,7 +342,7 @@ const MARKS: readonly Mutant[] = [
     patches: [
       patch(
         CALLS,
-        "    for (const { text } of this.outstanding.values()) this.events.send(this, text);\n",
+        "    for (const { text } of this.outstanding.values()) this.host.send(this, text);\n",
         "    for (const { call } of [...this.outstanding.values()]) if (call !== null) this.send(call);\n",
       ),
     ],
@@ -453,8 +453,8 @@ const CLIENTS: readonly Mutant[] = [
       ),
       patch(
         "client-sdk/src/core/client-core.ts",
-        "if (owner === undefined) this.counters.unrouted++;",
-        "if (owner === undefined) {\n        this.counters.unrouted++;\n        for (const other of this.owners.values()) other.session.receive(message.text);\n      }",
+        "owner?.receive(message.text, early);",
+        "if (owner !== undefined) owner.receive(message.text, early);\n      else for (const other of this.owners.values()) other.receive(message.text);",
       ),
     ],
     rather: ["replay", "restart"],

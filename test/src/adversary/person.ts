@@ -64,10 +64,6 @@ export class Person {
       {
         link: () => undefined,
         presence: () => undefined,
-        event: (_peer, _event, data) => this.hear(data),
-        gap: (_peer, packets) => options.gap?.(packets),
-        interrupted: () => undefined,
-        reopened: () => undefined,
       },
     );
     core.start();
@@ -89,7 +85,16 @@ export class Person {
   meet(board: DeviceUnderAttack): void {
     const { name: agentId, agentToken, version } = board;
     this.peers.get(board)?.subscribe(false);
-    this.peers.set(board, this.core.addPeer({ agentId, agentToken, version }));
+    const peer = this.core.addPeer(
+      { agentId, agentToken, version },
+      {
+        event: (_event, data) => this.hear(data),
+        gap: (packets) => this.options.gap?.(packets),
+        interrupted: () => undefined,
+        reopened: () => undefined,
+      },
+    );
+    this.peers.set(board, peer);
   }
 
   call(

@@ -72,10 +72,17 @@ test("a line without bytes is given up, and the next call goes on where it was",
 
 test("what was kept of another release is fetched anew", async () => {
   const { update, path } = await badLine(image.length);
+  writeFileSync(path, "the firmware of today", { mode: 0o755 });
   writeFileSync(`${path}.part`, randomBytes(1000));
   await downloadRelease(update, path);
   expect(readFileSync(path).equals(image)).toBe(true);
+  // What has replaced it can be started, as it could.
+  expect(statSync(path).mode & 0o777).toBe(0o755);
   writeFileSync(`${path}.part`, randomBytes(image.length + 1));
+  await downloadRelease(update, path);
+  expect(readFileSync(path).equals(image)).toBe(true);
+  // As long as the image: nothing is left to ask for. trevornk/ramblr#68
+  writeFileSync(`${path}.part`, randomBytes(image.length));
   await downloadRelease(update, path);
   expect(readFileSync(path).equals(image)).toBe(true);
 });

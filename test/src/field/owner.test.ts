@@ -2,8 +2,9 @@
  * Commands run as root, as through sudo with HOME kept, in folders of somebody else: what they
  * write stays that user's. As in linuxmint/xed#87.
  */
-import { chownSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { folderStorage } from "@blindrelay/agent-sdk/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD } from "../cli/processes.ts";
 
@@ -38,11 +39,12 @@ describe.skipIf(process.geteuid?.() !== 0)("run as root (needs to be root)", () 
     expect(ofOthers()).toEqual([]);
   });
 
-  it("the owner is that of the file, not of its folder", async () => {
+  it("the owner and the mode are those of the file, not of its folder", async () => {
     chownSync(profile, GRACE, GRACE);
+    chmodSync(profile, 0o644);
     expect((await house.cli(["agent", "add", "Lamp", "--id", "lamp"], env)).code).toBe(0);
     const { uid, gid, mode } = statSync(profile);
-    expect([uid, gid, mode & 0o777]).toEqual([GRACE, GRACE, 0o600]);
+    expect([uid, gid, mode & 0o777]).toEqual([GRACE, GRACE, 0o640]);
     chownSync(profile, ADA, ADA);
     chownSync(`${profile}.1`, ADA, ADA);
   });
@@ -57,6 +59,9 @@ describe.skipIf(process.geteuid?.() !== 0)("run as root (needs to be root)", () 
     await expect.poll(ofOthers).toEqual([]);
     await agent.stop();
     expect(readdirSync(state).length).toBeGreaterThan(1);
+    chmodSync(join(state, "boot.0"), 0o640);
+    folderStorage(state).write("boot.0", "again");
+    expect(statSync(join(state, "boot.0")).mode & 0o777).toBe(0o640);
     expect(ofOthers()).toEqual([]);
   });
 });

@@ -13,14 +13,33 @@ const ROOT = resolve(import.meta.dirname, "../../..");
 const relay = (args: readonly string[]) =>
   spawnSync(process.execPath, [RELAY, ...args], { input: "a long password", encoding: "utf8" });
 
+/** The sources below these folders that match each of the patterns. */
+const sourcesWith = (folders: readonly string[], ...patterns: readonly RegExp[]): string[] => {
+  const list = ["ls-files", "--cached", "--others", "--exclude-standard", "--", ...folders];
+  const files = execFileSync("git", list, { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
+  const sources = files.filter((file) => /\.(ts|mjs)$/.test(file) && existsSync(join(ROOT, file)));
+  expect(sources.length).toBeGreaterThan(10);
+  return sources.filter((file) => {
+    const source = readFileSync(join(ROOT, file), "utf8");
+    return patterns.every((pattern) => pattern.test(source));
+  });
+};
+
 // sonichi/sutando#2228
 test("no file is looked for under the path of a URL, where a space is %20", () => {
-  const list = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "*.ts", "*.mjs"];
-  const files = execFileSync("git", list, { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
-  const sources = files.filter((file) => existsSync(join(ROOT, file)));
-  const encoded = /import\.meta\.url\)\.pathname/;
-  const found = sources.filter((file) => encoded.test(readFileSync(join(ROOT, file), "utf8")));
-  expect(found).toEqual([]);
+  expect(sourcesWith(["."], /import\.meta\.url\)\.pathname/)).toEqual([]);
+});
+
+// ad-si/Transity#32
+test("no file is renamed out of the folder for temporary files, which may lie on another disk", () => {
+  expect(sourcesWith([":!*.test.ts"], /tmpdir\(|TMPDIR/, /\brename(Sync)?\(/)).toEqual([]);
+});
+
+// fastenhealth/fasten-onprem#41
+test("nothing in a browser needs https: a console in a house's network has none", () => {
+  const secureOnly = /crypto\.subtle|randomUUID|navigator\.(clipboard|locks|serviceWorker)/;
+  const folders = ["console/src", "client-sdk/src", "protocol/src", ":!*.test.ts"];
+  expect(sourcesWith(folders, secureOnly)).toEqual([]);
 });
 
 // senigami/audiobook-studio#246, vavallee/bindery#900

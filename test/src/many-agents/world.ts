@@ -32,6 +32,13 @@ const inStoresForm = (request: AuthRequest): AuthRequest => {
 /** How many calls ended in which way: `ok`, or the error's code. */
 export type Tally = Record<string, number>;
 
+const IGNORED = {
+  event: () => undefined,
+  gap: () => undefined,
+  interrupted: () => undefined,
+  reopened: () => undefined,
+};
+
 export class ManyAgents {
   readonly timer = new ManualTimer();
   readonly endings: Tally = {};
@@ -78,10 +85,6 @@ export class ManyAgents {
       {
         link: () => undefined,
         presence: () => undefined,
-        event: () => undefined,
-        gap: () => undefined,
-        interrupted: () => undefined,
-        reopened: () => undefined,
       },
     );
     this.client.start();
@@ -110,7 +113,7 @@ export class ManyAgents {
       then: (settle: (value: unknown) => void) => core.agent.after(workMs(), () => settle(params)),
     }));
     core.start();
-    return this.client.addPeer({ agentId, agentToken, version: "1" });
+    return this.client.addPeer({ agentId, agentToken, version: "1" }, IGNORED);
   }
 
   call(peer: Peer): void {

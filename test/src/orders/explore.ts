@@ -36,14 +36,20 @@ const traceOf = (node: Node | null): Move[] => {
 export const explore = (build: Build, bounds: Bounds, depth: number): Explored => {
   const started = performance.now();
   const root: Node = { world: new World(new Stage(build, bounds)), move: null, from: null };
-  const seen = new Set([hash("md5", root.world.key())]);
+  const seen = new Set<string>();
+  const isNew = (text: string): boolean => {
+    const { size } = seen;
+    return seen.add(hash("md5", text)).size > size;
+  };
+  isNew(root.world.key(root.world.sessions()));
+  let states = 1;
   let level = [root];
   let steps = 0;
   let reached = 0;
   /** Broken in a fair run only, if it stays so: a trace of moves says more. */
   let fair: { violation: Promised; trace: Move[] } | null = null;
   const result = (violation: Promised | null, trace: readonly Move[]): Explored => ({
-    ...{ violation, trace, states: seen.size, steps, depth: reached },
+    ...{ violation, trace, states, steps, depth: reached },
     ms: Math.round(performance.now() - started),
   });
   for (let d = 1; d <= depth && level.length > 0; d++) {
@@ -54,10 +60,11 @@ export const explore = (build: Build, bounds: Bounds, depth: number): Explored =
         const world = from.world.copy();
         world.do(move);
         if (world.violation !== null) return result(world.violation, [...traceOf(from), move]);
-        const key = hash("md5", world.key());
-        if (seen.has(key)) continue;
-        seen.add(key);
-        const failure = brokenWhenFair(world);
+        const sessions = world.sessions();
+        if (!isNew(world.key(sessions))) continue;
+        states++;
+        // From here a fair relay delivers nothing old: equal sessions have the same future.
+        const failure = isNew(sessions) ? brokenWhenFair(world) : null;
         if (failure === "served") return result(failure, [...traceOf(from), move]);
         if (failure !== null) fair ??= { violation: failure, trace: [...traceOf(from), move] };
         next.push({ world, move, from });

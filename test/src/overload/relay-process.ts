@@ -22,7 +22,7 @@ const MEMORY_SETTINGS = {
   NODE_OPTIONS: `--max-old-space-size=512 --expose-gc --import=${pathToFileURL(MEMORY_REPORT)}`,
   MALLOC_ARENA_MAX: "2",
 };
-/** The memory limit that docs/operations.md promises to survive with. */
+/** The memory limit that docs/limits.md promises to survive with. */
 export const MEMORY_LIMIT_BYTES = 384 * 2 ** 20;
 
 export interface LeftBytes {

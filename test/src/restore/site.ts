@@ -122,7 +122,7 @@ export class Site {
     copyFileSync(this.file(""), join(this.folder, "backup.sqlite"));
   }
 
-  /** The same, as docs/operations.md says under "Backups". */
+  /** The same, as docs/keys-and-backups.md says under "Backups". */
   restore(): void {
     for (const suffix of ["-wal", "-shm"]) rmSync(this.file(suffix), { force: true });
     copyFileSync(join(this.folder, "backup.sqlite"), this.file(""));

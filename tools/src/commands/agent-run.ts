@@ -20,7 +20,7 @@ import { Failure } from "../failure.ts";
 import { readSource } from "../flash/program.ts";
 import { identify } from "../identity.ts";
 import { interrupted } from "../interrupted.ts";
-import { printJson, printStatus } from "../output.ts";
+import { printJson, printStatus, serveUnread } from "../output.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../uncaught.ts";
 import type { Context } from "./context.ts";
@@ -230,9 +230,10 @@ const runUntilStopped = (
         const { code, advice } = status;
         const waitMs = Math.round(status.waitMs ?? 0);
         if (json) printJson({ event: "offline", agent_id: agentId, code, reason: advice, waitMs });
-        // Each reason once, until it changes or the agent was online.
-        else if (advice !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
-        told = advice;
+        // Each reason once, until it changes or the agent was online; a countdown is no change.
+        const reason = advice?.replace(/\d+/g, "#") ?? "";
+        if (!json && reason !== told) printStatus(`${advice ?? "offline"} (it keeps trying)`);
+        told = reason;
       }
     };
     running.onState(follow);
@@ -283,6 +284,7 @@ refuses these credentials, 7 the state folder does not let this agent start. If 
 unavailable, the command waits for it.`,
     )
     .action(async (path: string, flags: RunFlags) => {
+      serveUnread();
       const settings = context.settings();
       const isPushable = flags.allowPush === true && isSupervised();
       if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);

@@ -16,7 +16,7 @@ import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
 import { identify } from "../identity.ts";
 import { interrupted } from "../interrupted.ts";
-import { printJson, printResult, printStatus } from "../output.ts";
+import { printJson, printResult, printStatus, serveUnread } from "../output.ts";
 import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 
 export interface BridgeFlags {
@@ -97,6 +97,7 @@ const asText = (news: BridgeNews): string => {
 const run = async (plans: readonly PortPlan[], url: string, json: boolean): Promise<void> => {
   let bridges: Bridge[] = [];
   let failures = 0;
+  serveUnread();
   try {
     await new Promise<void>((resolve, reject) => {
       bridges = plans.map(

@@ -1,5 +1,4 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
-import { text } from "node:stream/consumers";
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
@@ -9,6 +8,7 @@ import { checkToken } from "../check-token.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { connectClient } from "../connect.ts";
 import { Failure } from "../failure.ts";
+import { readInput } from "../first-lines.ts";
 import { methodsOf, similarMethod } from "../methods.ts";
 import { printJson, printStatus } from "../output.ts";
 import type { Context } from "./context.ts";
@@ -23,12 +23,15 @@ interface CallFlags {
   readonly json?: boolean;
 }
 
+/** In characters; more than any relay passes on. */
+const MAX_PARAMS = 16 * 1_048_576;
+
 /** JSON-RPC accepts an object, an array, or nothing. */
 const readParams = async (given: string | undefined): Promise<object | undefined> => {
   if (given === undefined) return undefined;
   let value: unknown;
   try {
-    value = parseJson(given === "-" ? await text(process.stdin) : given);
+    value = parseJson(given === "-" ? await readInput(process.stdin, MAX_PARAMS) : given);
   } catch (error) {
     throw new Failure("usage", `the parameters are ${(error as Error).message}`);
   }

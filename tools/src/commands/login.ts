@@ -57,6 +57,9 @@ The profile is plain text that only you can read; blindrelay profile passphrase 
       // Whatever answers is known to be a relay before the password is sent.
       await rest.ask("AuthConfig", "GET", "/auth/config").catch(noRelayThere(url));
       const given = flags.passwordStdin === true ? await readGiven(flags) : await askFor(flags);
+      // The relay would count it as a wrong one.
+      if (given.password === "")
+        throw new Failure("usage", "there is no password; nothing was sent");
       const logIn = ({ username, password, code }: Given): Promise<LoginAnswer> =>
         rest.ask("LoginAnswer", "POST", "/auth/login", {
           username,

@@ -1,12 +1,12 @@
 /** `blindrelay profile`: lists the profiles, and sets the passphrase for a profile's secrets. */
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { askPassphrase } from "../config/passphrase.ts";
 import { isSealed, listCopies, restoreCopy } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import { Failure } from "../failure.ts";
+import { readInput } from "../first-lines.ts";
 import { type JsonFlag, printJson, printResult, printText } from "../output.ts";
 import type { Context } from "./context.ts";
 
@@ -20,7 +20,7 @@ const MIN_LENGTH = 8;
 
 const readNew = async (flags: PassphraseFlags): Promise<string> => {
   const given = flags.stdin
-    ? (await text(process.stdin)).replace(/\r?\n$/, "")
+    ? (await readInput(process.stdin)).replace(/\r?\n$/, "")
     : askPassphrase("New passphrase");
   if (given.length < MIN_LENGTH) {
     throw new Failure("usage", `a passphrase has ${MIN_LENGTH} characters or more`);

@@ -2,10 +2,10 @@
  * `blindrelay token`: identifies a token and checks its checksum. The token is never printed, and
  * never accepted as an argument.
  */
-import { text } from "node:stream/consumers";
 import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
 import type { Command } from "commander";
 import { Failure } from "../failure.ts";
+import { readInput } from "../first-lines.ts";
 import { type JsonFlag, printJson, printText } from "../output.ts";
 import { questions } from "../prompt.ts";
 import type { Context } from "./context.ts";
@@ -70,7 +70,7 @@ Example:
 Reads it from standard input, because arguments show in process lists. Exits with 1 if the input is not a valid token.`,
     )
     .action(async (flags: JsonFlag) => {
-      const given = process.stdin.isTTY ? await ask() : await text(process.stdin);
+      const given = process.stdin.isTTY ? await ask() : await readInput(process.stdin);
       const report = describeToken(given.replace(/\r?\n$/, ""));
       if (flags.json === true) printJson(report);
       else

@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { Failure } from "../failure.ts";
 
 /** Enough to get back behind a mistake that was noticed late. */
@@ -47,7 +47,7 @@ const replace = (path: string, text: string): void => {
   try {
     writeFileSync(fresh, text, { mode: 0o600, flush: true });
     chmodSync(fresh, 0o600); // whatever mode an older file of that name had
-    giveToOwner(fresh, path);
+    takePlaceOf(fresh, path);
     renameSync(fresh, path);
   } catch (error) {
     rmSync(fresh, { force: true });

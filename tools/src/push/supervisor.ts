@@ -6,6 +6,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { setTimeout as wait } from "node:timers/promises";
 import { EXIT } from "../failure.ts";
+import { endSignals } from "../interrupted.ts";
 import { printStatus } from "../output.ts";
 
 /** Set in the environment of the process that runs the agent. */
@@ -56,7 +57,7 @@ interface End {
 }
 
 /**
- * Runs until SIGINT or SIGTERM, or until a person is needed; then returns the exit code, which the
+ * Runs until a signal ends it, or until a person is needed; then returns the exit code, which the
  * agent's process has explained.
  */
 export const supervise = async ({ args, env, ended }: Supervised): Promise<number> => {
@@ -68,7 +69,7 @@ export const supervise = async ({ args, env, ended }: Supervised): Promise<numbe
     child?.kill("SIGTERM");
     setTimeout(() => child?.kill("SIGKILL"), STOP_LIMIT_MS).unref();
   };
-  process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
+  for (const signal of endSignals()) process.on(signal, onSignal);
   let pause = FIRST_PAUSE_MS;
   for (;;) {
     const bornAt = performance.now();

@@ -13,7 +13,7 @@ export const noNatsServer = !folders
   .split(":")
   .some((folder) => existsSync(join(folder, "nats-server")));
 
-export interface NatsServer {
+interface NatsServer {
   readonly url: string;
   readonly pid: () => number;
   /** `flags`: replace the original ones. */

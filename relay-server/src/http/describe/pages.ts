@@ -5,7 +5,7 @@
  */
 import { readViewerFile, type Viewer } from "./viewers.ts";
 
-export interface Asset {
+interface Asset {
   /** With its charset: browsers guess for scripts without one, and Redoc's bundle is not ASCII. */
   readonly type: string;
   readonly read: () => Promise<string | Buffer>;

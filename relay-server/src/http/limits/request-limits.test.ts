@@ -1,4 +1,4 @@
-/** How many requests one user, one agent and one address may make (docs/operations.md). */
+/** How many requests one user, one agent and one address may make (docs/limits.md). */
 import type { LightMyRequestResponse } from "fastify";
 import { afterEach, expect, test } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../../control/quotas.ts";

@@ -4,7 +4,7 @@
  */
 import { EXPORT_MEDIA_TYPES, type ExportFormat } from "@blindrelay/protocol/schema/rest";
 
-export interface ExportedAgent {
+interface ExportedAgent {
   readonly agentId: string;
   readonly relayToken: string;
   /** `ws(s)://.../wss` */

@@ -17,7 +17,7 @@ const READ_AT_ONCE = 8;
 /** Metadata in one page, which is written in one go: JSON of 128 KiB takes milliseconds. */
 const MAX_PAGE_BYTES = 32_768;
 
-export interface AgentPageRows {
+interface AgentPageRows {
   readonly rows: AgentRow[];
   readonly nextCursor: string | null;
 }

@@ -36,7 +36,7 @@ import { secondsUntil, timestamp } from "../base/time.ts";
 import { userAnswer } from "./account.ts";
 
 /** The same for a wrong name, password or code, and for an account locked after wrong codes. */
-export const WRONG_CREDENTIALS = "Wrong user name, password or one-time code. A code is good once.";
+const WRONG_CREDENTIALS = "Wrong user name, password or one-time code. A code is good once.";
 
 export const authRoutes = (app: App, context: HttpContext): void => {
   const config: AuthConfig = {
@@ -146,21 +146,23 @@ const answerLogin = async (
   body: LoginBody,
 ): Promise<LoginAnswer> => {
   refuseLockedOut(context, request);
-  const { username, password, totp_code } = body;
+  const { password, totp_code } = body;
+  // No user name has spaces, but phones and copies add them.
+  const username = body.username.trim();
   const address = context.addressOf(request.raw);
   await recallAddress(context, username, address);
   refuseShutName(context, request, username);
   const rank = context.usernameLockout.isKnown(username, address)
     ? KNOWN
-    : KNOWN + 1 + context.wrongLogins.of(address, context.steadyMs());
+    : KNOWN + 1 + context.loginOrder.of(address, context.steadyMs());
   const result = await logIn(context, username, password, totp_code, address, rank).catch(
     (error: unknown) => {
-      if (error instanceof Overloaded) context.wrongLogins.unheard(address, context.steadyMs());
+      if (error instanceof Overloaded) context.loginOrder.unheard(address, context.steadyMs());
       throw error;
     },
   );
   if (result === null) {
-    context.wrongLogins.wrong(address, context.steadyMs());
+    context.loginOrder.wrong(address, context.steadyMs());
     throw failedAuthentication(
       context,
       request,

@@ -1,0 +1,182 @@
+/** All agents of the account, with their current presence: searched, sorted and counted. */
+import type { Agent } from "@blindrelay/protocol/schema/rest";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import {
+  type Column,
+  Field,
+  FileInput,
+  Heading,
+  Moment,
+  Presence,
+  Table,
+  TroubleBox,
+  useModel,
+} from "./components.tsx";
+import type { AgentColumn, AgentListing, Model } from "./model.ts";
+import type { Trouble } from "./rest.ts";
+import { keyringIn } from "./secret-file.ts";
+
+/** Rows that are drawn at first, and more at each press: a page of thousands is slow. */
+const ROWS = 100;
+
+const COLUMNS: readonly (readonly [column: AgentColumn, title: string])[] = [
+  ["name", "Agent"],
+  ["online", "Presence"],
+  ["firmware_version", "Firmware"],
+  ["runtime", "Runtime"],
+  ["last_seen", "Last seen"],
+];
+
+/** Those that the listing asks for, in its order. `isOnline`: now. */
+export const listed = (
+  agents: readonly Agent[],
+  { search, online, sort, descending }: AgentListing,
+  isOnline: (agent: Agent) => boolean,
+): Agent[] => {
+  const part = folded(search.trim());
+  const compare = new Intl.Collator(undefined, { numeric: true }).compare;
+  const key = (agent: Agent): string =>
+    sort === "online" ? (isOnline(agent) ? "0" : "1") : (agent[sort] ?? "");
+  const sign = descending ? -1 : 1;
+  return agents
+    .filter(
+      (agent) =>
+        (online === "" || isOnline(agent) === (online === "online")) &&
+        (folded(agent.name).includes(part) || folded(agent.agent_id).includes(part)),
+    )
+    .map((agent) => ({ agent, key: key(agent) }))
+    .sort((a, b) => sign * compare(a.key, b.key) || compare(a.agent.name, b.agent.name))
+    .map(({ agent }) => agent);
+};
+
+/** "dev" finds "Dév": people type without accents. */
+const folded = (text: string): string =>
+  text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+
+export const Agents = ({ model }: { model: Model }): JSX.Element => {
+  useModel(model);
+  const [most, setMost] = useState(ROWS);
+  const { agents, listing, loaded } = model;
+  const isOnline = (agent: Agent) => model.isOnline(agent);
+  const found = listed(agents, listing, isOnline);
+  const rows = found.slice(0, most).map((agent) => ({
+    key: agent.agent_id,
+    cells: [
+      <>
+        <a href={`#/agents/${agent.agent_id}`}>{agent.name}</a>{" "}
+        <code class="id">{agent.agent_id}</code>
+      </>,
+      <Presence online={isOnline(agent)} />,
+      agent.firmware_version ?? <span class="faint">unknown</span>,
+      agent.runtime ?? <span class="faint">unknown</span>,
+      isOnline(agent) ? "now" : <Moment at={agent.last_seen} />,
+    ],
+  }));
+  const change = (part: Partial<AgentListing>) => {
+    setMost(ROWS);
+    model.list(part);
+  };
+  const columns = COLUMNS.map<Column>(([column, title]) => ({
+    title,
+    sorted: listing.sort !== column ? null : listing.descending ? "descending" : "ascending",
+    sort: () =>
+      change({ sort: column, descending: listing.sort === column && !listing.descending }),
+  }));
+  const isFiltered = listing.search !== "" || listing.online !== "";
+  return (
+    <>
+      <Heading>Agents</Heading>
+      <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Field id="search" label="Part of a name or identifier">
+          <input
+            id="search"
+            type="search"
+            autocomplete="off"
+            spellcheck={false}
+            defaultValue={listing.search}
+            onInput={({ currentTarget }) => change({ search: currentTarget.value })}
+          />
+        </Field>
+        <Field id="online" label="Presence">
+          <select
+            id="online"
+            onChange={({ currentTarget }) =>
+              change({ online: currentTarget.value as AgentListing["online"] })
+            }
+          >
+            {["", "online", "offline"].map((value) => (
+              <option value={value} selected={value === listing.online}>
+                {value || "all"}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <KeyringField model={model} />
+      </form>
+      <TroubleBox trouble={model.agentsTrouble} />
+      <p role="status" class="faint">
+        {countText(model, found.length, isFiltered)}
+      </p>
+      {rows.length > 0 && <Table caption="Agents" columns={columns} rows={rows} />}
+      {loaded && rows.length === 0 && (
+        <p>
+          {isFiltered ? (
+            "No agent matches the filter."
+          ) : (
+            <>
+              {"There are no agents yet. Add one with "}
+              <code>blindrelay agent add "Pump in hall 7"</code>, which also creates its end-to-end
+              secret.
+            </>
+          )}
+        </p>
+      )}
+      {found.length > most && (
+        <button type="button" onClick={() => setMost(most + ROWS)}>
+          Show more
+        </button>
+      )}
+    </>
+  );
+};
+
+const countText = (model: Model, found: number, isFiltered: boolean): string => {
+  const { agents, isCut, loaded } = model;
+  if (!loaded) return agents.length === 0 ? "Loading…" : `Loading… ${agents.length} so far`;
+  const online = agents.filter((agent) => model.isOnline(agent)).length;
+  const of = isFiltered ? `${found} of ` : "";
+  const all = `${agents.length}${isCut ? " and more" : ""}`;
+  return `${of}${all} ${agents.length === 1 ? "agent" : "agents"}, ${online} online`;
+};
+
+/** One keyring opens all its agents, each when it is looked at. */
+const KeyringField = ({ model }: { model: Model }): JSX.Element => {
+  const [trouble, setTrouble] = useState<Trouble | null>(null);
+  const take = (text: string) => {
+    const found = keyringIn(text);
+    if (found.size === 0) {
+      throw new Error(
+        "There is no keyring in the file. One that is encrypted with a passphrase cannot be read here.",
+      );
+    }
+    model.addSecrets(found);
+  };
+  const { size } = model.secrets;
+  return (
+    <>
+      <Field
+        id="keyring"
+        label="Keyring"
+        hint={
+          size === 0
+            ? "A profile of `blindrelay`: it opens all its agents. It is not sent."
+            : `${size} ${size === 1 ? "secret is" : "secrets are"} in this page's memory.`
+        }
+      >
+        <FileInput id="keyring" hint="keyring-hint" take={take} setTrouble={setTrouble} />
+      </Field>
+      <TroubleBox trouble={trouble} />
+    </>
+  );
+};

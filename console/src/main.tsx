@@ -1,0 +1,108 @@
+/**
+ * The console: one page that the relay serves and the browser runs. It shows what REST and the link
+ * report, and calls agents through @blindrelay/client-sdk, which seals the calls here.
+ */
+import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import { type JSX, render } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+import { AgentView } from "./agent.tsx";
+import { Agents } from "./agents.tsx";
+import { useModel } from "./components.tsx";
+import { Events } from "./events.tsx";
+import { Login } from "./login.tsx";
+import { Model } from "./model.ts";
+import { Audit, Releases } from "./releases-and-audit.tsx";
+import type { Trouble } from "./rest.ts";
+
+const App = (): JSX.Element => {
+  const [model, setModel] = useState<Model | null>(null);
+  const [notice, setNotice] = useState<Trouble | null>(null);
+  const leave = (why: Trouble | null) => {
+    setNotice(why);
+    setModel(null);
+  };
+  if (model === null) {
+    const start = (login: LoginAnswer) => Model.start(login, leave);
+    return <Login notice={notice} start={start} entered={setModel} />;
+  }
+  const logOut = () => {
+    void model.stop();
+    leave(null);
+  };
+  return <Console model={model} logOut={logOut} />;
+};
+
+const usePath = (): string => {
+  const read = () => location.hash.replace(/^#\/?/, "");
+  const [path, setPath] = useState(read);
+  useLayoutEffect(() => {
+    const changed = () => setPath(read());
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return path;
+};
+
+const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.Element => {
+  useModel(model);
+  const path = usePath();
+  const sections = ["agents", "events", "releases"];
+  if (model.user.role === "admin") sections.push("audit");
+  const [section = "", agentId] = path.split("/");
+  const here = sections.includes(section) ? section : "agents";
+  const link = (name: string) => (
+    <a href={`#/${name}`} aria-current={name === here ? "page" : undefined}>
+      {name[0]?.toUpperCase()}
+      {name.slice(1)}
+    </a>
+  );
+  const online = model.link.state === "online";
+  return (
+    <>
+      <a class="skip" href="#content" onClick={skip}>
+        Skip to the content
+      </a>
+      <header>
+        <span class="brand">blindrelay</span>
+        <nav aria-label="Sections">{sections.map(link)}</nav>
+        <div class="who">
+          <span role="status">{online ? "live" : "connecting…"}</span>
+          <span>{model.user.username}</span>
+          <button type="button" onClick={logOut}>
+            Log out
+          </button>
+        </div>
+      </header>
+      <main id="content" tabIndex={-1}>
+        <View
+          key={path}
+          model={model}
+          here={here}
+          agentId={here === "agents" ? agentId : undefined}
+        />
+      </main>
+      <div role="status" class="unseen">
+        {model.announcement}
+      </div>
+    </>
+  );
+};
+
+/** Not left to the link itself: what follows # selects the view. */
+const skip = (event: Event) => {
+  event.preventDefault();
+  document.getElementById("content")?.focus();
+};
+
+const View = (props: { model: Model; here: string; agentId: string | undefined }): JSX.Element => {
+  const { model, here, agentId } = props;
+  if (here === "events") return <Events model={model} />;
+  if (here === "releases") return <Releases model={model} />;
+  if (here === "audit") return <Audit model={model} />;
+  if (agentId !== undefined && agentId !== "") {
+    return <AgentView model={model} agentId={decodeURIComponent(agentId)} />;
+  }
+  return <Agents model={model} />;
+};
+
+render(<App />, document.getElementById("console") as HTMLElement);
