@@ -13,8 +13,8 @@ export type FromSeedProcess = { report: Report } | { failed: string };
 const STOP_GRACE_MS = 500;
 
 /**
- * `report` gets each report, in the order of the seeds. Resolves early when `signal` aborts; rejects
- * if a process fails.
+ * `report` gets each report, in the order of the seeds. Resolves early when `signal` aborts;
+ * rejects if a process fails.
  */
 export async function runJobs(
   seeds: readonly number[],
