@@ -12,6 +12,7 @@ import {
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { print } from "./base/output.ts";
+import type { MergeFlags } from "./commands/merge.ts";
 import type { ReplayFlags } from "./commands/replay.ts";
 import type { AskedRun } from "./commands/run.ts";
 import type { ValidateFlags } from "./commands/validate.ts";
@@ -20,6 +21,8 @@ import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
 import { ScenarioError } from "./scenario/problems.ts";
 
 const MAX_SEEDS = 10_000;
+const MAX_JOBS = 256;
+const MAX_SHARDS = 1_000;
 
 /** `onExitCode` gets the exit code of a command that judges a run. */
 export function makeCli(onExitCode: (exitCode: number) => void): Command {
@@ -55,6 +58,12 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
       wholeNumber(0, MAX_SEED),
     )
     .option("--seeds <a..b>", "one run for each seed", seedRange)
+    .option(
+      "--jobs <n>",
+      "seeds at a time, each in a process (default: as many as cores; live: 1)",
+      wholeNumber(1, MAX_JOBS),
+    )
+    .option("--shard <i/n>", "of --seeds only this machine's share, such as 2/5", shardOf)
     .option(
       "--world <world>",
       "virtual (the default), or live: real sockets",
@@ -96,6 +105,22 @@ Examples:
     .action(async (path: string, flags: ReplayFlags) => {
       const { replay } = await import("./commands/replay.ts");
       onExitCode(await replay(path, flags));
+    });
+
+  cli
+    .command("merge")
+    .description("the reports of a run's shards as one; exits with 1 if one of them was broken")
+    .argument("<dir...>", "the --report folders of the shards")
+    .option("--report <dir>", "the reports of all seeds go here")
+    .option("--junit <file>", "JUnit XML for CI")
+    .option("--json", "print the reports on standard output, one line per seed")
+    .addHelpText(
+      "after",
+      "\nExample:\n  blindrelay-sim merge shard-1 shard-2 --report report --junit report/junit.xml",
+    )
+    .action(async (folders: string[], flags: MergeFlags) => {
+      const { merge } = await import("./commands/merge.ts");
+      onExitCode(await merge(folders, flags));
     });
 
   cli
@@ -194,4 +219,11 @@ function seedRange(text: string): [number, number] {
   if (range[1] - range[0] >= MAX_SEEDS)
     throw new InvalidArgumentError(`at most ${MAX_SEEDS} seeds`);
   return range;
+}
+
+function shardOf(text: string): [number, number] {
+  const [, part, parts] = /^([0-9]{1,4})\/([0-9]{1,4})$/.exec(text) ?? [];
+  const shard: [number, number] = [Number(part), Number(parts)];
+  if (shard[0] >= 1 && shard[0] <= shard[1] && shard[1] <= MAX_SHARDS) return shard;
+  throw new InvalidArgumentError("a part of all, such as 2/5");
 }

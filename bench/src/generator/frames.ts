@@ -1,28 +1,11 @@
 /**
- * The parts of RFC 6455 that a load generator needs: masked frames that are built once and sent
- * often, and the lengths of unmasked ones. A frame's text is read only during a peer's hello.
+ * Finds the payloads of a server's frames without decoding them, as cheaply as a load generator
+ * must; their text is read only during a peer's hello. What it sends is built once, by the
+ * simulator's codec.
  */
 
 const LENGTH_16 = 126;
 const LENGTH_64 = 127;
-const MASK = Buffer.from([0x5a, 0xc3, 0x91, 0x0e]);
-
-/** A complete masked frame. `opcode`: 1 text, 2 binary. */
-export function maskedFrame(payload: Buffer, opcode: 1 | 2): Buffer {
-  const { length } = payload;
-  const head = length < LENGTH_16 ? [length] : [LENGTH_16, length >> 8, length & 255];
-  if (length > 0xffff) throw new RangeError("the generator sends frames up to 65,535 bytes");
-  const frame = Buffer.concat([
-    Buffer.from([0x80 | opcode, 0x80 | (head[0] as number), ...head.slice(1)]),
-    MASK,
-    payload,
-  ]);
-  const start = frame.length - length;
-  for (let i = 0; i < length; i++) {
-    frame[start + i] = (payload[i] as number) ^ (MASK[i & 3] as number);
-  }
-  return frame;
-}
 
 /** Receives a part of a payload: `bytes` from `from` to before `to`, valid only during the call. */
 export interface Taker {

@@ -1,8 +1,9 @@
 /** One connection of the generator: sends its plan's hello, then counts and repeats messages. */
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
+import { encodeFrame, OPCODE } from "@blindrelay/simulator/testing";
 import { Arrivals } from "./arrivals.ts";
-import { FrameSplitter, maskedFrame, type Taker } from "./frames.ts";
+import { FrameSplitter, type Taker } from "./frames.ts";
 import type { Message, PeerPlan, Step, WebSocketPlan } from "./messages.ts";
 
 const HELLO_MS = 30_000;
@@ -95,7 +96,9 @@ export class Peer implements Taker {
 
   private encode(text: string): Buffer {
     const bytes = Buffer.from(text, "latin1");
-    return this.plan.ws === null ? bytes : maskedFrame(bytes, this.plan.ws.binary ? 2 : 1);
+    return this.plan.ws === null
+      ? bytes
+      : encodeFrame(this.plan.ws.binary ? OPCODE.binary : OPCODE.text, bytes);
   }
 
   private write(text: string): void {

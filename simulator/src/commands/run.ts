@@ -1,6 +1,7 @@
 /** `blindrelay-sim run`: runs a scenario with one seed or several, and writes its reports. */
 import { existsSync } from "node:fs";
 import { access, constants, rmdir, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { print } from "../base/output.ts";
@@ -11,10 +12,11 @@ import { Progress } from "../report/progress.ts";
 import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
 import { renderTable } from "../report/table.ts";
+import { runJobs } from "../run/jobs.ts";
 import { runScenario } from "../run/run.ts";
 import { DEFAULT_AGENTS, override, parseCall, scenarioOf } from "../scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
-import { relativeTo } from "../virtual/programs.ts";
+import { loadPrograms, relativeTo } from "../virtual/programs.ts";
 import { interrupted, interruptible } from "./interruptible.ts";
 
 export interface RunFlags {
@@ -28,6 +30,8 @@ export interface RunFlags {
   json?: boolean;
   shrink: boolean;
   maxTime?: number;
+  jobs?: number;
+  shard?: readonly [number, number];
 }
 
 /** With what makes or changes a scenario. */
@@ -41,6 +45,9 @@ export async function run(what: string | undefined, flags: AskedRun): Promise<nu
   if (flags.seed !== undefined && flags.seeds !== undefined) {
     throw new Failure("usage", "give either --seed or --seeds");
   }
+  if (flags.shard !== undefined && flags.seeds === undefined) {
+    throw new Failure("usage", "--shard is a share of --seeds A..B");
+  }
   if (flags.live !== undefined && flags.world === "virtual") {
     throw new Failure("usage", "give either --live or --world virtual");
   }
@@ -53,17 +60,26 @@ export async function run(what: string | undefined, flags: AskedRun): Promise<nu
 export async function runLoaded(loaded: LoadedScenario, flags: RunFlags): Promise<number> {
   const earlier = flags.compare === undefined ? undefined : readReport(flags.compare);
   // Checked first, so that an unwritable report folder is found before a long run.
-  const made =
-    flags.report === undefined ? undefined : await reserveFolder(flags.report, "--report");
-  if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
+  const made = await reserve(flags);
   const first = flags.seed ?? loaded.scenario.seed ?? 1;
-  const [from, to] = flags.seeds ?? [first, first];
+  const seeds = seedsOf(flags.seeds ?? [first, first], flags.shard);
   const exitCode = await interruptible((signal) =>
-    runSeeds(loaded, flags, { from, to, earlier }, signal),
+    runSeeds(loaded, flags, { seeds, earlier }, signal),
   );
   // Nothing but an empty folder goes.
   if (exitCode === EXIT.interrupted && made !== undefined) await rmdir(made).catch(() => undefined);
   return exitCode;
+}
+
+/** This machine's share of the seeds. */
+function seedsOf(
+  [from, to]: [number, number],
+  [part, parts]: readonly [number, number] = [1, 1],
+): number[] {
+  const seeds: number[] = [];
+  for (let seed = from + part - 1; seed <= to; seed += parts) seeds.push(seed);
+  if (seeds.length > 0) return seeds;
+  throw new Failure("usage", `--shard ${part}/${parts}: there are only ${to - from + 1} seeds`);
 }
 
 async function loadAsked(what: string | undefined, flags: AskedRun): Promise<LoadedScenario> {
@@ -115,38 +131,58 @@ function usableCall(text: string) {
 async function runSeeds(
   loaded: LoadedScenario,
   flags: RunFlags,
-  { from, to, earlier }: { from: number; to: number; earlier: Report | undefined },
+  { seeds, earlier }: { seeds: readonly number[]; earlier: Report | undefined },
   signal: AbortSignal,
 ): Promise<number> {
+  const isLive = loaded.scenario.world === "live";
+  const jobs = isLive ? 1 : Math.min(flags.jobs ?? availableParallelism(), seeds.length);
+  const task = {
+    shrinks: flags.shrink,
+    ...(flags.live === undefined ? {} : { live: flags.live }),
+    ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
+  };
   const reports: Report[] = [];
-  for (let seed = from; seed <= to && !signal.aborted; seed++) {
-    const progress = new Progress(process.stderr);
-    const report = await runScenario(loaded, {
-      seed,
-      progress,
-      signal,
-      shrinks: flags.shrink,
-      ...(flags.live === undefined ? {} : { live: flags.live }),
-      ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
-    });
-    if (signal.aborted) break;
+  const progress = new Progress(process.stderr);
+  const take = async (report: Report): Promise<void> => {
     reports.push(report);
+    const { seed } = report;
     const folder = flags.report === undefined ? null : folderOf(flags.report, flags.seeds, seed);
     if (folder !== null) await writeReport(folder, report, earlier);
-    print(
-      flags.json
-        ? JSON.stringify(report)
-        : renderTable(report, folder === null ? "not kept (--report DIR)" : page(folder)),
-    );
+    printReport(report, folder, flags.json);
+  };
+  if (jobs > 1) {
+    // Its mistakes are reported once.
+    loadPrograms(loaded.scenario, loaded.folder);
+    progress.start("seeds", seeds.length, () => reports.length);
+    const ended = runJobs(seeds, jobs, { loaded, ...task }, signal, take);
+    await ended.finally(() => progress.end());
+  } else {
+    for (const seed of seeds) {
+      if (signal.aborted) break;
+      const report = await runScenario(loaded, { seed, progress, signal, ...task });
+      if (!signal.aborted) await take(report);
+    }
   }
-  if (flags.junit !== undefined && reports.length > 0) {
-    await write(flags.junit, renderJunit(reports));
+  if (signal.aborted) {
+    await finish(reports, flags.junit);
+    return interrupted();
   }
-  if (signal.aborted) return interrupted();
+  return finish(reports, flags.junit);
+}
+
+/** On standard output, for a person or a program. */
+export function printReport(report: Report, folder: string | null, json = false): void {
+  const where = folder === null ? "not kept (--report DIR)" : page(folder);
+  print(json ? JSON.stringify(report) : renderTable(report, where));
+}
+
+/** Writes what all reports make together; the exit code. */
+export async function finish(reports: readonly Report[], junit?: string): Promise<number> {
+  if (junit !== undefined && reports.length > 0) await write(junit, renderJunit(reports));
   return reports.every(({ ok }) => ok) ? 0 : EXIT.expectation;
 }
 
-async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
+export async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
   await makeFolder(folder);
   await write(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
   const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
@@ -169,7 +205,17 @@ function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): strin
   return seeds === undefined ? folder : join(folder, `seed-${seed}`);
 }
 
-/** The first of its parents that was made; undefined if all were there. */
+/** The first folder that was made for reports; undefined if all were there. */
+export async function reserve(flags: {
+  report?: string;
+  junit?: string;
+}): Promise<string | undefined> {
+  const made =
+    flags.report === undefined ? undefined : await reserveFolder(flags.report, "--report");
+  if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
+  return made;
+}
+
 async function reserveFolder(folder: string, flag: string): Promise<string | undefined> {
   try {
     const made = await makeFolder(folder);

@@ -3,8 +3,8 @@ import { fork } from "node:child_process";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { stopChild, watch, whenEnded } from "../base/processes.ts";
 import type { FleetOrder, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
-import { stopChild, watch, whenEnded } from "./processes.ts";
 
 export type FleetReport = Extract<FromFleet, { type: "report" }>;
 
@@ -50,7 +50,8 @@ export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
     fork(program, {
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       execArgv: NODE_FLAGS,
-      env: { ...process.env, TMPDIR: folder },
+      // Programs see the scenario's time zone and language, not the machine's.
+      env: { ...process.env, TMPDIR: folder, TZ: order.timezone, LC_ALL: "en_US.UTF-8" },
     }),
   );
   const ended = whenEnded(child);

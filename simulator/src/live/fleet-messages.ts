@@ -9,6 +9,8 @@ export interface FleetOrder {
   connectionsPerSecond: number;
   /** For what is drawn while it runs. */
   seed: number;
+  /** Of the devices' local time. */
+  timezone: string;
   /** Device programs: files, or `kind:NAME` for a bundled one. */
   programs: string[];
   /** Counts handler runs of programs on Node. */

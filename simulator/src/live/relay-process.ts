@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { dirname, extname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { stopChild, watch, whenEnded } from "./processes.ts";
+import { stopChild, watch, whenEnded } from "../base/processes.ts";
 
 // `blindrelay-server`: beside the package's entry point, from source as well as from a build.
 const DOOR = createRequire(import.meta.url).resolve("@blindrelay/relay-server");

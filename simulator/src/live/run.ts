@@ -232,12 +232,13 @@ class LiveRun {
   private async startFleet(
     agents: OrderedAgent[],
   ): Promise<{ fleet: FleetChild; sampler: Sampler }> {
-    const { plan, thresholds, folder, data, options } = this.setup;
+    const { scenario, plan, thresholds, folder, data, options } = this.setup;
     const { relay, measured, elapsedMs, stopping } = this;
     const order = {
       url: relayUrl(relay.url),
       connectionsPerSecond: CONNECTIONS_PER_SECOND,
       seed: options.seed,
+      timezone: scenario.timezone ?? "UTC",
       programs: programsOf(plan).map((name) =>
         name.startsWith("kind:") ? name : resolve(folder, name),
       ),

@@ -56,7 +56,7 @@ export function makeReport(facts: RunFacts): Report {
     simulator: facts.simulator,
     thresholds,
     kinds,
-    failures: [...facts.failures, ...failures],
+    failures: [...failures, ...facts.failures],
     phases: phases(scenario, ranS),
     series: measured.series,
     histogram: tally.histogram(),

@@ -6,11 +6,18 @@ import { runVirtual } from "../virtual/run.ts";
 
 const NAMES = listLibrary().map(({ name }) => name);
 
-test.each(NAMES)("%s violates no oracle, and its thresholds hold", async (name) => {
-  const { scenario, folder } = await loadScenario(name);
-  // A different seed for each scenario, so that they do not all draw the same numbers.
-  const seed = 1 + NAMES.indexOf(name);
-  const { report } = await runVirtual(scenario, { seed, programs: loadPrograms(scenario, folder) });
-  expect(report.stopped).toBeNull();
-  expect(report.thresholds.filter(({ ok }) => !ok)).toEqual([]);
-});
+test.each(NAMES)(
+  "%s violates no oracle, its thresholds hold, and no call fails that it does not allow",
+  async (name) => {
+    const { scenario, folder } = await loadScenario(name);
+    // A different seed for each scenario, so that they do not all draw the same numbers.
+    const seed = 1 + NAMES.indexOf(name);
+    const { report } = await runVirtual(scenario, {
+      seed,
+      programs: loadPrograms(scenario, folder),
+    });
+    expect(report.stopped).toBeNull();
+    expect([...report.thresholds, ...report.oracles].filter(({ ok }) => !ok)).toEqual([]);
+    expect(report.ok).toBe(true);
+  },
+);

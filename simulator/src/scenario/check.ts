@@ -172,6 +172,13 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report(path, `is after the end of the run (${scenario.duration})`);
     }
   };
+  const { timezone = "UTC", start = "2026-01-01T00:00Z" } = scenario;
+  try {
+    new Intl.DateTimeFormat("en-US", { timeZone: timezone });
+  } catch {
+    report(["timezone"], `there is no time zone ${timezone}; write one such as Europe/Berlin`);
+  }
+  if (Number.isNaN(Date.parse(start))) report(["start"], "there is no such time");
   if (endMs < 1000) report(["duration"], "must be at least 1s");
   let total = 0;
   for (const [i, device] of devices.entries()) {
@@ -279,10 +286,11 @@ function checkCalls(scenario: Scenario, report: ReportProblem): void {
 
 /** What only a world without real clocks, addresses and stores can do. */
 function checkLive(
-  { devices, clients = [], network, relay, faults = [] }: Scenario,
+  { devices, clients = [], network, relay, start, faults = [] }: Scenario,
   report: ReportProblem,
 ): void {
   const needsVirtual = "needs world: virtual";
+  if (start !== undefined) report(["start"], `start ${needsVirtual}`, "key");
   if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
   for (const [i, { account }] of clients.entries()) {
     if (account !== undefined) report(["clients", i, "account"], `account ${needsVirtual}`, "key");

@@ -5,7 +5,7 @@
  */
 import { type Static, type TProperties, Type } from "typebox";
 import { MAX_DEVICES, MAX_SEED } from "./limits.ts";
-import { BYTE_RATE, BYTES, DURATION, RATE, SHARE } from "./units.ts";
+import { BYTE_RATE, BYTES, DURATION, INSTANT, RATE, SHARE } from "./units.ts";
 
 const strict = { additionalProperties: false } as const;
 const text = (pattern: string, description: string, example: string) =>
@@ -416,6 +416,19 @@ export const ScenarioSchema = Type.Object(
       Type.Integer({ minimum: 0, maximum: MAX_SEED, description: "Default: 1." }),
     ),
     duration: duration("Of the whole run."),
+    timezone: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "Of the devices' local time, such as Europe/Berlin. Default: UTC.",
+      }),
+    ),
+    start: Type.Optional(
+      text(
+        INSTANT,
+        "The wall clocks' time at the start. Default: 2026-01-01T00:00:00Z.",
+        "2026-03-29T00:30:00Z",
+      ),
+    ),
     world: Type.Optional(Type.Enum(["virtual", "live"], { description: "Default: virtual." })),
     network: Type.Optional(Network),
     relay: Type.Optional(
@@ -504,6 +517,8 @@ export interface Scenario {
   description?: string;
   seed?: number;
   duration: string;
+  timezone?: string;
+  start?: string;
   world?: "virtual" | "live";
   network?: NetworkSpec;
   relay?: { nodes?: number; session_ttl?: string; outbox?: string; store_latency?: string };

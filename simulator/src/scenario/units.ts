@@ -6,12 +6,15 @@ export const SHARE = "^(100(\\.0+)?|[0-9]{1,2}(\\.[0-9]+)?)%$";
 export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
 export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 
+export const INSTANT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$";
+
 /** The error for invalid values. */
 export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [DURATION, "a duration with its unit (ms, s, m, h or d), such as 10m or 500ms"],
   [RATE, "a rate, such as 20/s, 5/m or 100/h"],
   [SHARE, "a share from 0% to 100%, such as 10%"],
   [BYTES, "a size with its unit (B, KB, MB or GB), such as 1MB"],
+  [INSTANT, "a time in UTC, such as 2026-03-29T00:30:00Z"],
   [BYTE_RATE, "a bandwidth, such as 16KB/s"],
 ]);
 

@@ -1,8 +1,9 @@
 /** For tests of other packages, in this repository only. */
 
+export { stopChild, watch, whenEnded } from "../base/processes.ts";
 export { Stream } from "../base/random-streams.ts";
+export { encodeFrame, OPCODE } from "../live/frames.ts";
 export { liveLinkPort } from "../live/link.ts";
-export { stopChild, watch, whenEnded } from "../live/processes.ts";
 export { type RelayChild, startRelay } from "../live/relay-process.ts";
 export { type Account, logIn, type MadeAgent, makeAgents } from "../live/rest.ts";
 export type { CallOutcome, CallRecord, CallRules } from "../oracle/calls.ts";

@@ -42,6 +42,8 @@ export class VirtualClient implements Peer {
   readonly pingSalt: number;
   sdk: Client | null = null;
   online = false;
+  /** When it first tried to connect. */
+  sinceUs = Number.POSITIVE_INFINITY;
   links = 0;
   private readonly world: ClientWorld;
   private readonly presence: boolean;
@@ -62,9 +64,14 @@ export class VirtualClient implements Peer {
     this.draws = new Stream(`${world.seed}/${options.id}/random`);
   }
 
+  get isOn(): boolean {
+    return this.sinceUs <= this.world.clock.nowUs;
+  }
+
   /** Connects, and retries if that fails. */
   start(): void {
     const { world } = this;
+    this.sinceUs = Math.min(this.sinceUs, world.clock.nowUs);
     const client = new Client(
       {
         url: "ws://relay.invalid/wss",

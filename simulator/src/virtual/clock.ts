@@ -23,7 +23,12 @@ const FIRST_ORDER = 2 ** 33;
 /** Initial capacity of the heap. */
 const FIRST_ROOM = 1024;
 
+/** 2026-01-01T00:00:00Z. */
+const EPOCH_MS = 1_767_225_600_000;
+
 export class Clock {
+  /** Unix time at the start of the world, in milliseconds. */
+  epochMs = EPOCH_MS;
   /** Microseconds since the start of the world. */
   nowUs = 0;
   /** Events processed so far. */

@@ -19,7 +19,6 @@ import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import { describeError, type Globals, type LoadedProgram } from "./program.ts";
-import { EPOCH_MS } from "./relay.ts";
 
 const SDK = "simulated";
 /** The fixed places of the cores' timers within a microsecond: after those of pings. */
@@ -170,6 +169,14 @@ export class Device implements Peer, Running {
     );
   }
 
+  get isOn(): boolean {
+    return this.core !== null;
+  }
+
+  get sinceUs(): number {
+    return this.plan.startUs;
+  }
+
   /** Cuts the power: peers get no notice, and the program's memory is lost. */
   powerOff(): void {
     const { core } = this;
@@ -302,7 +309,7 @@ export class Device implements Peer, Running {
   }
 
   wallMs(): number {
-    return EPOCH_MS + this.monotonicMs() + this.skewMs;
+    return this.world.clock.epochMs + this.monotonicMs() + this.skewMs;
   }
 
   monotonicMs(atUs = this.world.clock.nowUs): number {

@@ -95,7 +95,7 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return change(each, { latencyUs, jitterUs });
     }
     case "net.bandwidth":
-      return change(each, { bytesPerS: sizeOf(spec.bandwidth as string) });
+      return paced(eachWire, change(each, { bytesPerS: sizeOf(spec.bandwidth as string) }));
     case "net.slow_reader":
       add("stalled", 1);
       return () => {
@@ -179,6 +179,16 @@ const change = (
   const ends = new Map<Conditions, () => void>();
   each((conditions) => ends.set(conditions, overlay(conditions, to)));
   return () => each((conditions) => ends.get(conditions)?.());
+};
+
+/** The change of bandwidth, and its end, are felt by what already waits. */
+const paced = (eachWire: (does: (wire: Wire) => void) => void, end: () => void): (() => void) => {
+  const felt = (): void => eachWire((wire) => wire.paceChanged());
+  felt();
+  return () => {
+    end();
+    felt();
+  };
 };
 
 /** A trial of another program, as by `blindrelay push`: kept if the device logged in with it. */

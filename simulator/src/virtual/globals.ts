@@ -1,6 +1,7 @@
 /**
  * The globals of a virtual world: clock, timers and randomness of the device that currently runs.
  */
+import { makeDate } from "./dates.ts";
 import type { Globals } from "./program.ts";
 
 /** The device whose code is running. */
@@ -16,18 +17,8 @@ export interface Running {
   print(level: "debug" | "info" | "warn" | "error", text: string): void;
 }
 
-export const makeGlobals = (current: () => Running): Globals => {
-  const wallMs = (): number => Math.floor(current().wallMs());
-  const date: DateConstructor = new Proxy(Date, {
-    construct: (target, args, made) =>
-      Reflect.construct(
-        target,
-        args.length === 0 ? [wallMs()] : args,
-        made === date ? target : made,
-      ),
-    apply: () => new Date(wallMs()).toString(),
-    get: (target, key) => (key === "now" ? wallMs : Reflect.get(target, key)),
-  });
+/** `timeZone`: that of their local time. */
+export const makeGlobals = (current: () => Running, timeZone = "UTC"): Globals => {
   const later =
     (again: boolean) =>
     (fn: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): unknown =>
@@ -38,7 +29,7 @@ export const makeGlobals = (current: () => Running): Globals => {
     (...parts: unknown[]): void =>
       current().print(level, parts.map(String).join(" "));
   return {
-    Date: date,
+    Date: makeDate(() => Math.floor(current().wallMs()), timeZone),
     Math: Object.create(Math, { random: { value: () => current().randomFraction() } }),
     setTimeout: later(false),
     setInterval: later(true),

@@ -21,6 +21,8 @@ interface LoadWorld {
   readonly clock: Clock;
   readonly devices: readonly Device[];
   readonly liveness: LivenessOracle;
+  /** Whether a peer waits because its login was changed on its way. */
+  isSpoiled(id: string): boolean;
   /** Of all loads: what a device is asked follows from what it was asked before. */
   questionsTo(device: Device): Questions;
   call(
@@ -121,7 +123,8 @@ class Loop {
     const question = this.questions.next(load.spec);
     world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
       const isOwn = client.userId === device.userId;
-      if (isOwn && error !== null && error.code !== "REMOTE" && !isRunning) {
+      const isServed = !world.isSpoiled(client.id) && !world.isSpoiled(device.id);
+      if (isOwn && isServed && error !== null && error.code !== "REMOTE" && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, error.code, what);
       }

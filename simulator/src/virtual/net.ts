@@ -21,7 +21,7 @@ import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
 import type { Stream } from "../base/random-streams.ts";
 import type { PlannedNetwork } from "../scenario/plan.ts";
-import type { Clock } from "./clock.ts";
+import type { Clock, Happening } from "./clock.ts";
 
 /** Bytes in the buffers of both kernels before a peer that does not read blocks the relay. */
 const KERNEL_BYTES = 65_536;
@@ -96,6 +96,10 @@ export interface Station {
 /** Observes the network. */
 export interface Observer {
   trace(what: string, who: string, text: string): void;
+  /** A peer passes a text to its link. */
+  atPeer(wire: Wire, text: string): void;
+  /** A login of the peer, or the answer to one, arrives changed. */
+  loginSpoiled(peer: Peer): void;
   /** A text has reached the relay, or leaves it. */
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void;
   /** What was just delivered may have started asynchronous work. */
@@ -103,6 +107,13 @@ export interface Observer {
 }
 
 type Side = "open" | "closing" | "gone";
+
+/** What a link without unlimited bandwidth transmits, one after another. */
+interface Transmission {
+  /** Bytes that have not left yet, when the current one began or the bandwidth changed. */
+  left: number;
+  arrive(): void;
+}
 
 export class Wire implements Link {
   readonly peer: Peer;
@@ -124,7 +135,13 @@ export class Wire implements Link {
   /** The latest arrivals, so that nothing is overtaken. */
   private lastUpUs = 0;
   private lastDownUs = 0;
-  private freeUs = 0;
+  /** What waits for bandwidth; the first one is being transmitted. */
+  private readonly leaving: Transmission[] = [];
+  private leavingBytes = 0;
+  /** Since when the first one is transmitted, how fast, and its end. */
+  private paceFromUs = 0;
+  private bytesPerS = 0;
+  private pacing: Happening | null = null;
   /** What waits for the end of a partition, in order. */
   private parked: (() => void)[] = [];
   /** What a stalled reader has not read. */
@@ -162,6 +179,7 @@ export class Wire implements Link {
 
   send(text: string): void {
     if (this.here !== "open" || this.there === "gone" || this.answering < 0) return;
+    this.net.observer.atPeer(this, text);
     const sent = this.maybeCorrupt(text);
     if (sent === PONG_TEXT && this.answering > 0) {
       const jitter = this.pingJitter(this.answering, 1);
@@ -247,7 +265,8 @@ export class Wire implements Link {
       conditions.corrupt === 0 &&
       this.held.length === 0 &&
       this.parked.length === 0 &&
-      this.unread.length === 0
+      this.unread.length === 0 &&
+      this.leaving.length === 0
     );
   }
 
@@ -337,10 +356,9 @@ export class Wire implements Link {
 
   relayQueued(): number {
     // The relay asks before each message, and most links were never slow.
-    if (this.freeUs === 0 && this.unreadBytes === 0) return 0;
-    const { bytesPerS } = this.peer.conditions;
-    const waiting = Math.max(0, this.freeUs - this.net.clock.nowUs);
-    return Math.max(0, Math.ceil(this.unreadBytes + (waiting * bytesPerS) / 1e6) - KERNEL_BYTES);
+    if (this.leaving.length === 0 && this.unreadBytes === 0) return 0;
+    const waiting = this.leavingBytes - this.pacedBytes();
+    return Math.max(0, Math.ceil(this.unreadBytes + waiting) - KERNEL_BYTES);
   }
 
   relayClose(code: number, reason: string): void {
@@ -352,7 +370,8 @@ export class Wire implements Link {
     if (reaches) this.write(`\u0000${code} ${reason}`);
     const rtt = 2 * this.peer.conditions.latencyUs;
     const wait = reaches && this.peer.conditions.partitioned === 0 ? rtt : CLOSE_GRACE_US;
-    clock.at(Math.max(clock.nowUs + wait, reaches ? this.lastDownUs : 0), relayGone, this, null);
+    const lastUs = reaches ? Math.max(this.lastDownUs, clock.nowUs + this.leavesInUs()) : 0;
+    clock.at(Math.max(clock.nowUs + wait, lastUs), relayGone, this, null);
   }
 
   // ---- called by faults
@@ -390,6 +409,17 @@ export class Wire implements Link {
       this.net.clock.at(at, failed, this, "the connection was reset");
     }
     this.leave();
+  }
+
+  /** The bandwidth is another one from now on, for what already waits too. */
+  paceChanged(): void {
+    const [first] = this.leaving;
+    if (first === undefined) return;
+    const done = this.pacedBytes();
+    first.left -= done;
+    this.leavingBytes -= done;
+    if (this.pacing !== null) this.net.clock.cancel(this.pacing);
+    this.transmit();
   }
 
   /** Releases what a partition held back. */
@@ -443,16 +473,63 @@ export class Wire implements Link {
     place?: number,
   ): void {
     const { clock } = this.net;
-    const { latencyUs, bytesPerS } = this.peer.conditions;
-    if (bytesPerS > 0) {
-      const begins = Math.max(this.freeUs, clock.nowUs);
-      this.freeUs = begins + Math.ceil((bytes * 1e6) / bytesPerS);
-      if (this.connection !== null) this.net.station.queues(this.connection);
+    const arrive = (): void => {
+      const at = Math.max(this.lastDownUs, clock.nowUs + this.peer.conditions.latencyUs + jitter);
+      this.lastDownUs = at;
+      clock.at(at, act, this, what, place);
+    };
+    if (this.peer.conditions.bytesPerS === 0 && this.leaving.length === 0) {
+      arrive();
+      return;
     }
-    const leaves = bytesPerS > 0 ? this.freeUs : clock.nowUs;
-    const at = Math.max(this.lastDownUs, leaves + latencyUs + jitter);
-    this.lastDownUs = at;
-    clock.at(at, act, this, what, place);
+    this.leaving.push({ left: bytes, arrive });
+    this.leavingBytes += bytes;
+    if (this.connection !== null) this.net.station.queues(this.connection);
+    if (this.leaving.length === 1) this.transmit();
+  }
+
+  /** Transmits the first of what waits for bandwidth; all of it at once if that is unlimited. */
+  private transmit(): void {
+    const { clock } = this.net;
+    this.pacing = null;
+    this.bytesPerS = this.peer.conditions.bytesPerS;
+    this.paceFromUs = clock.nowUs;
+    for (let [first] = this.leaving; first !== undefined; [first] = this.leaving) {
+      if (this.bytesPerS > 0 && first.left > 0) {
+        const us = Math.ceil((first.left * 1e6) / this.bytesPerS);
+        this.pacing = clock.at(clock.nowUs + us, transmitted, this, null);
+        return;
+      }
+      this.transmitted();
+    }
+  }
+
+  private transmitted(): void {
+    const first = this.leaving.shift() as Transmission;
+    this.leavingBytes -= first.left;
+    first.arrive();
+  }
+
+  /** The first one has left completely. */
+  transmitNext(): void {
+    this.transmitted();
+    this.transmit();
+  }
+
+  /** What has left of the first one since it is transmitted at this pace. */
+  private pacedBytes(): number {
+    const [first] = this.leaving;
+    if (first === undefined) return 0;
+    const paced = ((this.net.clock.nowUs - this.paceFromUs) * this.bytesPerS) / 1e6;
+    return Math.min(first.left, paced);
+  }
+
+  /** How long all that waits takes at the present pace. */
+  private leavesInUs(): number {
+    if (this.leaving.length === 0) return 0;
+    const { latencyUs, jitterUs } = this.peer.conditions;
+    const bytes = this.leavingBytes - this.pacedBytes();
+    return Math.ceil((bytes * 1e6) / this.bytesPerS) + latencyUs + jitterUs;
   }
 
   private jitter(): number {
@@ -472,6 +549,7 @@ export class Wire implements Link {
     const at = this.peer.netDraws.below(text.length);
     const other = String.fromCharCode(33 + this.peer.netDraws.below(94));
     this.net.corrupted += 1;
+    if (text.startsWith('{"type":"auth')) this.net.observer.loginSpoiled(this.peer);
     return text.slice(0, at) + other + text.slice(at + 1);
   }
 
@@ -644,6 +722,7 @@ const arrive = (wire: Wire): void => wire.arrive();
 const deliverUp = (wire: Wire, text: string): void => wire.deliverUp(text);
 const deliverDown = (wire: Wire, text: string): void => wire.deliverDown(text);
 const deliverPing = (wire: Wire, number: number): void => wire.deliverPing(number);
+const transmitted = (wire: Wire): void => wire.transmitNext();
 const peerClosed = (wire: Wire): void => wire.peerClosed();
 const relayGone = (wire: Wire): void => wire.goneThere();
 const releaseHeld = (wire: Wire): void => wire.releaseHeld();

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { checkScenario } from "../scenario/load.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
+import { drawScenario } from "../testing/draw-scenario.ts";
 import { loadPrograms } from "./programs.ts";
 import { runVirtual } from "./run.ts";
 
@@ -36,6 +38,7 @@ const resting = (network: Scenario["network"], faults = FAULTS): Scenario => ({
   ],
   clients: [{ devices: "asked", every: "9m", presence: true }],
   faults,
+  allow: [{ rate: "100%" }],
 });
 
 const traceOf = async (scenario: Scenario, seed: number, playsAllPings: boolean) => {
@@ -64,6 +67,67 @@ test.each([
     }
   },
 );
+
+/** `BLINDRELAY_SCENARIOS=500` compares more of them. */
+const RANDOM = Number(process.env.BLINDRELAY_SCENARIOS ?? 12);
+
+test("the trace of random scenarios is the same either way", async () => {
+  for (let seed = 1; seed <= RANDOM; seed++) {
+    const { scenario } = checkScenario(drawScenario(seed), ".");
+    const [leftOut, played] = [
+      await traceOf(scenario, seed, false),
+      await traceOf(scenario, seed, true),
+    ];
+    expect([seed, leftOut.trace]).toEqual([seed, played.trace]);
+  }
+});
+
+test("a frozen relay is given up, whether pings are played or not", async () => {
+  const scenario: Scenario = {
+    name: "frozen",
+    duration: "200s",
+    relay: { nodes: 2 },
+    devices: [{ group: "g", count: 2, kind: "echo" }],
+    faults: [{ at: "40s", kind: "relay.freeze", node: 2, for: "110s" }],
+  };
+  const [leftOut, played] = [await traceOf(scenario, 1, false), await traceOf(scenario, 1, true)];
+  expect(leftOut.trace).toBe(played.trace);
+});
+
+test.each<[string, Partial<Scenario>, string]>([
+  [
+    "bit errors at a client",
+    { faults: [{ at: "20s", kind: "net.corrupt", clients: "c", for: "20s", messages: "50%" }] },
+    "5s",
+  ],
+  [
+    "a second of little bandwidth",
+    { faults: [{ at: "20s", kind: "net.bandwidth", for: "1100ms", bandwidth: "100B/s" }] },
+    "500ms",
+  ],
+  [
+    "bit errors in a login",
+    {
+      duration: "8m",
+      faults: [
+        { at: "20s", kind: "net.corrupt", for: "70s", messages: "50%" },
+        { at: "28s", kind: "net.cut" },
+      ],
+    },
+    "10s",
+  ],
+])("%s is nothing that an oracle reports", async (_, more, every) => {
+  const params = { text: "z".repeat(1000) };
+  const scenario: Scenario = {
+    name: "no false alarm",
+    duration: "4m",
+    devices: [{ group: "g", count: 3, kind: "echo" }],
+    clients: [{ name: "c", devices: "g", call: "echo", params, every }],
+    allow: [{ rate: "100%" }],
+    ...more,
+  };
+  for (const seed of [1, 2, 3]) await traceOf(scenario, seed, false);
+});
 
 test("one seed gives the same trace ten times in a row, in other processes too", async () => {
   const scenario = resting(undefined, FAULTS.slice(0, 3));

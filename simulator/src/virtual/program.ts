@@ -21,6 +21,7 @@ import {
   readProgramFile,
   type Tree,
 } from "../scenario/program-file.ts";
+import { LOCALE } from "./dates.ts";
 
 /** The world's globals: what a program finds under these names. */
 export interface Globals {
@@ -129,8 +130,28 @@ function makeRealm(): object {
   for (const [name, property] of ours) {
     if (!(name in realm) && !FORBIDDEN.has(name)) Object.defineProperty(realm, name, property);
   }
+  SAME_LANGUAGE.runInContext(realm);
   return realm;
 }
+
+/** What depends on a language does not depend on the machine's. */
+const SAME_LANGUAGE = new Script(`{
+  const locale = ${JSON.stringify(LOCALE)};
+  for (const [{ prototype }, name, at] of [
+    [Number, "toLocaleString", 0],
+    [BigInt, "toLocaleString", 0],
+    [String, "localeCompare", 1],
+    [String, "toLocaleUpperCase", 0],
+    [String, "toLocaleLowerCase", 0],
+  ]) {
+    const own = prototype[name];
+    const value = { [name](...args) {
+      if (args[at] === undefined) args[at] = locale;
+      return own.apply(this, args);
+    } }[name];
+    Object.defineProperty(prototype, name, { value, configurable: true, writable: true });
+  }
+}`);
 
 /**
  * What a program threw, and where in it, in a line: `Error: no water (pump.js:3:9)`. Without the

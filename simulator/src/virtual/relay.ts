@@ -18,8 +18,6 @@ import { RelayEnd, type Wire } from "./net.ts";
 import { NodeStore } from "./node-store.ts";
 import type { ModelStore } from "./store.ts";
 
-/** Unix time at the start of every world: 2026-01-01T00:00:00Z. */
-export const EPOCH_MS = 1_767_225_600_000;
 const DRAIN_TIMEOUT_MS = 15_000;
 /** The same for a cluster node (relay-server/src/server.ts), and its `--drain-delay`. */
 const MOVE_TIMEOUT_MS = 27_000;
@@ -92,7 +90,7 @@ export class VirtualRelay {
   }
 
   nowMs(): number {
-    return EPOCH_MS + this.clock.nowMs();
+    return this.clock.epochMs + this.clock.nowMs();
   }
 
   start(): void {
@@ -244,6 +242,8 @@ export class VirtualRelay {
     this.freezes += 1;
     if (this.freezes === 1) {
       this.watcher.trace("relay", this.name, "freezes");
+      // No ping comes any more, and peers notice.
+      for (const wire of this.wires) wire.wake();
       this.frozen = [];
     }
     return () => {

@@ -30,7 +30,7 @@ import { Device } from "./device.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
 import { scheduleLoad } from "./loads.ts";
-import { Net, type Observer, type Wire } from "./net.ts";
+import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
 import { ModelStore } from "./store.ts";
@@ -112,7 +112,7 @@ export class World implements Observer {
   readonly suite: Suite;
   readonly devices: Device[];
   readonly clients: VirtualClient[];
-  readonly globals = makeGlobals(() => this.running);
+  readonly globals: ReturnType<typeof makeGlobals>;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
@@ -127,6 +127,11 @@ export class World implements Observer {
   private readonly calls: CallOracle;
   private readonly byPlace = new Map<string, Call>();
   private readonly presences = new Map<string, Map<string, boolean>>();
+  /**
+   * Peers whose login was changed on its way, and that have not been online since: who is told that
+   * its token is wrong waits for minutes, by contract.
+   */
+  private readonly spoiled = new Set<string>();
   private readonly questions = new Map<number, Questions>();
   private running: Device;
   private stirred = false;
@@ -143,6 +148,8 @@ export class World implements Observer {
     this.plan = plan;
     this.seed = plan.seed;
     this.programs = programs;
+    this.globals = makeGlobals(() => this.running, scenario.timezone);
+    if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
     this.stopsFor = options.stopsFor ?? (() => null);
     this.traceLog = new Trace(options.keptEntries ?? 0);
     this.outboxBytes =
@@ -364,16 +371,26 @@ export class World implements Observer {
     this.traceLog.add(this.clock.nowUs, what, who, text);
   }
 
+  loginSpoiled({ id }: Peer): void {
+    this.spoiled.add(id);
+  }
+
+  isSpoiled(id: string): boolean {
+    return this.spoiled.has(id);
+  }
+
+  atPeer(wire: Wire, text: string): void {
+    if (wire.peer instanceof VirtualClient) this.packets.sent(text);
+  }
+
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void {
     const { clusterOracle } = this;
     if (clusterOracle !== null) {
       if (direction === "up") clusterOracle.received(wire, text, partyOf(wire));
       else clusterOracle.sent(wire, text, partyOf(wire));
     }
-    if (direction === "up") {
-      this.relayOracle.received(wire, text);
-      if (wire.peer instanceof VirtualClient) this.packets.sent(text);
-    } else this.relayOracle.sent(wire, text, wire.relayQueued());
+    if (direction === "up") this.relayOracle.received(wire, text);
+    else this.relayOracle.sent(wire, text, wire.relayQueued());
   }
 
   accountToken(account: string): string {
@@ -381,6 +398,7 @@ export class World implements Observer {
   }
 
   born(device: Device, core: AgentCore): void {
+    this.spoiled.delete(device.id);
     if (device.boots === 1) this.started += 1;
     const { sessions } = core;
     const { receive } = sessions;
@@ -423,6 +441,7 @@ export class World implements Observer {
     this.trace(online ? "online" : "offline", device.id, "");
     if (!online) return;
     this.connects += 1;
+    this.spoiled.delete(device.id);
     this.liveness.connected(device.id, this.clock.nowUs);
   }
 
@@ -466,6 +485,7 @@ export class World implements Observer {
       this.presences.delete(client.id);
       return;
     }
+    this.spoiled.delete(client.id);
     this.liveness.connected(client.id, this.clock.nowUs);
   }
 
@@ -531,22 +551,21 @@ export class World implements Observer {
   private lastChecks(): void {
     const { nowUs } = this.clock;
     this.check();
-    const missing = this.devices.filter(
-      ({ core, online, plan }) => core !== null && !online && nowUs - plan.startUs > RECOVERY_US,
-    );
-    this.liveness.mustBeOnline(
-      nowUs,
-      missing.map(({ id }) => id),
-    );
+    const missing = this.missing(({ sinceUs }) => nowUs - sinceUs > RECOVERY_US);
+    this.liveness.mustBeOnline(nowUs, missing);
+  }
+
+  /** The names of those that are switched on and not online; `counts`: of which. */
+  private missing(counts: (peer: Device | VirtualClient) => boolean = () => true): string[] {
+    const peers = [...this.devices, ...this.clients];
+    return peers
+      .filter((one) => one.isOn && !one.online && !this.spoiled.has(one.id) && counts(one))
+      .map(({ id }) => id);
   }
 
   /** 100 s after a fault's end, if no other one has occurred since. */
   checkRecovered(): void {
-    const missing = this.devices.filter(({ core, online }) => core !== null && !online);
-    this.liveness.mustBeOnline(
-      this.clock.nowUs,
-      missing.map(({ id }) => id),
-    );
+    this.liveness.mustBeOnline(this.clock.nowUs, this.missing());
   }
 
   private sample(): void {

@@ -16,7 +16,7 @@ import { settled, World } from "../virtual/world.ts";
 
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
-  Partial<Pick<Scenario, "seed" | "network" | "relay">>;
+  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone">>;
 
 export interface FleetDevice {
   readonly id: string;

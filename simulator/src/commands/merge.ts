@@ -1,0 +1,46 @@
+/** `blindrelay-sim merge`: the reports of a run's shards, as if it had been one run. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { Failure } from "@blindrelay/protocol/command-line";
+import { readReport } from "../report/read-report.ts";
+import type { Report } from "../report/report.ts";
+import { finish, printReport, reserve, writeReport } from "./run.ts";
+
+export interface MergeFlags {
+  report?: string;
+  junit?: string;
+  json?: boolean;
+}
+
+export async function merge(folders: readonly string[], flags: MergeFlags): Promise<number> {
+  const reports = folders.flatMap(reportsIn).sort((a, b) => a.seed - b.seed);
+  const [first] = reports as [Report];
+  for (const [i, report] of reports.entries()) {
+    if (report.seed === reports[i - 1]?.seed) {
+      throw new Failure("usage", `seed ${report.seed} is in several of these folders`);
+    }
+    if (identity(report) !== identity(first)) {
+      const names = `${first.scenario.name} and ${report.scenario.name}`;
+      throw new Failure("usage", `these are no shards of one run: ${names} differ`);
+    }
+  }
+  await reserve(flags);
+  for (const report of reports) {
+    const folder = flags.report === undefined ? null : join(flags.report, `seed-${report.seed}`);
+    if (folder !== null) await writeReport(folder, report);
+    printReport(report, folder, flags.json);
+  }
+  return finish(reports, flags.junit);
+}
+
+/** What is the same in all shards of one run. */
+const identity = ({ scenario, programs }: Report): string =>
+  JSON.stringify([{ ...scenario, seed: 0 }, programs]);
+
+/** Of a run with one seed, or of one with several. */
+function reportsIn(folder: string): Report[] {
+  const inside = existsSync(folder) ? readdirSync(folder) : [];
+  const seeds = inside.filter((name) => /^seed-[0-9]+$/.test(name));
+  if (seeds.length > 0) return seeds.map((name) => readReport(join(folder, name)));
+  return [readReport(folder)];
+}

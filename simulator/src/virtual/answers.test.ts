@@ -1,0 +1,124 @@
+/** What breaks a run: calls that fail, unless its scenario allows it. */
+import { describe, expect, test } from "vitest";
+import { checkScenario } from "../scenario/load.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { parseProgram } from "./program.ts";
+import { loadPrograms } from "./programs.ts";
+import { runVirtual } from "./run.ts";
+
+const PROGRAM = `export default (agent) => {
+  let asked = 0;
+  agent.handle("one", () => 1);
+  agent.handle("odd", () => ++asked % 2 === 1 ? 1 : new Promise(() => {}));
+};`;
+const programs = new Map([["./p.js", parseProgram(PROGRAM, "p.js")]]);
+
+const play = async (more: Partial<Scenario>) => {
+  const scenario: Scenario = {
+    name: "answers",
+    duration: "1m",
+    devices: [{ group: "g", count: 5, program: "./p.js" }],
+    ...more,
+  };
+  const bundled = more.devices === undefined ? programs : loadPrograms(scenario, ".");
+  const { report } = await runVirtual(scenario, { seed: 1, programs: bundled });
+  expect(report.stopped).toBeNull();
+  const codes = report.failures.map(({ code, count }) => [code, count] as const);
+  const broken = report.oracles.filter(({ ok }) => !ok).map(({ name }) => name);
+  return { ...report, codes: Object.fromEntries(codes), broken };
+};
+
+const wrong = [{ devices: "g", call: "one", every: "5s", expect: 2 }];
+const typo = [{ devices: "g", call: "oen", every: "5s" }];
+const hangs = [{ devices: "g", call: "odd", every: "5s", timeout: "4s" }];
+
+describe("a run", () => {
+  test.each([
+    ["wrong answers", wrong, "WRONG_ANSWER"],
+    ["a method that does not exist", typo, "REMOTE -32601"],
+    ["calls that are not answered", hangs, "TIMED_OUT"],
+  ])("is broken by %s, unless they are allowed by code or as a share", async (_, clients, code) => {
+    const plain = await play({ clients });
+    expect([plain.ok, plain.broken]).toEqual([false, ["answers"]]);
+    expect(plain.codes[code]).toBeGreaterThan(20);
+    const rate = `${Math.ceil((100 * (plain.codes[code] as number)) / plain.calls.planned)}%`;
+    for (const allow of [[{ code }], [{ rate }], [{ code, rate }], [{ code: "BUSY" }, { rate }]]) {
+      expect((await play({ clients, allow })).ok).toBe(true);
+    }
+    for (const allow of [[{ code: "BUSY" }], [{ rate: "10%" }], [{ code, rate: "10%" }]]) {
+      expect((await play({ clients, allow })).ok).toBe(false);
+    }
+  });
+
+  test("is broken by calls that had to wait for others until its end", async () => {
+    const clients = [{ devices: "g", call: "odd", every: "2s", timeout: "20s" }];
+    const late = await play({ clients, allow: [{ code: "TIMED_OUT" }] });
+    expect([late.ok, Object.keys(late.codes)]).toEqual([false, ["NOT_MADE", "TIMED_OUT"]]);
+    expect(late.calls.failed).toBe(Object.values(late.codes).reduce((sum, n) => sum + n, 0));
+    const allow = [{ code: "TIMED_OUT" }, { code: "NOT_MADE" }];
+    expect((await play({ clients, allow })).ok).toBe(true);
+  });
+
+  test("is broken by a call that has no outcome a minute after its end", async () => {
+    const clients = [{ devices: "g", call: "odd", every: "45s", from: "0s", timeout: "10m" }];
+    const open = await play({ clients, allow: [{ code: "NOT_MADE" }, { code: "AGENT_OFFLINE" }] });
+    expect([open.ok, open.codes.OPEN_AT_END]).toEqual([false, expect.any(Number)]);
+  });
+
+  test("counts a failed call in its percentiles until it failed", async () => {
+    const { latency_ms, thresholds } = await play({
+      clients: hangs,
+      thresholds: ["p(99, call.latency_ms) < 400"],
+    });
+    expect(thresholds[0]?.ok).toBe(false);
+    expect(latency_ms).toMatchObject({ p50: expect.any(Number), p99: expect.closeTo(4000, -1) });
+  });
+
+  test("of a number of calls to each device ends with the last of them", async () => {
+    const clients = [{ devices: "g", call: "one", calls: 7, at_once: 2, expect: 1 }];
+    const counted = await play({ duration: "1h", clients });
+    expect([counted.ok, counted.calls]).toEqual([
+      true,
+      { planned: 35, sent: 35, ok: 35, failed: 0 },
+    ]);
+    expect(counted.series.at(-1)?.at_s).toBeLessThan(10);
+  });
+
+  test("gets right answers from one device that several groups of clients ask", async () => {
+    for (const kind of ["sensor", "valve"] as const) {
+      const group = { group: kind, count: 1, kind };
+      const clients = ["a", "b", "c"].map((name) => ({ name, devices: kind, rate: "2/s" }));
+      expect((await play({ devices: [group], clients })).codes).toEqual({});
+    }
+  });
+});
+
+describe("a scenario", () => {
+  const problem = (more: object): string => {
+    const devices = [{ group: "g", count: 5, kind: "echo", start: { over: "1s" } }];
+    const scenario = { name: "late", duration: "10s", devices, ...more };
+    try {
+      checkScenario(scenario, ".");
+      return "";
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  test("whose calls cannot begin before it ends is refused", () => {
+    expect(problem({ clients: [{ name: "c", devices: "g", every: "1s" }] })).toMatch(
+      /^scenario:1:1: c: calls begin at 10\.\d+s, the run ends at 10s: by default/,
+    );
+    const few = [{ devices: "g", rate: "1/h", from: "1s" }];
+    expect(problem({ clients: few })).toMatch(/calls begin at 1s, .* none is due at 1\/h/);
+    expect(problem({ clients: [{ devices: "g", every: "1s", from: "2s" }] })).toBe("");
+  });
+
+  test("allows only what exists", () => {
+    expect(problem({ allow: [{ code: "TIMEDOUT" }] })).toMatch(/no call ends so.*TIMED_OUT/);
+    expect(problem({ allow: [{}] })).toMatch(/scenario:1:1/);
+    expect(problem({ allow: [{ code: "REMOTE -32601", rate: "5%" }] })).toBe("");
+    expect(problem({ timezone: "Europe/Berln" })).toMatch(/there is no time zone Europe\/Berln/);
+    expect(problem({ start: "2026-13-01T00:00:00Z" })).toMatch(/there is no such time/);
+  });
+});
