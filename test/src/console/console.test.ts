@@ -376,14 +376,15 @@ describe.skipIf(!HAS_CHROMIUM)(
     it("shows releases to all, and the audit log to admins only", async () => {
       const release = { runtime: "node", channel: "stable", version: "1.5.0" };
       await api("POST", "/releases", accountToken, release);
+      await addUser("eve");
       const { page } = await open();
       await logIn(page);
       await page.getByRole("link", { name: "Releases" }).click();
       await page.getByRole("row", { name: /1\.5\.0.*draft/ }).waitFor();
       await page.getByRole("link", { name: "Audit" }).click();
       await page.getByRole("row", { name: /ada.*release\.create/ }).waitFor();
-      // A name where the log has an id.
-      await page.getByRole("row", { name: /user\.create ada/ }).waitFor();
+      // A name where the log has an identifier.
+      await page.getByRole("row", { name: /user\.create eve/ }).waitFor();
       await page.getByRole("button", { name: "Log out" }).click();
       await page.getByRole("heading", { name: "Log in" }).waitFor();
       const code = await addUser("bob");
