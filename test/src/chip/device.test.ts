@@ -3,14 +3,15 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { CHIP_EXIT } from "@blindrelay/agent-sdk/testing/chip/chip";
 import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { budgets } from "./budgets.ts";
+import { budgets, near } from "./budgets.ts";
 import { CutLives } from "./cut-lives.ts";
 import { ChipFolder, chip, whySkipped, withoutChip } from "./house.ts";
 
-const WORD_CUTS = 100;
-const SIGNAL_CUTS = 100;
-/** Instructions. */
-const TICK = 40;
+const WORD_CUTS = 150;
+/** Each starts an emulator. */
+const SIGNAL_CUTS = 50;
+/** The same code costs the same each time; another name of a variable moves XS's table of names. */
+const RENAMING = 0.001;
 
 interface Said {
   readonly field?: string;
@@ -29,7 +30,7 @@ describe.skipIf(withoutChip)(`a chip with 128 KB${whySkipped}`, () => {
   const folder = new ChipFolder();
   afterAll(() => folder.close());
 
-  it("agrees with every vector, in the same number of instructions each time", async () => {
+  it("agrees with every vector, in as many instructions as budgeted", async () => {
     const image = await folder.image("vectors");
     const boot = await folder.boot({ image, module: "vectors", counting: true });
     const { code, output } = await boot.ended;
@@ -43,9 +44,8 @@ describe.skipIf(withoutChip)(`a chip with 128 KB${whySkipped}`, () => {
       const measured = Object.fromEntries(
         said.flatMap(({ field, instructions }) => (field ? [[field, instructions as number]] : [])),
       );
-      // The clock ticks every 40 instructions. A change of the protocol's code changes the budget.
       const off = Object.entries(measured).filter(
-        ([field, value]) => !(Math.abs(value - (budgets.vectors[field] ?? 0)) <= TICK),
+        ([field, value]) => !near(budgets.vectors[field] ?? 0, RENAMING)(value),
       );
       expect(off, JSON.stringify(measured)).toEqual([]);
     }
