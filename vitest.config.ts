@@ -25,7 +25,7 @@ const FILES = {
     "relay-server/src/{settings/default-data-dir,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",
-    "simulator/src/{cli,processes}.test.ts",
+    "simulator/src/{cli,base/processes}.test.ts",
     "simulator/src/virtual/watchdog.test.ts",
     "test/src/{agent-life,bridge,cli,engines,examples,field,instruments,releases}/**",
     "tools/src/commands/small.test.ts",

@@ -65,7 +65,7 @@ export const ATTACKS: readonly Attack[] = [
     what: "a clock that jumps",
     tests: [
       [`${RELAY}/server.test.ts`, "a clock that jumps ahead and is corrected ends no link"],
-      [`${RELAY}/clock.test.ts`, "a jump moves only the wall clock"],
+      [`${RELAY}/base/clock.test.ts`, "a jump moves only the wall clock"],
     ],
   },
   {

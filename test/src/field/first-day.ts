@@ -99,7 +99,7 @@ export const FIRST_DAY: readonly Stumble[] = [
   ]),
   held("the wait was printed twice", ["client-sdk/src/rest/rest.test.ts", "says once how long"]),
   held("a busy relay ended the command", [
-    "tools/src/rest.test.ts",
+    "tools/src/base/rest.test.ts",
     "a busy relay that names a short wait is asked again",
   ]),
   held("the fix for a certificate that is not yet valid was wrong", [

@@ -1,13 +1,13 @@
 /** `blindrelay completion SHELL`: commands, options, and what the profiles of this machine hold. */
 import { addCompletion as addTo } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Context } from "./context.ts";
 import { listNames } from "./profile.ts";
 
 /** Every agent has them; which others, only the agent itself could tell. */
 const METHODS = ["system.info", "system.ping"];
 
-export const addCompletion = (cli: Command, context: Context): void =>
+export const addCompletion = (cli: Command, context: Context): void => {
   addTo(cli, process.stdout, (name) => {
     if (name === "method") return METHODS;
     const settings = context.settings();
@@ -16,3 +16,6 @@ export const addCompletion = (cli: Command, context: Context): void =>
     if (name !== "agent" || settings.isLocked) return [];
     return Object.keys(settings.profile?.keyring ?? {});
   });
+  // Every command takes it.
+  cli.commands.at(-1)?.addOption(new Option("--json", "no difference here").hideHelp());
+};
