@@ -46,6 +46,7 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
   ],
   faults,
   thresholds: ["call.wrong == 0"],
+  allow: faults.length === 0 ? [] : [{ rate: "100%" }],
 });
 
 /** Discards its output. */
@@ -72,9 +73,9 @@ describe("a live scenario", () => {
     expect(report.oracles.filter(({ ok }) => !ok)).toEqual([]);
     // Who is online is compared only if the relay has been back for ten seconds by the end.
     const checked = report.oracles.map(({ name }) => name).filter((name) => name !== "presence");
-    expect(checked).toEqual(["answers", "liveness", "revoked", "exactly-once", "bounds", "blind"]);
+    expect(checked).toEqual(["liveness", "revoked", "exactly-once", "bounds", "blind", "answers"]);
     expect(report.calls.ok).toBeGreaterThan(0);
-    expect(report.calls.sent).toBe(report.calls.ok + report.calls.failed);
+    expect(report.calls.planned).toBe(report.calls.ok + report.calls.failed);
     // Devices hit by the crash reconnect, whatever else happens to them.
     const codes = report.failures.map(({ code }) => code);
     expect(codes.some((code) => /UNREACHABLE|OUTCOME_UNKNOWN|AGENT_OFFLINE/.test(code))).toBe(true);
@@ -118,6 +119,7 @@ describe("a live scenario", () => {
     ],
     faults,
     thresholds: ["agents.online == 7", "call.wrong == 0"],
+    allow: [{ rate: "100%" }],
   });
   const runMixed = async (what: Scenario) => {
     const report = await runScenario(
