@@ -14,6 +14,8 @@ export interface ErrorEntry {
   readonly http: number | null;
 }
 
+// So that bundles without the table leave it out.
+/* @__NO_SIDE_EFFECTS__ */
 const entry = (
   meaning: string,
   http: number | null = null,
