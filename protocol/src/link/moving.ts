@@ -214,6 +214,9 @@ export class MovingLink implements Link {
   private dialIn(ms: number): void {
     this.phase = "waiting";
     this.arm(ms, () => {
+      // Its own timer, if it still had one, gave way to this one.
+      this.leave();
+      if (this.phase !== "waiting") return;
       this.phase = "dialling";
       this.arm(AUTH_TIMEOUT_MS, () => this.failed());
       this.next = this.connect();
