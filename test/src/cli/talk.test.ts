@@ -155,7 +155,7 @@ it("a token is described but never printed", async () => {
 
 it("agents of the keyring are completed without asking the relay", async () => {
   const env = { BLINDRELAY_URL: "http://127.0.0.1:1" };
-  expect(await house.cli(["completion", "agents"], env)).toEqual({
+  expect(await house.cli(["completion", "offers", "--", "call", ""], env)).toEqual({
     code: 0,
     stdout: "pump-7\n",
     stderr: "",

@@ -69,7 +69,7 @@ it("prompts nobody if it is not needed", async () => {
   expect([settings().isLocked, settings("eight or more").isLocked]).toEqual([true, false]);
   // What a shell runs at each Tab.
   const cli = await makeCli({ BLINDRELAY_CONFIG_DIR: folder });
-  cli.parse(["node", "blindrelay", "completion", "agents"]);
+  cli.parse(["node", "blindrelay", "completion", "offers", "--", "call", ""]);
 });
 
 it("changes the file's current content, not what was read before", () => {
