@@ -3,20 +3,23 @@
  * text describes it; exit codes are those of `blindrelay-sim run`.
  */
 import { EXIT } from "@blindrelay/protocol/command-line";
-import { exitCodeOf } from "../cli.ts";
 import { namedProgram, runLoaded } from "../commands/run.ts";
+import { runMain } from "../run-main.ts";
 import { loadScenario } from "../scenario/load.ts";
 import { asAsked, HELP, parseFlags, type StartFlags, USAGE } from "./flags.ts";
 
-let flags: StartFlags | null = null;
-try {
-  flags = parseFlags(process.argv.slice(2));
-} catch (error) {
-  process.stderr.write(`${(error as Error).message}\n${USAGE}\n`);
-  process.exit(EXIT.usage);
-}
-if (flags === null) process.stdout.write(HELP);
-else process.exit(await start(flags).catch(exitCodeOf));
+await runMain(() => {
+  let flags: StartFlags | null;
+  try {
+    flags = parseFlags(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n${USAGE}\n`);
+    return EXIT.usage;
+  }
+  if (flags !== null) return start(flags);
+  process.stdout.write(HELP);
+  return 0;
+});
 
 async function start(asked: StartFlags): Promise<number> {
   const { program, reportDir: report, seed, json } = asked;
