@@ -76,15 +76,6 @@ it.each([
   expect(first?.rule).toContain(rule);
 });
 
-it("names the modules that a board has to have, but for those that each has", () => {
-  const code = `export default () => { require("DHT22"); require("Wifi"); require("Storage");
-    const all = [require("DHT22"), require("blindrelay")]; };`;
-  expect(checkProgram(code)).toEqual({
-    refused: [],
-    asked: ['require("DHT22")', 'require("Wifi")'],
-  });
-});
-
 it("refuses an import once, and looks at the rest", () => {
   const code = 'import fs,\n  { b } from "fs";\nexport default (agent) => { fs.x(b); label: 1; };';
   const { refused, asked } = checkProgram(code);
