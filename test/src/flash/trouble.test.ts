@@ -115,7 +115,7 @@ describe("what goes wrong", () => {
       'const net = require("net"); const dht = require("DHT22"); export default () => net === dht;',
     );
     expect((await flash(port, [], modules)).stderr).toContain(
-      'not have: require(\\"DHT22\\"); require',
+      "requires modules that this board does not have: DHT22: specify --modules DIR",
     );
     expect(double.storage.list()).not.toContain("program");
   });
@@ -125,7 +125,7 @@ describe("what goes wrong", () => {
     await provision(port, "unproven");
     const args = ["--profile", "stranger", "flash", port, "--program", lamp, ...FAST];
     const { code, stderr } = await house.cli(args);
-    expect([code, stderr]).toEqual([2, expect.stringContaining("no end-to-end secret")]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("there is no profile")]);
     expect(double.storage.list()).not.toContain("blindrelay");
     expect((await house.cli([...args, "--no-check"])).code).toBe(0);
   });
