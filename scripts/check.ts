@@ -18,7 +18,7 @@ import {
 
 /**
  * Steps in one row run in parallel; `generated` writes files, and `tests` needs both cores, so
- * beside it runs only the fuzzer, which yields to it: a minute in CI and a few seconds elsewhere.
+ * beside it runs only the fuzzer, which yields to it: twenty seconds in CI and a few elsewhere.
  */
 const ROWS = [["lint", "boundaries", "types"], ["generated"], ["tests", "fuzz"]];
 /** Shows its output immediately, whatever else runs. */

@@ -1,6 +1,6 @@
 /**
- * `npm run fuzz -- [--minutes N] [--seed N] [--mode M]`: by default one minute in CI and five
- * seconds elsewhere. The seed reproduces the inputs, but not their order between connections. Exit
+ * `npm run fuzz -- [--minutes N] [--seed N] [--mode M]`: by default twenty seconds in CI and five
+ * elsewhere. The seed reproduces the inputs, but not their order between connections. Exit
  * codes: 0 nothing found, 1 found something, 2 usage.
  */
 import { writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { endWithRelays } from "../relay-process.ts";
 import { fuzz } from "./fuzz.ts";
 import { fuzzWire } from "./wire.ts";
 
-const CI_SECONDS = 60;
+const CI_SECONDS = 20;
 const SECONDS = 5;
 /** It may run beside the tests, which have deadlines. */
 const PRIORITY = 5;
@@ -26,7 +26,7 @@ const LINE = {
 Random frames and requests against a relay of its own (messages); and broken heads, upgrades, bodies,
 pipelines and handshakes against two more, over TCP and TLS (wire). A failing seed can be run again.
 
-  --minutes N  how long (five seconds; one minute in CI)
+  --minutes N  how long (five seconds; twenty in CI)
   --seed N     makes the same frames, requests and connections again; drawn when absent
   --mode M     all (default, half of the time each), messages, or wire
 
