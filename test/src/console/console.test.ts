@@ -463,14 +463,14 @@ describe.skipIf(!HAS_CHROMIUM)(
 
     it("sets up a second factor at the first login, and shows the recovery codes", async () => {
       await api("POST", "/admin/users", accountToken, {
-        ...{ username: "eve", password: PASSWORD, role: "user" },
+        ...{ username: "frida", password: PASSWORD, role: "user" },
       });
       const { page, complaints } = await open();
       const enter = async (label: string, code: string, button: string) => {
         await page.getByLabel(label).fill(code);
         await page.getByRole("button", { name: button }).click();
       };
-      await page.getByLabel("User name").fill("eve");
+      await page.getByLabel("User name").fill("frida");
       await page.getByLabel("Password").fill(PASSWORD);
       await page.getByRole("button", { name: "Log in" }).click();
       await page.getByRole("heading", { name: "Set up your second factor" }).waitFor();
