@@ -51,6 +51,7 @@ export class Running {
   private readonly lines: string[] = [];
   private wake: () => void = () => undefined;
   private over = false;
+  private errors = "";
 
   constructor(
     file: string,
@@ -71,6 +72,10 @@ export class Running {
       this.lines.push(line);
       this.wake();
     });
+    stderr.on("data", (chunk: Buffer) => {
+      this.errors += chunk.toString();
+      this.wake();
+    });
     const whole = Promise.all([text(stdout), text(stderr), once(this.child, "close")]);
     this.ended = whole.then(([out, err, [code]]) => {
       this.over = true;
@@ -81,13 +86,22 @@ export class Running {
 
   /** The next line of standard output; rejects if the process ends first. */
   async line(): Promise<string> {
-    while (this.lines.length === 0) {
+    await this.until(() => this.lines.length > 0);
+    return this.lines.shift() as string;
+  }
+
+  /** Resolves once standard error has this text; rejects if the process ends first. */
+  complains(text: string): Promise<void> {
+    return this.until(() => this.errors.includes(text));
+  }
+
+  private async until(isTrue: () => boolean): Promise<void> {
+    while (!isTrue()) {
       if (this.over) throw new Error(`it ended: ${JSON.stringify(await this.ended)}`);
       await new Promise<void>((resolve) => {
         this.wake = resolve;
       });
     }
-    return this.lines.shift() as string;
   }
 
   async json<Value = Record<string, unknown>>(): Promise<Value> {

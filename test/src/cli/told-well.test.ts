@@ -175,6 +175,7 @@ it("agent run and call --wait wait for a relay that is away", async () => {
   const push = house.start(["push", "pump-7", program, "--wait", "--json"], env);
   const unwilling = await house.cli(["call", "pump-7", "state"], env);
   expect(unwilling.code).toBe(4);
+  await Promise.all([agent.complains("cannot be reached"), call.complains("it keeps trying")]);
   await house.moveTo(port);
   expect(await agent.json()).toEqual({ event: "online", agent_id: "pump-7" });
   expect(await call.line()).toBe('{"percent":40}');
