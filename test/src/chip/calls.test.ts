@@ -5,7 +5,7 @@ import { type Caller, ChipHouse, chip, readFigures, whySkipped, withoutChip } fr
 import { leakOf, serve } from "./serve.ts";
 
 const CLIENTS = 32;
-const CALLS = 300;
+const CALLS = 100;
 const LEAK_BYTES = 64;
 const LEAKS = 20;
 
