@@ -12,7 +12,7 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { build, type Plugin } from "esbuild";
+import { type BuildOptions, build, type Plugin } from "esbuild";
 
 export interface XsModules {
   readonly blindrelay: string;
@@ -47,8 +47,13 @@ const apart: Plugin = {
   },
 };
 
-const bundle = async (entry: string): Promise<string> => {
+/** A module and all that it imports, as one text that XS loads. */
+export const bundleForXs = async (
+  entry: string,
+  more: Pick<BuildOptions, "external" | "plugins">,
+): Promise<string> => {
   const { outputFiles } = await build({
+    ...more,
     entryPoints: [entry],
     bundle: true,
     write: false,
@@ -60,11 +65,15 @@ const bundle = async (entry: string): Promise<string> => {
     minifyWhitespace: true,
     legalComments: "none",
     charset: "ascii",
-    external: ["timer", "time", "blindrelay/values", "blindrelay/print"],
-    plugins: [apart],
   });
   return outputFiles[0]?.text ?? "";
 };
+
+const bundle = (entry: string): Promise<string> =>
+  bundleForXs(entry, {
+    external: ["timer", "time", "blindrelay/values", "blindrelay/print"],
+    plugins: [apart],
+  });
 
 /** Builds the modules in memory. */
 export const buildXsModules = async (): Promise<XsModules> => {

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
-import { build, type Plugin } from "esbuild";
-import { buildXsModules, XS_SPECIFIERS, type XsModules } from "../build/xs.ts";
+import type { Plugin } from "esbuild";
+import { buildXsModules, bundleForXs, XS_SPECIFIERS, type XsModules } from "../build/xs.ts";
 import type { ChipModule } from "./build.ts";
 
 /** Modules of js, besides the entry. */
@@ -42,21 +42,8 @@ const vectors = (): ChipModule => {
   return { name: "vector-files", source, preload: true };
 };
 
-const bundle = async (entry: string): Promise<string> => {
-  const { outputFiles } = await build({
-    entryPoints: [join(import.meta.dirname, "js", entry)],
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "esnext",
-    platform: "neutral",
-    mainFields: ["module", "main"],
-    minifyWhitespace: true,
-    charset: "ascii",
-    plugins: [fromBuild],
-  });
-  return outputFiles[0]?.text ?? "";
-};
+const bundle = (entry: string): Promise<string> =>
+  bundleForXs(join(import.meta.dirname, "js", entry), { plugins: [fromBuild] });
 
 /** Of a device that runs js/ENTRY.ts. `change`: the Moddable build with a fault planted. */
 export const chipModules = async (
