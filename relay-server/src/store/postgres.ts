@@ -256,7 +256,7 @@ const PGBOUNCER =
 /** What Node says of a certificate that it does not trust. */
 const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/;
 const AUTHORITY =
-  "every sslmode but disable verifies the certificate: name its authority with &sslrootcert=FILE in the address (docs/operations.md)";
+  "every sslmode but disable verifies the certificate: name its authority with &sslrootcert=FILE in the address (docs/cluster.md)";
 
 const classified = (error: unknown): unknown => {
   if (error instanceof StoreUnavailable) return error;
