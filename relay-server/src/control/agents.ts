@@ -17,6 +17,7 @@ interface NewAgent {
   /** Null: the relay makes one. */
   readonly agentId: string | null;
   /** JSON text. */
+  readonly labels: string;
   readonly metadata: string;
 }
 
@@ -35,6 +36,7 @@ export const createAgent = (
       agent_id: agentId,
       user_id: userId,
       name: agent.name,
+      labels: agent.labels,
       metadata: agent.metadata,
       created_at: nowMs,
     });

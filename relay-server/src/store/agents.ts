@@ -1,6 +1,7 @@
 /** Agents and their owners. */
 import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
+import type { Chosen } from "./agent-selector.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -9,7 +10,8 @@ import type { AgentRow } from "./tables.ts";
 /** Adds an agent; false if the identifier is taken by any user. */
 export const addAgent = async (
   db: Db,
-  agent: Pick<AgentRow, "agent_id" | "user_id" | "name" | "metadata" | "created_at">,
+  agent: Pick<AgentRow, "agent_id" | "user_id" | "name" | "metadata" | "created_at"> &
+    Partial<Pick<AgentRow, "labels">>,
 ): Promise<boolean> => {
   const added = await db
     .insertInto("agents")
@@ -17,7 +19,27 @@ export const addAgent = async (
     .onConflict((conflict) => conflict.column("agent_id").doNothing())
     .returning("agent_id")
     .executeTakeFirst();
-  return added !== undefined;
+  if (added === undefined) return false;
+  if (agent.labels !== undefined)
+    await indexLabels(db, agent.user_id, agent.agent_id, agent.labels);
+  return true;
+};
+
+/** Replaces the rows by which selectors find an agent's labels, JSON text. */
+const indexLabels = async (
+  db: Db,
+  userId: string,
+  agentId: string,
+  labels: string,
+): Promise<void> => {
+  await db.deleteFrom("agent_labels").where("agent_id", "=", agentId).execute();
+  const rows = Object.entries(JSON.parse(labels) as Record<string, string>).map(([key, value]) => ({
+    agent_id: agentId,
+    user_id: userId,
+    key,
+    value,
+  }));
+  if (rows.length > 0) await db.insertInto("agent_labels").values(rows).execute();
 };
 
 /** An agent of this user; undefined also if it belongs to another user. */
@@ -55,6 +77,8 @@ interface AgentFilter {
   /** The beginning of the runtime. */
   readonly runtime?: string | undefined;
   readonly firmwareVersion?: string | undefined;
+  /** Of a selector. */
+  readonly chosen?: readonly Chosen[];
 }
 
 /** An agent's place in its owner's list. */
@@ -84,6 +108,7 @@ export const listAgents = (
   if (filter.firmwareVersion !== undefined) {
     query = query.where("firmware_version", "=", filter.firmwareVersion);
   }
+  for (const chosen of filter.chosen ?? []) query = query.where(chosen);
   return pageAfter(query, ["created_at", "asc"], "agent_id", after, limit);
 };
 
@@ -103,20 +128,28 @@ export const findAgents = async (
   return new Map(rows.filter((row) => row.user_id === userId).map((row) => [row.agent_id, row]));
 };
 
-/** Changes name or metadata; returns the new row, or undefined if it is not this user's agent. */
-export const changeAgent = (
+/**
+ * Changes name, labels or metadata; returns the new row, or undefined if it is not this user's
+ * agent.
+ */
+export const changeAgent = async (
   db: Db,
   userId: string,
   agentId: string,
-  change: Partial<Pick<AgentRow, "name" | "metadata">>,
-): Promise<AgentRow | undefined> =>
-  db
+  change: Partial<Pick<AgentRow, "name" | "labels" | "metadata">>,
+): Promise<AgentRow | undefined> => {
+  const changed = await db
     .updateTable("agents")
     .set(change)
     .where("agent_id", "=", agentId)
     .where("user_id", "=", userId)
     .returningAll()
     .executeTakeFirst();
+  if (changed !== undefined && change.labels !== undefined) {
+    await indexLabels(db, userId, agentId, change.labels);
+  }
+  return changed;
+};
 
 /** Removes an agent; false if it is not this user's agent. */
 export const removeAgent = async (db: Db, userId: string, agentId: string): Promise<boolean> => {

@@ -5,6 +5,7 @@
  * them.
  */
 import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
+import { MAX_LABELS } from "@blindrelay/protocol/selector";
 import type { Tables } from "./tables.ts";
 
 const DAY_MS = 86_400_000;
@@ -44,6 +45,13 @@ export const BOUNDS = {
     owner: "user",
     keptMs: null,
     why: "agentsPerUser and metadataBytesPerUser",
+  },
+  agent_labels: {
+    grownBy: "users",
+    perOwner: MAX_LABELS,
+    owner: "agent",
+    keptMs: null,
+    why: "deleted with the agent",
   },
   /** Ended ones: each agent, and each account, has one that is valid. */
   tokens: { grownBy: "users", perOwner: 20_000, owner: "user", keptMs: RETIRED_MS },

@@ -16,6 +16,7 @@ export interface Tables {
   users: UsersTable;
   recovery_codes: RecoveryCodesTable;
   agents: AgentsTable;
+  agent_labels: AgentLabelsTable;
   tokens: TokensTable;
   sessions: SessionsTable;
   idempotency: IdempotencyTable;
@@ -62,11 +63,20 @@ interface RecoveryCodesTable {
   user_id: string;
 }
 
+interface AgentLabelsTable {
+  agent_id: string;
+  user_id: string;
+  key: string;
+  value: string;
+}
+
 interface AgentsTable {
   agent_id: string;
   user_id: string;
   name: string;
   metadata: string; // JSON
+  /** JSON; the same labels are the agent's rows of agent_labels. */
+  labels: Generated<string>;
   runtime: string | null;
   firmware_version: string | null;
   last_seen: number | null;

@@ -23,6 +23,7 @@ export interface AgentRecord {
   readonly agentId: string;
   name: string;
   relayToken: string;
+  labels: Record<string, string>;
   metadata: Record<string, unknown>;
   readonly createdAt: string;
   lastSeen: string | null;
@@ -62,6 +63,7 @@ export class Directory implements HubLookups, WriteBehind {
     const record: AgentRecord = {
       agentId,
       name,
+      labels: {},
       metadata,
       relayToken: newToken("agent"),
       createdAt: now(),

@@ -1,6 +1,7 @@
 /** The REST answers of a relay in memory, and their access rules. */
 import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
 import type { Agent } from "@blindrelay/protocol/schema/rest";
+import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
 import { type AgentRecord, randomBytes, USER } from "../fake-device/directory.ts";
 import type { MemoryRelay } from "../fake-device/memory-relay.ts";
 import type { Operation } from "./operation.ts";
@@ -36,6 +37,16 @@ export interface Answers {
 const LOGIN_TTL_S = 3600;
 const PAGE_LIMIT = 50;
 
+const selectorOf = (text: string): Selector => {
+  try {
+    return parseSelector(text);
+  } catch (error) {
+    const message = (error as Error).message;
+    const errors = [{ path: "/where", in: "querystring", message }];
+    throw new Refusal("VALIDATION_FAILED", "That is no selector.", errors);
+  }
+};
+
 export const answersOf = (relay: MemoryRelay, password: string): Answers => {
   const { directory } = relay;
   /** The access token of the last login; null before it and after a logout. */
@@ -62,6 +73,7 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     runtime: record.runtime,
     firmware_version: record.firmwareVersion,
     created_at: record.createdAt,
+    labels: record.labels,
     metadata: record.metadata,
   });
 
@@ -108,9 +120,10 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     },
     getAccount: () => user,
     postAgents: ({ body }) => {
-      const { agent_id, name, metadata } = body as {
+      const { agent_id, name, labels, metadata } = body as {
         agent_id?: string;
         name: string;
+        labels?: Record<string, string>;
         metadata?: Record<string, unknown>;
       };
       const id = agent_id ?? `agent-${crypto.randomUUID().slice(0, 8)}`;
@@ -118,10 +131,12 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
         throw new Refusal("CONFLICT", "That agent_id is taken: propose another, or none.");
       }
       const record = directory.addAgent(id, name, metadata);
+      record.labels = labels ?? {};
       return { ...agentAnswer(record), api_token: record.relayToken };
     },
     getAgents: ({ query }) => {
-      const { limit = PAGE_LIMIT, cursor, online, name, runtime, firmware_version } = query;
+      const { limit = PAGE_LIMIT, cursor, online, name, runtime, firmware_version, where } = query;
+      const selector = where === undefined ? [] : selectorOf(where as string);
       const all = [...directory.agents.values()].map(agentAnswer);
       const from = all.findIndex(({ agent_id }) => agent_id === cursor) + 1;
       const wanted = all
@@ -131,7 +146,8 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
             (online === undefined || agent.online === online) &&
             (name === undefined || agent.name.startsWith(name as string)) &&
             (runtime === undefined || agent.runtime?.startsWith(runtime as string) === true) &&
-            (firmware_version === undefined || agent.firmware_version === firmware_version),
+            (firmware_version === undefined || agent.firmware_version === firmware_version) &&
+            matchesSelector(selector, agent),
         );
       const items = wanted.slice(0, limit as number);
       const isLast = items.length === wanted.length;
@@ -140,11 +156,13 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     getAgentsByAgentId: (request) => agentAnswer(own(request)),
     patchAgentsByAgentId: (request) => {
       const record = own(request);
-      const { name, metadata } = request.body as {
+      const { name, labels, metadata } = request.body as {
         name?: string;
+        labels?: Record<string, string>;
         metadata?: Record<string, unknown>;
       };
       record.name = name ?? record.name;
+      record.labels = labels ?? record.labels;
       record.metadata = metadata ?? record.metadata;
       return agentAnswer(record);
     },

@@ -12,6 +12,8 @@ const house = new House();
 const which = (n: number, body = ""): string =>
   `export default (agent) => { ${body} agent.handle("which", () => ({ n: ${n} })); };\n`;
 const OWN = house.write("own.mjs", which(0));
+/** Does not return, as `for (;;);` does not, and leaves the processor to the other tests. */
+const STUCK = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
 
 beforeAll(async () => {
   await house.open();
@@ -62,7 +64,7 @@ describe("agent run --allow-push", () => {
       ["process.exit(3);", "exit code 3"],
       // In few steps: it must be over before it counts as stuck.
       ["const all = []; for (;;) all.push(Array(1e6).fill(1));", "out of memory"],
-      ["for (;;);", "it did not respond for 25 s"],
+      [STUCK, "it did not respond for 25 s"],
     ] as const) {
       const program = house.write("fails.mjs", which(2, body).replace("(agent)", "async (agent)"));
       const failed = await push("pump", program);
@@ -74,7 +76,7 @@ describe("agent run --allow-push", () => {
   });
 
   it("restarts a kept program that hangs later", async () => {
-    const hangs = 'agent.handle("hang", () => { for (;;); });';
+    const hangs = `agent.handle("hang", () => { ${STUCK} });`;
     expect((await push("pump", house.write("hangs.mjs", which(3, hangs)))).code).toBe(0);
     expect((await house.cli(["call", "pump", "hang", "--timeout", "5"])).code).toBe(6);
     await runs("pump", 3);

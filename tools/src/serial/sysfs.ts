@@ -1,6 +1,6 @@
 /**
- * The serial ports as Linux itself tells them, for machines without udev: containers that were given
- * a port, small distributions.
+ * The serial ports as Linux itself tells them, for machines without udev: containers that were
+ * given a port, small distributions.
  */
 import { readdirSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -26,6 +26,7 @@ const AGENT = {
   runtime: null,
   firmware_version: "1.4.0",
   created_at: "2026-11-21T09:41:07.250Z",
+  labels: {},
   metadata: {},
 };
 const TOKEN = { api_token: makeToken("agent", bytes(3)), rotated_at: AGENT.created_at };
@@ -123,6 +124,7 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
   ],
   "agent list": [each(["agent", "list", "--json"], { items: [AGENT], next_cursor: null })],
   "agent show": [each(["agent", "show", "pump-7"], AGENT)],
+  "agent set": [each(["agent", "set", "pump-7", "--label", "site=hall-7"], AGENT)],
   "agent rm": [each(["agent", "rm", "pump-7", "--yes"], {})],
   "agent rotate": [
     each(["agent", "rotate", "pump-7"], ROTATED),

@@ -1,5 +1,11 @@
 /** `/agents`: the devices of an account. */
 import { type Static, Type } from "typebox";
+import {
+  LABEL_KEY_PATTERN,
+  MAX_LABEL_LENGTH,
+  MAX_LABELS,
+  MAX_SELECTOR_LENGTH,
+} from "../../selector.ts";
 import { AgentId, AgentToken, PageQuery, page, Timestamp } from "./common.ts";
 
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
@@ -13,12 +19,23 @@ const AgentName = Type.String({
   examples: ["Pump in the cellar"],
 });
 
-/** The maximum size as JSON text: the relay stores labels here, not documents. */
+/** The maximum size as JSON text: the relay stores notes here, not documents. */
 export const MAX_METADATA_BYTES = 8192;
 const Metadata = Type.Record(Type.String(), Type.Unknown(), {
   description: `Any JSON object, at most ${MAX_METADATA_BYTES} bytes as text.`,
   examples: [{ site: "cellar" }],
 });
+
+const Labels = Type.Record(
+  Type.String({ pattern: LABEL_KEY_PATTERN }),
+  Type.String({ maxLength: MAX_LABEL_LENGTH, pattern: "^[^\\u0000-\\u001f\\u007f]*$" }),
+  {
+    additionalProperties: false,
+    maxProperties: MAX_LABELS,
+    description: `What selectors choose by, at most ${MAX_LABELS}. The relay reads them.`,
+    examples: [{ site: "hall-7" }],
+  },
+);
 
 export const Agent = Type.Object({
   agent_id: AgentId,
@@ -38,6 +55,7 @@ export const Agent = Type.Object({
     }),
   ),
   created_at: Timestamp,
+  labels: Labels,
   metadata: Metadata,
 });
 export type Agent = Static<typeof Agent>;
@@ -49,6 +67,7 @@ export type AgentParams = Static<typeof AgentParams>;
 export const AgentCreate = Type.Object({
   name: AgentName,
   agent_id: Type.Optional(AgentId),
+  labels: Type.Optional(Labels),
   metadata: Type.Optional(Metadata),
 });
 export type AgentCreate = Static<typeof AgentCreate>;
@@ -59,9 +78,10 @@ export const AgentCreated = Type.Object({
 });
 export type AgentCreated = Static<typeof AgentCreated>;
 
-/** `metadata` is replaced as a whole. */
+/** `labels` and `metadata` are replaced as a whole. */
 export const AgentPatch = Type.Object({
   name: Type.Optional(AgentName),
+  labels: Type.Optional(Labels),
   metadata: Type.Optional(Metadata),
 });
 export type AgentPatch = Static<typeof AgentPatch>;
@@ -88,6 +108,14 @@ export const AgentQuery = Type.Object({
   name: Prefix("How the name begins; case counts.", "Pump"),
   runtime: Prefix("How the runtime begins.", "espruino"),
   firmware_version: Prefix("The whole version.", "1.4.0"),
+  where: Type.Optional(
+    Type.String({
+      maxLength: MAX_SELECTOR_LENGTH,
+      description:
+        "A selector: conditions joined by commas, all of which must hold, such as label.site=hall-7,firmware<1.5.0. Keys: id, name, runtime, firmware, online, label.KEY; operators: =, !=, ~ (a glob with *), < and >= (versions).",
+      examples: ["label.site=hall-7,firmware<1.5.0"],
+    }),
+  ),
 });
 export type AgentQuery = Static<typeof AgentQuery>;
 

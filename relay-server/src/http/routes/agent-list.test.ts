@@ -75,3 +75,60 @@ test("a search for a few online agents among very many continues with its cursor
 test.each(["online=maybe", "name=", "name=%00", "runtime="])("%s is refused", async (query) => {
   expect((await rest.call("GET", `/agents?${query}`, { token })).statusCode).toBe(422);
 });
+
+test("by a selector: labels, versions, globs and presence", async () => {
+  await add("a", "Pump 1", "espruino 2v25", "1.4.0");
+  await add("b", "Pump 2", "node 26.10.0", "1.5.0");
+  await add("c", "Lamp");
+  const label = (id: string, labels: Record<string, string>) =>
+    rest.call("PATCH", `/agents/${id}`, { token, body: { labels } });
+  await label("a", { site: "hall-7", line: "1" });
+  await label("b", { site: "hall-8" });
+  rest.online.add("b");
+  const chosen = (where: string) => ids(`where=${encodeURIComponent(where)}`);
+  expect(await chosen("label.site=hall-7")).toEqual(["a"]);
+  expect(await chosen("label.site!=hall-7")).toEqual(["b", "c"]);
+  expect(await chosen("label.site~hall-*,label.line=1")).toEqual(["a"]);
+  expect(await chosen("label.none~*")).toEqual([]);
+  expect(await chosen("firmware<1.5.0")).toEqual(["a"]);
+  expect(await chosen("firmware>=1.4.0")).toEqual(["a", "b"]);
+  expect(await chosen("firmware!=1.5.0")).toEqual(["a", "c"]);
+  expect(await chosen("runtime~*26*")).toEqual(["b"]);
+  expect(await chosen("name~Pump*,online=false")).toEqual(["a"]);
+  expect(await chosen("online!=false")).toEqual(["b"]);
+  expect(await chosen("online=true,online=false")).toEqual([]);
+  expect(await chosen("id=c")).toEqual(["c"]);
+  // Replaced as a whole, and gone with the agent.
+  await label("a", {});
+  expect(await chosen("label.site~*")).toEqual(["b"]);
+  await rest.call("DELETE", "/agents/b", { token });
+  await add("b", "Pump 2");
+  expect(await chosen("label.site~*")).toEqual([]);
+});
+
+test.each(["pump", "online=maybe", "firmware<new", "label.A=x", "", "id=a,"])(
+  "the selector %j is 422, and names where",
+  async (where) => {
+    const answer = await rest.call("GET", `/agents?where=${encodeURIComponent(where)}`, { token });
+    expect(answer.statusCode).toBe(422);
+    expect(answer.json().errors[0]).toMatchObject({ path: "/where", in: "querystring" });
+  },
+);
+
+test("labels are bounded in number, key and value", async () => {
+  const post = async (labels: unknown) => {
+    const body = { name: "Pump", labels };
+    return (await rest.call("POST", "/agents", { token, body })).statusCode;
+  };
+  const many = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, "v"]));
+  expect(await post(many(32))).toBe(201);
+  expect(await post(many(33))).toBe(422);
+  expect(await post({ ["k".repeat(63)]: "ü".repeat(128) })).toBe(201);
+  expect(await post({ ["k".repeat(64)]: "v" })).toBe(422);
+  expect(await post({ Site: "v" })).toBe(422);
+  expect(await post({ site: "v".repeat(129) })).toBe(422);
+  expect(await post({ site: 7 })).toBe(422);
+  const { items } = await page("where=label.k31~*");
+  expect(items.map(({ labels }: { labels: object }) => labels)).toEqual([many(32)]);
+});

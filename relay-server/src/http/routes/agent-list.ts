@@ -3,10 +3,13 @@
  * online.
  */
 import { type AgentQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema/rest";
+import { parseSelector, type Selector, SelectorError } from "@blindrelay/protocol/selector";
+import { chosenIn } from "../../store/agent-selector.ts";
 import { type AgentPlace, findAgents, listAgents } from "../../store/agents.ts";
 import type { AgentRow } from "../../store/tables.ts";
 import type { HttpContext } from "../base/context.ts";
 import { readPosition, writePosition } from "../base/pagination.ts";
+import { HttpProblem } from "../base/problem.ts";
 
 /** How many agents one request examines in search of those online or offline. */
 const MAX_LOOKED_AT = 2000;
@@ -37,17 +40,42 @@ export const agentPage = async (
   return { rows, nextCursor: cursorAfter(end ?? next) };
 };
 
+const noSelector = (error: unknown): never => {
+  if (!(error instanceof SelectorError)) throw error;
+  throw new HttpProblem("VALIDATION_FAILED", "That is no selector.", {
+    errors: [{ path: "/where", in: "querystring", message: error.message }],
+  });
+};
+
+const readSelector = (text: string | undefined): Selector => {
+  try {
+    return text === undefined ? [] : parseSelector(text);
+  } catch (error) {
+    return noSelector(error);
+  }
+};
+
+/** What a selector asks of presence: all of these must be. */
+const presenceIn = (selector: Selector): boolean[] =>
+  selector
+    .filter(({ key }) => key === "online")
+    .map(({ operator, value }) => (operator === "=") === (value === "true"));
+
 /** The places of one page, and the last one examined, if more follow. */
 const choosePlaces = async (
   context: HttpContext,
   userId: string,
-  { online, name, runtime, firmware_version: firmwareVersion, cursor, ...query }: AgentQuery,
+  { name, runtime, firmware_version: firmwareVersion, cursor, ...query }: AgentQuery,
   pause: () => Promise<void>,
 ): Promise<{ places: AgentPlace[]; next: AgentPlace | null }> => {
   const limit = query.limit ?? PAGE_LIMIT_DEFAULT;
+  const selector = readSelector(query.where);
+  const online = [query.online, ...presenceIn(selector)].filter((is) => is !== undefined);
+  const isWanted = (is: boolean) => online.every((wanted) => wanted === is);
   // One more than is shown tells whether more follow.
-  const atOnce = online === undefined ? limit + 1 : LOOK_AT_ONCE;
-  const filter = { name, runtime, firmwareVersion };
+  const atOnce = online.length === 0 ? limit + 1 : LOOK_AT_ONCE;
+  const chosen = await chosenIn(context.store.db, userId, selector).catch(noSelector);
+  const filter = { name, runtime, firmwareVersion, chosen };
   const places: AgentPlace[] = [];
   let after = readPosition(cursor);
   let last: AgentPlace | null = null;
@@ -59,7 +87,7 @@ const choosePlaces = async (
       last = place;
       lookedAt += 1;
       const isOnline = () => context.links.isOnline(place.agent_id, place.node, userId);
-      if (online === undefined || isOnline() === online) places.push(place);
+      if (online.length === 0 || isWanted(isOnline())) places.push(place);
     }
     if (last === null || found.length < atOnce) return { places, next: null };
     after = { at: last.created_at, id: last.agent_id };
@@ -88,7 +116,7 @@ const readRows = async (
       const row = read.get(place.agent_id);
       if (row === undefined) continue;
       rows.push(row);
-      bytes += row.metadata.length;
+      bytes += row.metadata.length + row.labels.length;
       if (bytes >= MAX_PAGE_BYTES && place !== places.at(-1)) return { rows, end: place };
     }
   }

@@ -64,10 +64,11 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     },
     (request, reply) => {
       const make = async () => {
-        const { name, agent_id, metadata } = request.body;
+        const { name, agent_id, labels, metadata } = request.body;
         const made = await createAgent(context, credentialOf(request).userId, {
           name,
           agentId: agent_id ?? null,
+          labels: JSON.stringify(labels ?? {}),
           metadata: metadataText(metadata ?? {}),
         });
         if (made === null) {
@@ -117,16 +118,17 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       onRequest: writing,
       config: { problems: ["QUOTA_EXCEEDED"] },
       schema: {
-        summary: "Change an agent's name or metadata",
+        summary: "Change an agent's name, labels or metadata",
         params: AgentParams,
         body: AgentPatch,
         response: { 200: AgentSchema },
       },
     },
     async (request) => {
-      const { name, metadata } = request.body;
+      const { name, labels, metadata } = request.body;
       const change = {
         ...(name === undefined ? {} : { name }),
+        ...(labels === undefined ? {} : { labels: JSON.stringify(labels) }),
         ...(metadata === undefined ? {} : { metadata: metadataText(metadata) }),
       };
       const row = await ownAgent(context, request);
@@ -267,6 +269,7 @@ const agentAnswer = (context: HttpContext, row: AgentRow): Agent => ({
   runtime: row.runtime,
   firmware_version: row.firmware_version,
   created_at: timestamp(row.created_at),
+  labels: context.store.decoded(() => JSON.parse(row.labels) as Agent["labels"]),
   metadata: context.store.decoded(() => JSON.parse(row.metadata) as Agent["metadata"]),
 });
 

@@ -20,6 +20,7 @@ import { up as heldByUsers } from "./0013-held-by-users.ts";
 import { up as liveSessions } from "./0014-live-sessions.ts";
 import { up as knownAddresses } from "./0015-known-addresses.ts";
 import { up as leftReleases } from "./0016-left-releases.ts";
+import { up as labels } from "./0017-labels.ts";
 
 export interface Migration {
   readonly name: string;
@@ -48,4 +49,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0014-live-sessions", additive: false, up: liveSessions },
   { name: "0015-known-addresses", additive: true, up: knownAddresses },
   { name: "0016-left-releases", additive: true, up: leftReleases },
+  { name: "0017-labels", additive: true, up: labels },
 ];
