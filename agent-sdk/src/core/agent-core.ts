@@ -60,6 +60,11 @@ export interface AgentCoreOptions extends LinkOptions {
    * the link, and the answer needs as much again.
    */
   readonly freshStack?: boolean;
+  /**
+   * Whether there is memory to seal so many bytes and queue them; if not, they are not sent, as if
+   * the link were down. Absent: always.
+   */
+  readonly canSeal?: (bytes: number) => boolean;
   /** Asked for every plaintext before it is parsed, where the parser could end the device. */
   readonly refuses?: Refuses;
   /** Of sessions, and of the work that peers without the secret can cause; absent: Node's. */
@@ -70,8 +75,8 @@ export interface AgentCounters {
   /** Envelopes whose signature did not verify. */
   badSignatures: number;
   /**
-   * Packets not sent: the link was down or its queue full, the session gone, or the message too
-   * large.
+   * Packets not sent: the link was down or its queue full, the session gone, the message too large,
+   * or memory too short.
    */
   notSent: number;
 }
@@ -306,14 +311,19 @@ export class AgentCore {
     const index = this.formSids.indexOf(sid);
     const events = index < 0 ? 0 : (this.lost[index] as number);
     if (events === 0) return;
-    if (!this.link.canSend()) {
+    const text = `{"jsonrpc":"2.0","method":"system.lost","params":{"events":${events}}}`;
+    if (!this.canSeal(text.length)) {
       this.unsaid = true;
       return;
     }
     this.lost[index] = 0;
-    const text = `{"jsonrpc":"2.0","method":"system.lost","params":{"events":${events}}}`;
     const packet = this.sessions.seal(sid, asciiBytes(text));
     if (packet !== null) this.sendPacket(packet, this.formOf(sid));
+  }
+
+  private canSeal(bytes: number): boolean {
+    const options = this.options;
+    return this.link.canSend() && (options.canSeal === undefined || options.canSeal(bytes));
   }
 
   private sendSealed(sid: string, plaintext: Uint8Array, form: Form): boolean {
@@ -322,7 +332,7 @@ export class AgentCore {
     // Before what was emitted later.
     this.sayLost(sid);
     // Before sealing: to the client, a used seq that is never sent would look like a loss.
-    const packet = this.link.canSend() ? this.sessions.seal(sid, plaintext) : null;
+    const packet = this.canSeal(plaintext.length) ? this.sessions.seal(sid, plaintext) : null;
     if (packet === null) {
       this.counters.notSent++;
       return false;

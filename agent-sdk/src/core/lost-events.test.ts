@@ -11,9 +11,10 @@ let worlds = 0;
 
 /** A world whose agent numbers its ticks, and the queue of its link. */
 const ticking = () => {
-  const queue = { bytes: 0 };
+  const queue = { bytes: 0, hasMemory: true };
   worlds++;
-  const world = new World({ seed: worlds, queuedBytes: () => queue.bytes });
+  const core = { canSeal: () => queue.hasMemory };
+  const world = new World({ seed: worlds, queuedBytes: () => queue.bytes, core });
   let n = 0;
   const tick = (times = 1): void => {
     for (let i = 0; i < times; i++) world.core.agent.emit("tick", { n: ++n });
@@ -40,6 +41,19 @@ const told = (client: Client): unknown[] => {
 };
 
 describe("events that could not be sent", () => {
+  it("for lack of memory are not sealed, and said once there is some", () => {
+    const { world, queue, tick } = ticking();
+    world.online();
+    const client = new Client(world).open();
+    tick();
+    queue.hasMemory = false;
+    tick(2);
+    expect(told(client)).toEqual([1]);
+    queue.hasMemory = true;
+    tick();
+    expect(told(client)).toEqual([1, "lost 2", 4]);
+  });
+
   it("without a link are said as soon as there is one, to each session as many as it missed", () => {
     const { world, tick } = ticking();
     world.online();

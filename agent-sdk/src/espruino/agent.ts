@@ -33,6 +33,11 @@ declare const getSerial: () => string;
 /** Needed by the shortest message until it is answered, on a board of 32 bits. */
 export const MESSAGE_VARIABLES = 360;
 /**
+ * Needed to seal nothing, and one for each two bytes: an event comes at any time, and an answer
+ * when what was free for its call may be taken by others that wait.
+ */
+const SEAL_VARIABLES = 260;
+/**
  * Must be free beside a session that is about to be stored, in the middle of a message: others may
  * wait in the link's buffer.
  */
@@ -58,6 +63,8 @@ export const hasFree = (variables: number): boolean =>
  */
 const hasRoomFor = (text: string): boolean =>
   hasFree(MESSAGE_VARIABLES + text.length / (text.charAt(2) === "v" ? 9 : 3));
+
+const canSeal = (bytes: number): boolean => hasFree(SEAL_VARIABLES + bytes / 2);
 
 /** On a nearly full board free memory is fragmented. */
 const makeRoom = (): void => {
@@ -98,6 +105,7 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     serialNumber: getSerial(),
     freeMemory: freeBytes,
     hasRoom: hasRoomFor,
+    canSeal: canSeal,
     freshStack: true,
     maxPlaintext: roomy ? 2048 : 384,
     limits: limitsOf(
