@@ -7,6 +7,7 @@ import {
   type CallExpression,
   type Comment,
   type Literal,
+  type MemberExpression,
   type Node,
   type Program,
   type Property,
@@ -16,6 +17,7 @@ import {
 import { full } from "acorn-walk";
 import type { BoardModule, ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
+import { MAKE_STORAGE } from "./program-storage.generated.ts";
 
 export { BOARDS } from "./boards.ts";
 export { bootCode, isBootCode } from "./boot.ts";
@@ -69,6 +71,7 @@ interface InspectedModule {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
   readonly modules: readonly string[];
+  readonly usesStorage: boolean;
 }
 
 interface Text {
@@ -125,6 +128,23 @@ const requiredBy = (program: Program): string[] => {
   return [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
 };
 
+/** Whether it has `agent.storage`, whatever it calls its agent. */
+const readsStorage = (program: Program): boolean => {
+  let found = false;
+  full(program, (node) => {
+    const { object, property, computed } = node as MemberExpression;
+    if (node.type !== "MemberExpression" || object.type !== "Identifier" || computed) return;
+    if (property.type === "Identifier" && property.name === "storage") found = true;
+  });
+  return found;
+};
+
+const STORAGE_CALLS = "get:(k)=>s().get(k),set:(k,t)=>s().set(k,t),remove:(k)=>s().remove(k)";
+
+/** After the program, so that its lines keep their numbers; the storage is made for each use. */
+const withProgramStorage = (module: string): string =>
+  `${module}\nmodule.exports=(function(p,s){return (a)=>{a.storage={${STORAGE_CALLS}};return p(a);};})(module.exports,function(){const exports={};${MAKE_STORAGE}return exports.makeStorage();});`;
+
 /** Comments as the line ends in them. */
 const withoutComments = (code: string, comments: readonly Comment[]): Edit[] =>
   comments.map(({ start, end }) => ({
@@ -156,7 +176,8 @@ const readModule = (code: string, isWide = false): InspectedModule => {
   try {
     program = parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
   } catch (error) {
-    return { edits: [], refused: [unreadable(code, error)], modules: [] };
+    const refused = [unreadable(code, error)];
+    return { edits: [], refused, modules: [], usesStorage: false };
   }
   const edits = withoutComments(code, comments);
   let exports = 0;
@@ -199,7 +220,8 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       refuse(index, rule, 'write "…" + value');
     }
   }
-  return { edits: inner, refused, modules: requiredBy(program) };
+  const usesStorage = readsStorage(program);
+  return { edits: inner, refused, modules: requiredBy(program), usesStorage };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -258,11 +280,14 @@ const withUnits = (code: string): string =>
 
 /**
  * What `require` evaluates on the board, in ASCII, for a program without refusals. `isWide`: the
- * engine's strings hold every character, as on Bangle.js; elsewhere they hold UTF-8.
+ * engine's strings hold every character, as on Bangle.js; elsewhere they hold UTF-8. A program that
+ * has `agent.storage` brings it along.
  */
 export const toModule = (code: string, isWide = false): string => {
-  const module = withEdits(code, readModule(code, isWide).edits, asIs);
-  return isWide ? withUnits(module) : withBytes(module);
+  const { edits, usesStorage } = readModule(code, isWide);
+  const module = withEdits(code, edits, asIs);
+  const text = isWide ? withUnits(module) : withBytes(module);
+  return usesStorage ? withProgramStorage(text) : text;
 };
 
 /**

@@ -9,6 +9,7 @@ export type { Credentials } from "./core/credentials.ts";
 export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
+export { DeviceStorage, giveStorage, withStorage } from "./core/storage.ts";
 export type {
   Link,
   LinkEvents,

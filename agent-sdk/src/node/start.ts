@@ -17,6 +17,7 @@ import { credentialsProblem } from "../core/credentials.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
+import { giveStorage } from "../core/storage.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import { type BootConfirmedListener, watchBoot } from "./booted.ts";
@@ -236,6 +237,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
+    giveStorage(core.agent, folderStorage(options.stateDir));
     pushed?.takePushes(core);
     try {
       await (pushed?.program ?? options.program)(core.agent);

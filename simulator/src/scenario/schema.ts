@@ -259,6 +259,21 @@ export const FAULTS = {
       },
     ),
   },
+  "storage.torn": {
+    live: false,
+    schema: fault(
+      "storage.torn",
+      "While it lasts, a device loses power in the middle of the next text that its program stores, for 2 s.",
+      { ...deviceTargets, for: during },
+    ),
+  },
+  "storage.full": {
+    live: false,
+    schema: fault("storage.full", "Nothing more fits: storing a text throws.", {
+      ...deviceTargets,
+      for: during,
+    }),
+  },
   "clock.skew": {
     live: false,
     schema: fault("clock.skew", "Wall clocks of devices jump.", {

@@ -6,11 +6,12 @@ import {
   type Agent,
   AgentCore,
   type AgentPorts,
+  giveStorage,
   provisionBootCount,
   raiseBootCount,
 } from "@blindrelay/agent-sdk";
-import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
-import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
+import type { LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
@@ -21,6 +22,8 @@ import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import { describeError, type Globals, type LoadedProgram } from "./program.ts";
 
 const SDK = "simulated";
+/** How long a device is off whose write was torn. */
+const TORN_US = 2_000_000;
 /** The fixed places of the cores' timers within a microsecond: after those of pings. */
 const CORE_PLACES = 2 ** 32;
 
@@ -60,6 +63,10 @@ export class Device implements Peer, Running {
   boots = 0;
   logins = 0;
   skewMs: number;
+  /** Faults that cut the power in the middle of the program's next write. */
+  tears = 0;
+  /** Faults that leave no room on the medium. */
+  fulls = 0;
   private readonly world: DeviceWorld;
   private readonly drift: number;
   private storage = new MemoryStorage();
@@ -148,6 +155,7 @@ export class Device implements Peer, Running {
       if (this.online) this.logins += 1;
       world.changed(this, this.online);
     });
+    giveStorage(core.agent, this.programStorage(core));
     world.born(this, core);
     let started: unknown;
     try {
@@ -218,8 +226,53 @@ export class Device implements Peer, Running {
 
   /** The program threw an uncaught error, which ends a device. */
   private crashed(error: unknown): void {
+    if (error instanceof PowerCut) return;
     this.print("error", `the program failed: ${describeError(error, this.program)}`);
     this.powerOff();
+  }
+
+  /** What the program of this start stores on, until the power goes. */
+  private programStorage(core: AgentCore): StoragePort {
+    const mustBeOn = (): void => {
+      if (this.core !== core) throw new PowerCut();
+    };
+    return {
+      read: (name) => {
+        mustBeOn();
+        return this.storage.read(name);
+      },
+      write: (name, text) => {
+        mustBeOn();
+        if (this.fulls > 0) throw new Error("no space on the medium");
+        if (this.tears > 0) this.tearWrite(name, text);
+        else this.storage.write(name, text);
+      },
+    };
+  }
+
+  /** The power goes at a step of this write, and comes back a little later. */
+  private tearWrite(name: string, text: string): never {
+    const { world, storage } = this;
+    const { clock } = world;
+    this.tears -= 1;
+    const draws = new Stream(`${world.seed}/${this.plan.id}/torn/${clock.nowUs}/${name}`);
+    const before = storage.read(name);
+    const medium = new CuttableStorage(
+      MEDIA[draws.below(MEDIA.length)] as (typeof MEDIA)[number],
+      new Map(before === null ? [] : [[name, before]]),
+    );
+    medium.cutAfter(1 + draws.below(text.length + 2));
+    try {
+      medium.write(name, text);
+    } catch {
+      const left = medium.read(name);
+      if (left === null) storage.remove(name);
+      else storage.write(name, left);
+    }
+    world.trace("torn write", this.plan.id, name);
+    this.unplug();
+    clock.at(clock.nowUs + TORN_US, (device: Device) => device.plugIn(), this, null);
+    throw new PowerCut();
   }
 
   private countBoot(): number {
@@ -258,7 +311,8 @@ export class Device implements Peer, Running {
       random: (length) => this.randomBytes(length),
       suite: world.suite,
       log: (level, message, fields) => {
-        if (level !== "debug" && level !== "info") {
+        // Code whose power was cut in the middle may still be unwinding.
+        if (level !== "debug" && level !== "info" && this.core !== null) {
           this.print(
             level,
             fields === undefined ? message : `${message} ${JSON.stringify(fields)}`,
