@@ -71,7 +71,8 @@ interface InspectedModule {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
   readonly modules: readonly string[];
-  readonly usesStorage: boolean;
+  /** Which of the members that no board's own file has it uses. */
+  readonly uses: ReadonlySet<string>;
 }
 
 interface Text {
@@ -128,22 +129,35 @@ const requiredBy = (program: Program): string[] => {
   return [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
 };
 
-/** Whether it has `agent.storage`, whatever it calls its agent. */
-const readsStorage = (program: Program): boolean => {
-  let found = false;
+/** The members of plain names, such as `storage` of `agent`, whatever it calls its agent. */
+const membersOf = (program: Program): Set<string> => {
+  const found = new Set<string>();
   full(program, (node) => {
     const { object, property, computed } = node as MemberExpression;
     if (node.type !== "MemberExpression" || object.type !== "Identifier" || computed) return;
-    if (property.type === "Identifier" && property.name === "storage") found = true;
+    if (property.type === "Identifier") found.add(property.name);
   });
   return found;
 };
 
 const STORAGE_CALLS = "get:(k)=>s().get(k),set:(k,t)=>s().set(k,t),remove:(k)=>s().remove(k)";
 
-/** After the program, so that its lines keep their numbers; the storage is made for each use. */
-const withProgramStorage = (module: string): string =>
-  `${module}\nmodule.exports=(function(p,s){return (a)=>{a.storage={${STORAGE_CALLS}};return p(a);};})(module.exports,function(){const exports={};${MAKE_STORAGE}return exports.makeStorage();});`;
+/**
+ * The module with what its program uses of an agent and a board's own file has no room for, after
+ * it, so that its lines keep their numbers. The storage is made for each use.
+ */
+const withMembers = (module: string, uses: ReadonlySet<string>): string => {
+  const storage = uses.has("storage");
+  if (!storage && !uses.has("expose")) return module;
+  const make = storage
+    ? `function(){const exports={};${MAKE_STORAGE}return exports.makeStorage();}`
+    : "0";
+  const members = [
+    uses.has("expose") ? "a.expose=()=>{};" : "",
+    storage ? `a.storage={${STORAGE_CALLS}};` : "",
+  ];
+  return `${module}\nmodule.exports=(function(p,s){return (a)=>{${members.join("")}return p(a);};})(module.exports,${make});`;
+};
 
 /** Comments as the line ends in them. */
 const withoutComments = (code: string, comments: readonly Comment[]): Edit[] =>
@@ -177,7 +191,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
     program = parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
   } catch (error) {
     const refused = [unreadable(code, error)];
-    return { edits: [], refused, modules: [], usesStorage: false };
+    return { edits: [], refused, modules: [], uses: new Set() };
   }
   const edits = withoutComments(code, comments);
   let exports = 0;
@@ -220,8 +234,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       refuse(index, rule, 'write "…" + value');
     }
   }
-  const usesStorage = readsStorage(program);
-  return { edits: inner, refused, modules: requiredBy(program), usesStorage };
+  return { edits: inner, refused, modules: requiredBy(program), uses: membersOf(program) };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -281,13 +294,13 @@ const withUnits = (code: string): string =>
 /**
  * What `require` evaluates on the board, in ASCII, for a program without refusals. `isWide`: the
  * engine's strings hold every character, as on Bangle.js; elsewhere they hold UTF-8. A program that
- * has `agent.storage` brings it along.
+ * has `agent.storage` or `agent.expose` brings it along.
  */
 export const toModule = (code: string, isWide = false): string => {
-  const { edits, usesStorage } = readModule(code, isWide);
+  const { edits, uses } = readModule(code, isWide);
   const module = withEdits(code, edits, asIs);
   const text = isWide ? withUnits(module) : withBytes(module);
-  return usesStorage ? withProgramStorage(text) : text;
+  return withMembers(text, uses);
 };
 
 /**

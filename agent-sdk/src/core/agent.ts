@@ -86,6 +86,12 @@ export class Agent {
     return this.parts.emit(event, data);
   }
 
+  /**
+   * Shows a simulator what the program holds, under a name, for what it promises about it
+   * (`invariants:` of a scenario). Elsewhere it does nothing.
+   */
+  expose(_name: string, _read: () => unknown): void {}
+
   /** For parts of the SDK: attaches one to this agent. Throws if its method names are taken. */
   attach(part: SessionPart): SessionWiring {
     return this.parts.attach(part);

@@ -496,6 +496,22 @@ export const ScenarioSchema = Type.Object(
         },
       ),
     ),
+    invariants: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            devices: name("The group of devices whose programs promise it."),
+            always: Type.String({
+              minLength: 1,
+              description:
+                "Over what they expose (agent.expose), checked after every event: state.open + state.closed == 1",
+            }),
+          },
+          strict,
+        ),
+        { maxItems: 100 },
+      ),
+    ),
     thresholds: Type.Optional(
       Type.Array(
         Type.Union([
@@ -527,6 +543,16 @@ export type ThresholdSpec = string | { expression: string; abort?: boolean; afte
 /** Calls that may fail: those of a code, a share of all planned ones, or both. */
 export type Allowed = { code?: string; rate?: string };
 
+/**
+ * What device programs promise. In TypeScript also a function of everything that a device exposes:
+ * `(exposed, device) => exposed.state.open < 2`; it sees nothing else of its file.
+ */
+export interface Invariant {
+  devices: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the device exposes
+  always: string | ((exposed: any, device: { id: string; group: string }) => unknown);
+}
+
 export interface Scenario {
   name: string;
   description?: string;
@@ -542,6 +568,7 @@ export interface Scenario {
   phases?: { name: string; until: string }[];
   faults?: Fault[];
   allow?: Allowed[];
+  invariants?: Invariant[];
   thresholds?: ThresholdSpec[];
 }
 

@@ -60,6 +60,8 @@ export class Device implements Peer, Running {
   /** Null while it is off. */
   core: AgentCore | null = null;
   online = false;
+  /** What the running program exposes; null until it has begun. */
+  exposed: Map<string, () => unknown> | null = null;
   boots = 0;
   logins = 0;
   skewMs: number;
@@ -104,6 +106,10 @@ export class Device implements Peer, Running {
 
   get id(): string {
     return this.plan.id;
+  }
+
+  get group(): string {
+    return this.plan.group;
   }
 
   /** The account that owns it. */
@@ -157,6 +163,8 @@ export class Device implements Peer, Running {
     });
     giveStorage(core.agent, this.programStorage(core));
     world.born(this, core);
+    const exposed = new Map<string, () => unknown>();
+    core.agent.expose = (name, read) => void exposed.set(name, read);
     let started: unknown;
     try {
       started = (this.program.instantiate(world.globals) as (agent: Agent) => unknown)(core.agent);
@@ -164,14 +172,19 @@ export class Device implements Peer, Running {
       this.crashed(error);
       return;
     }
+    // It lost its power while it stored something.
+    if (this.core !== core) return;
     if (typeof (started as Promise<void> | undefined)?.then !== "function") {
+      this.exposed = exposed;
       core.start();
       return;
     }
     world.stir();
     (started as Promise<void>).then(
       () => {
-        if (this.core === core) core.start();
+        if (this.core !== core) return;
+        this.exposed = exposed;
+        core.start();
       },
       (error: unknown) => this.crashed(error),
     );
@@ -192,6 +205,7 @@ export class Device implements Peer, Running {
     this.world.trace("power off", this.plan.id, "");
     for (const wire of this.conditions.wires) wire.vanish();
     this.core = null;
+    this.exposed = null;
     core.stop();
     this.parked = null;
     this.wire = null;

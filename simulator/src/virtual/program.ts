@@ -119,6 +119,12 @@ export function parseProgram(given: string, file: string): LoadedProgram {
   };
 }
 
+/** A function from its source text, in a realm of its own. */
+export function compileFunction(source: string): (...values: unknown[]) => unknown {
+  const made = new Script(`"use strict"; (${source}\n)`).runInContext(makeRealm());
+  return made as (...values: unknown[]) => unknown;
+}
+
 /**
  * Where a program's own objects come from: without what is forbidden, and without code from
  * strings, which a check of the source cannot see.

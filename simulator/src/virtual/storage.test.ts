@@ -21,7 +21,7 @@ describe("the storage of a simulated device", () => {
     expect(found).toEqual({ count: 2 });
   });
 
-  for (let seed = 1; seed <= 12; seed++) {
+  for (let seed = 1; seed <= 4; seed++) {
     const seeded = test.extend({
       fleet: { seed, devices: [{ group: "keepers", count: 1, program: "../testing/keeper.js" }] },
     });

@@ -16,7 +16,7 @@ import { settled, World } from "../virtual/world.ts";
 
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
-  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone">>;
+  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants">>;
 
 export interface FleetDevice {
   readonly id: string;
