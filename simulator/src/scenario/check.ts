@@ -256,6 +256,9 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const message = `no call ends so${didYouMean(known, CALL_CODES)}; there are ${CALL_CODES.join(", ")}`;
     report(["allow", i, "code"], message);
   }
+  if (scenario.stubs !== undefined && !existsSync(resolve(folder, scenario.stubs))) {
+    report(["stubs"], `there is no file ${scenario.stubs}`);
+  }
   for (const [i, { devices: group, always }] of invariants.entries()) {
     if (!groups.has(group)) {
       const meant = didYouMean(group, [...groups.keys()]);

@@ -496,6 +496,12 @@ export const ScenarioSchema = Type.Object(
         },
       ),
     ),
+    stubs: Type.Optional(
+      Type.String({
+        description:
+          "A file that exports (device) => ({ digitalRead: … }), the hardware of each device, relative to this file. Under it are bundled stubs of Espruino's and Moddable's globals.",
+      }),
+    ),
     invariants: Type.Optional(
       Type.Array(
         Type.Object(
@@ -568,6 +574,7 @@ export interface Scenario {
   phases?: { name: string; until: string }[];
   faults?: Fault[];
   allow?: Allowed[];
+  stubs?: string;
   invariants?: Invariant[];
   thresholds?: ThresholdSpec[];
 }

@@ -20,6 +20,7 @@ import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import { describeError, type Globals, type LoadedProgram } from "./program.ts";
+import { type Stubs, stubsOf } from "./stubs.ts";
 
 const SDK = "simulated";
 /** How long a device is off whose write was torn. */
@@ -34,6 +35,8 @@ export interface DeviceWorld {
   readonly net: Net;
   readonly suite: Suite;
   readonly globals: Globals;
+  /** The file of the scenario's stubs. */
+  readonly stubs: LoadedProgram | undefined;
   /** Code of this device runs from now on. */
   enter(device: Device): void;
   /** Promises may have been started. */
@@ -60,6 +63,8 @@ export class Device implements Peer, Running {
   /** Null while it is off. */
   core: AgentCore | null = null;
   online = false;
+  /** Its hardware, as its latest start got it. */
+  stubs: Stubs = {};
   /** What the running program exposes; null until it has begun. */
   exposed: Map<string, () => unknown> | null = null;
   boots = 0;
@@ -73,7 +78,10 @@ export class Device implements Peer, Running {
   private readonly drift: number;
   private storage = new MemoryStorage();
   private provisioned = false;
+  /** Made for each program that it runs; null: that one has no hardware. */
+  private makeStubs: { program: LoadedProgram; make: ReturnType<typeof stubsOf> } | null = null;
   private draws: Stream | null = null;
+  private stubDraws: Stream | null = null;
   private readonly timers = new Set<Happening>();
   private wire: Wire | null = null;
   /** Faults that keep it without power. */
@@ -167,7 +175,9 @@ export class Device implements Peer, Running {
     core.agent.expose = (name, read) => void exposed.set(name, read);
     let started: unknown;
     try {
-      started = (this.program.instantiate(world.globals) as (agent: Agent) => unknown)(core.agent);
+      this.stubs = this.connectHardware();
+      const program = this.program.instantiate(world.globals, this.stubs);
+      started = (program as (agent: Agent) => unknown)(core.agent);
     } catch (error) {
       this.crashed(error);
       return;
@@ -243,6 +253,25 @@ export class Device implements Peer, Running {
     if (error instanceof PowerCut) return;
     this.print("error", `the program failed: ${describeError(error, this.program)}`);
     this.powerOff();
+  }
+
+  private connectHardware(): Stubs {
+    const { world, program, plan } = this;
+    if (this.makeStubs?.program !== program) {
+      this.makeStubs = { program, make: stubsOf(program, world.stubs, world.globals) };
+    }
+    const { make } = this.makeStubs;
+    if (make === null) return {};
+    this.stubDraws ??= new Stream(`${world.seed}/${plan.id}/stubs`);
+    const draws = this.stubDraws;
+    return make({
+      id: plan.id,
+      group: plan.group,
+      boots: this.boots,
+      now: () => this.monotonicMs(),
+      random: () => draws.fraction(),
+      log: (text) => this.print("info", text),
+    });
   }
 
   /** What the program of this start stores on, until the power goes. */

@@ -121,6 +121,7 @@ export class World implements Observer {
   readonly clients: VirtualClient[];
   readonly globals: ReturnType<typeof makeGlobals>;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
+  readonly stubs: LoadedProgram | undefined;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
   /** Null: there is one node. */
@@ -160,6 +161,7 @@ export class World implements Observer {
     this.plan = plan;
     this.seed = plan.seed;
     this.programs = programs;
+    this.stubs = scenario.stubs === undefined ? undefined : programs.get(scenario.stubs);
     this.globals = makeGlobals(() => this.running, scenario.timezone);
     if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
     this.stopsFor = options.stopsFor ?? (() => null);

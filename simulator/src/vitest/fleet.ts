@@ -16,7 +16,7 @@ import { settled, World } from "../virtual/world.ts";
 
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
-  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants">>;
+  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants" | "stubs">>;
 
 export interface FleetDevice {
   readonly id: string;
@@ -25,6 +25,12 @@ export interface FleetDevice {
   readonly online: boolean;
   /** Starts so far. */
   readonly boots: number;
+  /**
+   * The hardware of its latest start, as its stubs made it: `device.stubs.digitalRead("LED1")` is
+   * what the program wrote to the pin.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the file of stubs gives
+  readonly stubs: Readonly<Record<string, any>>;
 }
 
 export interface FleetClient {
@@ -129,6 +135,9 @@ export class VirtualFleet {
       },
       get boots() {
         return device.boots;
+      },
+      get stubs() {
+        return device.stubs;
       },
     }));
     this.clock = {
