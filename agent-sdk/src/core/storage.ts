@@ -78,19 +78,26 @@ const encodeText = (text: string): string => {
   return encoded;
 };
 
-/** By JSON: String.fromCharCode of an Espruino with Unicode strings makes bytes. */
-const characterOf = (hex: string): string =>
-  JSON.parse(`"\\u${"0000".substring(hex.length)}${hex}"`) as string;
+const escapeUnit = (unit: number): string => `\\u${(0x10000 + unit).toString(16).substring(1)}`;
 
+/** On XS a character beyond U+FFFF is one code. */
+const escapeCode = (code: number): string =>
+  code > 0xffff
+    ? escapeUnit(0xd7c0 + (code >> 10)) + escapeUnit(0xdc00 | (code & 0x3ff))
+    : escapeUnit(code);
+
+const quote = (ascii: string): string => ascii.replace(/["\\]/g, (character) => `\\${character}`);
+
+/** By JSON: String.fromCharCode of an Espruino with Unicode strings makes bytes. */
 const decodeText = (encoded: string): string => {
   const parts = encoded.split("%");
-  let text = parts[0] as string;
+  let json = quote(parts[0] as string);
   for (let i = 1; i < parts.length; i++) {
     const part = parts[i] as string;
     const end = part.indexOf(";");
-    text += characterOf(part.substring(0, end)) + part.substring(end + 1);
+    json += escapeCode(parseInt(part.substring(0, end), 16)) + quote(part.substring(end + 1));
   }
-  return text;
+  return JSON.parse(`"${json}"`) as string;
 };
 
 /** Throws if the medium does not hold the text afterwards. */

@@ -1,7 +1,7 @@
 /** A device program that keeps something, and logs what it finds at each start. */
 import type { Agent } from "@blindrelay/agent-sdk";
 
-const ODD = 'é€ %41 "\\\n';
+const ODD = 'é€🚰 %41 "\\\n';
 
 export default (agent: Agent): void => {
   const storage = agent.storage;
