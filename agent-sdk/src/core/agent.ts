@@ -60,6 +60,11 @@ export class Agent {
    * program uses it.
    */
   declare readonly storage: DeviceStorage;
+  /**
+   * Shows a simulator what the program holds, under a name, for what it promises about it
+   * (`invariants:` of a scenario). Elsewhere it does nothing. Added with the storage.
+   */
+  declare expose: (name: string, read: () => unknown) => void;
   declare private readonly parts: AgentParts;
   declare private timers: ProgramTimer[];
 
@@ -85,12 +90,6 @@ export class Agent {
   emit(event: string, data?: object): number {
     return this.parts.emit(event, data);
   }
-
-  /**
-   * Shows a simulator what the program holds, under a name, for what it promises about it
-   * (`invariants:` of a scenario). Elsewhere it does nothing.
-   */
-  expose(_name: string, _read: () => unknown): void {}
 
   /** For parts of the SDK: attaches one to this agent. Throws if its method names are taken. */
   attach(part: SessionPart): SessionWiring {

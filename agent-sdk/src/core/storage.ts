@@ -197,8 +197,12 @@ export class DeviceStorage {
   }
 }
 
-/** Gives an agent its storage, before its program starts. */
+/**
+ * Gives an agent its storage, and an `expose` that does nothing, before its program starts: a board
+ * whose program has neither does not contain them.
+ */
 export const giveStorage = (agent: Agent, port: StoragePort): void => {
+  agent.expose = () => undefined;
   (agent as { storage: DeviceStorage }).storage = new DeviceStorage(port);
 };
 
