@@ -14,7 +14,6 @@
  */
 import { asciiBytes, crc32, utf8Bytes } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
-import type { Agent, Program } from "./agent.ts";
 
 const MAX_TEXTS = 16;
 /** One is free, for the next write. */
@@ -196,20 +195,3 @@ export class DeviceStorage {
     writeSlot(this.port, last.slot, REMOVED);
   }
 }
-
-/**
- * Gives an agent its storage, and an `expose` that does nothing, before its program starts: a board
- * whose program has neither does not contain them.
- */
-export const giveStorage = (agent: Agent, port: StoragePort): void => {
-  agent.expose = () => undefined;
-  (agent as { storage: DeviceStorage }).storage = new DeviceStorage(port);
-};
-
-/** The program with storage, for a build that has none of its own. `port`: of the boot count. */
-export const withStorage =
-  (program: Program, port: StoragePort): Program =>
-  (agent) => {
-    giveStorage(agent, port);
-    return program(agent);
-  };

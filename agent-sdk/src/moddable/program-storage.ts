@@ -5,7 +5,7 @@
  */
 import values from "blindrelay/values";
 import type { Program } from "../core/agent.ts";
-import { withStorage as withPort } from "../core/storage.ts";
+import { withStorage as withPort } from "../core/give-storage.ts";
 import { valueStorage } from "./storage.ts";
 
 export const withStorage = (program: Program): Program => withPort(program, valueStorage(values));

@@ -81,7 +81,7 @@ export default (device: StubbedDevice): Record<string, unknown> => {
   /** Pins of a number or of an array of bits, the last one the lowest. */
   const digitalWrite = (pin: unknown, value: unknown): void => {
     if (!Array.isArray(pin)) return write(pin, Number(value) > 0 ? 1 : 0);
-    [...pin].reverse().forEach((one, bit) => write(one, (Number(value) >> bit) & 1));
+    for (const [bit, one] of [...pin].reverse().entries()) write(one, (Number(value) >> bit) & 1);
   };
   const digitalRead = (pin: unknown): number =>
     Array.isArray(pin)
@@ -97,7 +97,8 @@ export default (device: StubbedDevice): Record<string, unknown> => {
       written,
       setup: (): void => undefined,
       find: (): void => undefined,
-      writeTo: (address: unknown, ...data: unknown[]): void => void written.push([address, ...data]),
+      writeTo: (address: unknown, ...data: unknown[]): void =>
+        void written.push([address, ...data]),
       readFrom: (_address: unknown, count: number): Uint8Array => new Uint8Array(count),
       readReg: (_address: unknown, _register: number, count: number): Uint8Array =>
         new Uint8Array(count),

@@ -9,6 +9,6 @@ export type {
   FleetFaults,
   FleetOptions,
   FleetRelay,
-} from "../vitest/fleet.ts";
-export { VirtualFleet } from "../vitest/fleet.ts";
+} from "./fleet.ts";
+export { VirtualFleet } from "./fleet.ts";
 export { type PlayOptions, type Seeds, withFleet } from "./with-fleet.ts";

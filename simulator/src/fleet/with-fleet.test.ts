@@ -19,7 +19,9 @@ it("plays a test with each seed, and names the one that fails", async () => {
 
 it("has several clients, whose calls interleave", () =>
   withFleet({ devices, folder, clients: 2 }, async ({ clients: [one, two], devices: [keeper] }) => {
-    const asked = [one, two].map((client) => client?.call<{ count: number }>(keeper as never, "add"));
+    const asked = [one, two].map((client) =>
+      client?.call<{ count: number }>(keeper as never, "add"),
+    );
     const counts = (await Promise.all(asked)).map((answer) => answer?.count);
     expect(counts.sort()).toEqual([1, 2]);
   }));

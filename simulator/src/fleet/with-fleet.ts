@@ -1,5 +1,5 @@
 /** Plays a test with a fleet, once or with each of many seeds. */
-import { type FleetOptions, VirtualFleet } from "../vitest/fleet.ts";
+import { type FleetOptions, VirtualFleet } from "./fleet.ts";
 
 /** The first and the last one, both included, such as `"1..50"`. */
 export type Seeds = `${number}..${number}`;

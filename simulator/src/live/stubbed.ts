@@ -32,7 +32,9 @@ export const stubbedProgram = async (
     imports.set(name, await import(isBuiltin(name) ? name : pathToFileURL(path).href));
   }
   const own =
-    stubs === undefined ? undefined : ((await import(pathToFileURL(stubs).href)).default as MakeStubs);
+    stubs === undefined
+      ? undefined
+      : ((await import(pathToFileURL(stubs).href)).default as MakeStubs);
   const body = asFunctionBody(text, tree);
   const begun = performance.now();
   return (agent: Agent) => {

@@ -1,9 +1,9 @@
 /** What programs promise about what they expose, checked after each event. */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { VirtualFleet } from "../fleet/fleet.ts";
 import { checkScenario } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { VirtualFleet } from "../vitest/fleet.ts";
 import { loadPrograms } from "./programs.ts";
 import { runVirtual } from "./run.ts";
 
@@ -29,7 +29,9 @@ describe("an invariant", () => {
   it("that holds is one of the report's oracles", async () => {
     const report = await runWith(40, [{ devices: "doors", always: PROMISE }]);
     expect(report.ok).toBe(true);
-    expect(report.oracles).toContainEqual(expect.objectContaining({ name: "invariants", ok: true }));
+    expect(report.oracles).toContainEqual(
+      expect.objectContaining({ name: "invariants", ok: true }),
+    );
   });
 
   it("that is broken names device, promise, values, event and time", async () => {

@@ -4,7 +4,6 @@
  */
 import { dirname } from "node:path";
 import { type TestAPI, test } from "vitest";
-import { type Seeds, withFleet } from "../fleet/with-fleet.ts";
 import {
   type FleetClient,
   type FleetClock,
@@ -13,7 +12,8 @@ import {
   type FleetOptions,
   type FleetRelay,
   VirtualFleet,
-} from "./fleet.ts";
+} from "../fleet/fleet.ts";
+import { type Seeds, withFleet } from "../fleet/with-fleet.ts";
 
 export interface FleetFixtures {
   /** What the fleet consists of; set it with `fleetTest.extend({ fleet: { devices: [ … ] } })`. */
@@ -70,9 +70,7 @@ export const fleetTest: TestAPI<FleetFixtures> = test.extend<FleetFixtures>({
   client: ({ virtualFleet }, use) => use(virtualFleet.client),
   clients: ({ virtualFleet }, use) => use(virtualFleet.clients),
   overSeeds: ({ fleet, task }, use) =>
-    use((seeds, play) =>
-      withFleet({ ...fleet, seeds, folder: dirname(task.file.filepath) }, play),
-    ),
+    use((seeds, play) => withFleet({ ...fleet, seeds, folder: dirname(task.file.filepath) }, play)),
   clock: ({ virtualFleet }, use) => use(virtualFleet.clock),
   faults: ({ virtualFleet }, use) => use(virtualFleet.faults),
 });

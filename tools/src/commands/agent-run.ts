@@ -295,7 +295,10 @@ export const addAgentRun = (agent: Command, context: Context): void => {
       "the program's version (SemVer), shown by the relay",
       version,
     )
-    .option("--stubs <file>", "hardware that is not there: exports (device) => ({ … }), its globals")
+    .option(
+      "--stubs <file>",
+      "hardware that is not there: exports (device) => ({ … }), its globals",
+    )
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(

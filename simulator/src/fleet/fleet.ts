@@ -16,7 +16,9 @@ import { settled, World } from "../virtual/world.ts";
 
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
-  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants" | "stubs">> & {
+  Partial<
+    Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants" | "stubs">
+  > & {
     /** How many. Default: 1. */
     clients?: number;
   };
