@@ -56,8 +56,8 @@ export class Agent {
   /** Random bytes from the board's generator; reproducible from the seed in the simulator. */
   declare readonly random: Random;
   /**
-   * Keeps texts over restarts (storage.ts). Each edge adds it; a build for boards has it only if its
-   * program uses it.
+   * Keeps texts over restarts (storage.ts). Each edge adds it; a build for boards has it only if
+   * its program uses it.
    */
   declare readonly storage: DeviceStorage;
   /**

@@ -6,7 +6,8 @@
  * before>`. A write goes to a file that holds no current record, with the next number of that key,
  * so a torn one leaves the old record; where two of a key are whole, the higher number counts. A
  * record is printable ASCII, which every medium keeps: other characters are written as their code,
- * such as `%20ac;`, so a string comes back as it was, also on engines whose strings have eight bits.
+ * such as `%20ac;`, so a string comes back as it was, also on engines whose strings have eight
+ * bits.
  *
  * The limits are those of a small board everywhere, so that what runs on one runtime runs on all.
  *

@@ -1,7 +1,7 @@
 /**
- * `agent.storage` on Moddable, for programs that keep something:
- * `startAgent({ program: withStorage(program), … })`. A module of its own, so that a project without
- * it does not contain it.
+ * `agent.storage` on Moddable, for programs that keep something: `startAgent({ program:
+ * withStorage(program), … })`. A module of its own, so that a project without it does not contain
+ * it.
  */
 import values from "blindrelay/values";
 import type { Program } from "../core/agent.ts";

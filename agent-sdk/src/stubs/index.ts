@@ -1,7 +1,8 @@
 /**
- * Hardware that is not there: the globals that Espruino and Moddable give a device program for pins,
- * buses and serial lines, for its runs in the simulator and on Node. Writes are remembered, so that
- * a pin reads as what was last written to it, by the program or by a test, and a watch of it fires.
+ * Hardware that is not there: the globals that Espruino and Moddable give a device program for
+ * pins, buses and serial lines, for its runs in the simulator and on Node. Writes are remembered,
+ * so that a pin reads as what was last written to it, by the program or by a test, and a watch of
+ * it fires.
  *
  * One file without imports: the virtual world runs its text, for each device apart.
  */

@@ -1,6 +1,6 @@
 /**
- * A virtual fleet in any test runner, such as node:test or Jest, or in a script. Vitest's `test` with
- * a fleet is `@blindrelay/simulator/vitest`.
+ * A virtual fleet in any test runner, such as node:test or Jest, or in a script. Vitest's `test`
+ * with a fleet is `@blindrelay/simulator/vitest`.
  */
 export type {
   FleetClient,

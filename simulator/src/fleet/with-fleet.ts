@@ -14,8 +14,8 @@ export interface PlayOptions extends FleetOptions {
 const MAX_SEEDS = 10_000;
 
 /**
- * Plays a test with a fleet whose devices are online. Rejects with what the test throws or an oracle
- * reports; with `seeds`, at the first seed that fails, which the message names.
+ * Plays a test with a fleet whose devices are online. Rejects with what the test throws or an
+ * oracle reports; with `seeds`, at the first seed that fails, which the message names.
  *
  * @example
  * test("a lease has one holder", () =>
