@@ -38,6 +38,11 @@ const MADE = [
     file: "simulator/src/msw/operations.generated.ts",
     from: ["simulator/scripts", "protocol/src/schema", "relay-server/src/http"],
   },
+  {
+    script: "agent-sdk/build/program-storage.ts",
+    file: "agent-sdk/build/program-storage.generated.ts",
+    from: ["agent-sdk/build", "agent-sdk/src/core", "agent-sdk/src/espruino"],
+  },
 ];
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));

@@ -1,6 +1,8 @@
 /** How a device program is converted for a board, and every refusal with its position. */
 import { runInNewContext } from "node:vm";
+import { crc32 } from "node:zlib";
 import { expect, it } from "vitest";
+import type { DeviceStorage } from "../src/core/storage.ts";
 import { checkProgram, readBoardModule, toModule, withModules } from "./device-program.ts";
 
 /** What `require` would return. */
@@ -205,4 +207,30 @@ it("reports where a module cannot be read", () => {
   expect(readBoardModule("exports.x = 1;\nimport y from 'z';")).toMatchObject({
     refused: { line: 2, column: 1, rule: expect.stringContaining("cannot be read") },
   });
+});
+
+it("brings agent.storage along where the program has it", () => {
+  const source = 'export default (agent) => { agent.x = agent.storage.get("a"); };';
+  expect(toModule(source.replace(".storage", ".other"))).not.toContain("makeStorage");
+  const flash = new Map([["text.3", "a 7 x 5"]]);
+  const storage = {
+    read: (name: string) => flash.get(name),
+    write: (name: string, text: string) => flash.set(name, text) && true,
+  };
+  // What the file takes from the board.
+  const E = {
+    toUint8Array: (text: string) => Buffer.from(text, "latin1"),
+    CRC32: (bytes: Buffer) => crc32(bytes),
+  };
+  const program = runInNewContext(
+    `(function(module){${toModule(source)}\nreturn module.exports})({exports:{}})`,
+    { E, require: () => storage, Uint8Array },
+  );
+  const agent = { x: "" as string | null, storage: null as DeviceStorage | null };
+  program(agent);
+  expect(agent.x).toBe(null);
+  agent.storage?.set("a", "é");
+  program(agent);
+  expect(agent.x).toBe("é");
+  expect(flash.get("text.16")).toMatch(/^a 1 %e9; \d+$/);
 });

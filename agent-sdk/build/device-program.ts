@@ -7,6 +7,7 @@ import {
   type CallExpression,
   type Comment,
   type Literal,
+  type MemberExpression,
   type Node,
   type Program,
   type Property,
@@ -16,6 +17,7 @@ import {
 import { full } from "acorn-walk";
 import type { BoardModule, ProgramCheck, Refusal } from "../src/node/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
+import { MAKE_STORAGE } from "./program-storage.generated.ts";
 
 export { BOARDS } from "./boards.ts";
 export { bootCode, isBootCode } from "./boot.ts";
@@ -69,6 +71,8 @@ interface InspectedModule {
   readonly edits: readonly Edit[];
   readonly refused: readonly Refusal[];
   readonly modules: readonly string[];
+  /** Which of the members that no board's own file has it uses. */
+  readonly uses: ReadonlySet<string>;
 }
 
 interface Text {
@@ -125,6 +129,36 @@ const requiredBy = (program: Program): string[] => {
   return [...new Set(found.sort((a, b) => a.at - b.at).map(({ name }) => name))];
 };
 
+/** The members of plain names, such as `storage` of `agent`, whatever it calls its agent. */
+const membersOf = (program: Program): Set<string> => {
+  const found = new Set<string>();
+  full(program, (node) => {
+    const { object, property, computed } = node as MemberExpression;
+    if (node.type !== "MemberExpression" || object.type !== "Identifier" || computed) return;
+    if (property.type === "Identifier") found.add(property.name);
+  });
+  return found;
+};
+
+const STORAGE_CALLS = "get:(k)=>s().get(k),set:(k,t)=>s().set(k,t),remove:(k)=>s().remove(k)";
+
+/**
+ * The module with what its program uses of an agent and a board's own file has no room for, after
+ * it, so that its lines keep their numbers. The storage is made for each use.
+ */
+const withMembers = (module: string, uses: ReadonlySet<string>): string => {
+  const storage = uses.has("storage");
+  if (!storage && !uses.has("expose")) return module;
+  const make = storage
+    ? `function(){const exports={};${MAKE_STORAGE}return exports.makeStorage();}`
+    : "0";
+  const members = [
+    uses.has("expose") ? "a.expose=()=>{};" : "",
+    storage ? `a.storage={${STORAGE_CALLS}};` : "",
+  ];
+  return `${module}\nmodule.exports=(function(p,s){return (a)=>{${members.join("")}return p(a);};})(module.exports,${make});`;
+};
+
 /** Comments as the line ends in them. */
 const withoutComments = (code: string, comments: readonly Comment[]): Edit[] =>
   comments.map(({ start, end }) => ({
@@ -156,7 +190,8 @@ const readModule = (code: string, isWide = false): InspectedModule => {
   try {
     program = parse(code, { ecmaVersion: "latest", sourceType: "module", onComment: comments });
   } catch (error) {
-    return { edits: [], refused: [unreadable(code, error)], modules: [] };
+    const refused = [unreadable(code, error)];
+    return { edits: [], refused, modules: [], uses: new Set() };
   }
   const edits = withoutComments(code, comments);
   let exports = 0;
@@ -199,7 +234,7 @@ const readModule = (code: string, isWide = false): InspectedModule => {
       refuse(index, rule, 'write "…" + value');
     }
   }
-  return { edits: inner, refused, modules: requiredBy(program) };
+  return { edits: inner, refused, modules: requiredBy(program), uses: membersOf(program) };
 };
 
 const asIs = ({ text }: Edit): string => text;
@@ -258,11 +293,14 @@ const withUnits = (code: string): string =>
 
 /**
  * What `require` evaluates on the board, in ASCII, for a program without refusals. `isWide`: the
- * engine's strings hold every character, as on Bangle.js; elsewhere they hold UTF-8.
+ * engine's strings hold every character, as on Bangle.js; elsewhere they hold UTF-8. A program that
+ * has `agent.storage` or `agent.expose` brings it along.
  */
 export const toModule = (code: string, isWide = false): string => {
-  const module = withEdits(code, readModule(code, isWide).edits, asIs);
-  return isWide ? withUnits(module) : withBytes(module);
+  const { edits, uses } = readModule(code, isWide);
+  const module = withEdits(code, edits, asIs);
+  const text = isWide ? withUnits(module) : withBytes(module);
+  return withMembers(text, uses);
 };
 
 /**

@@ -34,6 +34,10 @@ const onBareEngine = (modules: XsModules): Plugin => ({
       namespace: BUILT,
     }));
     onResolve({ filter: /\/moddable\/suite\.ts$/ }, () => ({ path: "noble", namespace: BUILT }));
+    onResolve({ filter: /\/moddable\/program-storage\.ts$/ }, () => ({
+      path: "storage",
+      namespace: BUILT,
+    }));
     onLoad({ filter: /.*/, namespace: BUILT }, ({ path }) => ({
       contents: modules[path as keyof XsModules],
       resolveDir: sdk,
@@ -82,9 +86,20 @@ export const quickjsScript = (programs: Programs): Promise<string> =>
 export const deviceScript = (modules: XsModules, programs: Programs): Promise<string> =>
   script([XS_BRIDGE, ...serving("xs/host", programs)], { plugins: [onBareEngine(modules)] });
 
-/** A device without programs; each is evaluated after it, as `programs.NAME = …`. */
+/** For programs that are evaluated later. */
+const XS_STORAGE = [
+  `import { withStorage } from "./src/moddable/program-storage.ts";`,
+  "globalThis.withStorage = withStorage;",
+];
+
+/**
+ * A device without programs; each is evaluated after it, as
+ * `programs.NAME = withStorage(…)`.
+ */
 export const buildDeviceScript = async (): Promise<string> =>
-  deviceScript(await buildXsModules(), {});
+  script([XS_BRIDGE, ...XS_STORAGE, ...serving("xs/host", {})], {
+    plugins: [onBareEngine(await buildXsModules())],
+  });
 
 /** The conformance runner of protocol/src/testing. */
 export const vectorsScript = (modules: XsModules): Promise<string> =>

@@ -1,9 +1,10 @@
 /**
- * The Moddable build: three modules of plain JavaScript that `mcconfig` takes as they are.
+ * The Moddable build: four modules of plain JavaScript that `mcconfig` takes as they are.
  *
  *   blindrelay         the public API: src/moddable/index.ts
  *   blindrelay/core    everything that may be preloaded into flash: src/moddable/core.ts
  *   blindrelay/noble   the crypto that must not be preloaded: src/moddable/suite.ts with @noble
+ *   blindrelay/storage `agent.storage`, for programs that use it: src/moddable/program-storage.ts
  *
  * XS runs the whole language, so modules are bundled and nothing is rewritten. Names are kept: XS
  * compiles to bytecode, and function names in a stack trace are worth the 2 KB of flash.
@@ -18,6 +19,7 @@ export interface XsModules {
   readonly blindrelay: string;
   readonly core: string;
   readonly noble: string;
+  readonly storage: string;
 }
 
 /** Specifiers under which the manifest lists the modules. */
@@ -25,6 +27,7 @@ export const XS_SPECIFIERS: { readonly [name in keyof XsModules]: string } = {
   blindrelay: "blindrelay",
   core: "blindrelay/core",
   noble: "blindrelay/noble",
+  storage: "blindrelay/storage",
 };
 
 const sdk = resolve(import.meta.dirname, "..");
@@ -32,6 +35,7 @@ const ENTRIES: { readonly [name in keyof XsModules]: string } = {
   blindrelay: resolve(sdk, "src/moddable/index.ts"),
   core: resolve(sdk, "src/moddable/core.ts"),
   noble: resolve(sdk, "src/moddable/suite.ts"),
+  storage: resolve(sdk, "src/moddable/program-storage.ts"),
 };
 
 /** An import from one of these modules by another stays an import, by its name in the manifest. */
@@ -77,12 +81,13 @@ const bundle = (entry: string): Promise<string> =>
 
 /** Builds the modules in memory. */
 export const buildXsModules = async (): Promise<XsModules> => {
-  const [blindrelay, core, noble] = await Promise.all([
+  const [blindrelay, core, noble, storage] = await Promise.all([
     bundle(ENTRIES.blindrelay),
     bundle(ENTRIES.core),
     bundle(ENTRIES.noble),
+    bundle(ENTRIES.storage),
   ]);
-  return { blindrelay, core, noble };
+  return { blindrelay, core, noble, storage };
 };
 
 /** Bytes of each module. They are ASCII. */
@@ -92,6 +97,7 @@ export const moduleBytes = (
   blindrelay: modules.blindrelay.length,
   core: modules.core.length,
   noble: modules.noble.length,
+  storage: modules.storage.length,
 });
 
 /** The path where moddable/manifest.json looks for them. */

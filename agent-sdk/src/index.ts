@@ -8,7 +8,9 @@ export { bootCountMarker, provisionBootCount, raiseBootCount } from "./core/boot
 export type { Credentials } from "./core/credentials.ts";
 export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
+export { giveStorage, withStorage } from "./core/give-storage.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
+export { DeviceStorage } from "./core/storage.ts";
 export type {
   Link,
   LinkEvents,

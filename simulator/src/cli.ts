@@ -47,6 +47,10 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .argument("[scenario]", "a .yaml, .ts or .js file, or a name from the library")
     .option("--program <file>", "a device program; replaces that of a scenario")
     .option(
+      "--stubs <file>",
+      "the hardware of the devices: exports (device) => ({ … }), their globals",
+    )
+    .option(
       "--agents <n>",
       `how many devices (without a scenario: ${DEFAULT_AGENTS})`,
       wholeNumber(1, MAX_DEVICES),

@@ -5,6 +5,7 @@
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { describe, expect, it } from "vitest";
 import { bootCountMarker, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { DeviceStorage } from "../core/storage.ts";
 import type { StoragePort } from "../ports.ts";
 
 export interface StorageUnderTest {
@@ -71,6 +72,37 @@ export const storageConformance = (
       expect(provisionBootCount(reopen(), suite, "other")).toEqual({ ok: true, count: 3 });
       expect(provisionBootCount(reopen(), suite, "token")).toEqual({ ok: true, count: 4 });
       expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count: 5 });
+    });
+
+    it("keeps what a device program stores, beside the boot count", () => {
+      const { storage, reopen } = open();
+      provisionBootCount(storage, suite, "token");
+      const texts = new DeviceStorage(storage);
+      expect(texts.get("mode")).toBe(null);
+      texts.set("mode", "eco");
+      texts.set("a-key_of.24-characters.0", "");
+      const all = `é€😀 %41 " \\ \0\x7f\n\ud83d${"x".repeat(220)}`;
+      texts.set("odd", all);
+      texts.set("mode", "boost");
+      const later = new DeviceStorage(reopen());
+      expect(later.get("mode")).toBe("boost");
+      expect(later.get("a-key_of.24-characters.0")).toBe("");
+      expect(later.get("odd")).toBe(all);
+      later.remove("mode");
+      expect(new DeviceStorage(reopen()).get("mode")).toBe(null);
+      expect(raiseBootCount(reopen(), suite, "token")).toEqual({ ok: true, count: 2 });
+    });
+
+    it("keeps 16 texts of a device program, of which each can change", () => {
+      const { storage, reopen } = open();
+      const texts = new DeviceStorage(storage);
+      for (let n = 0; n < 16; n++) texts.set(`k${n}`, "x".repeat(256));
+      expect(() => texts.set("k16", "")).toThrow(/keeps 16 texts/);
+      for (let n = 0; n < 16; n++) texts.set(`k${n}`, `${n}`);
+      texts.remove("k3");
+      texts.set("k16", "16");
+      const later = new DeviceStorage(reopen());
+      for (let n = 0; n < 17; n++) expect(later.get(`k${n}`)).toBe(n === 3 ? null : `${n}`);
     });
 
     it("turns a marker into a count once", () => {

@@ -8,6 +8,7 @@
 import type { Log, Random, TimerPort } from "../ports.ts";
 import type { Handler } from "./dispatch.ts";
 import { reasonOf } from "./dispatch.ts";
+import type { DeviceStorage } from "./storage.ts";
 
 /** A device program: registers its methods and timers on the agent passed to it. */
 export type Program = (agent: Agent) => void;
@@ -54,6 +55,16 @@ export class Agent {
   declare readonly log: Log;
   /** Random bytes from the board's generator; reproducible from the seed in the simulator. */
   declare readonly random: Random;
+  /**
+   * Keeps texts over restarts (storage.ts). Each edge adds it; a build for boards has it only if
+   * its program uses it.
+   */
+  declare readonly storage: DeviceStorage;
+  /**
+   * Shows a simulator what the program holds, under a name, for what it promises about it
+   * (`invariants:` of a scenario). Elsewhere it does nothing. Added with the storage.
+   */
+  declare expose: (name: string, read: () => unknown) => void;
   declare private readonly parts: AgentParts;
   declare private timers: ProgramTimer[];
 

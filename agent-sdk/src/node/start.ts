@@ -14,6 +14,7 @@ import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
+import { giveStorage } from "../core/give-storage.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
@@ -236,6 +237,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
+    giveStorage(core.agent, folderStorage(options.stateDir));
     pushed?.takePushes(core);
     try {
       await (pushed?.program ?? options.program)(core.agent);

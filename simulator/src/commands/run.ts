@@ -37,6 +37,7 @@ export interface RunFlags {
 /** With what makes or changes a scenario. */
 export interface AskedRun extends RunFlags {
   program?: string;
+  stubs?: string;
   agents?: number;
   call: string[];
 }
@@ -92,7 +93,10 @@ async function loadAsked(what: string | undefined, flags: AskedRun): Promise<Loa
     const calls = call.map(usableCall);
     const isLive = flags.world === "live" || flags.live !== undefined;
     const world = isLive ? "live" : "virtual";
-    const made = scenarioOf(namedProgram(folder, program), agents, calls, world);
+    const made = {
+      ...scenarioOf(namedProgram(folder, program), agents, calls, world),
+      ...stubsFrom(folder, flags.stubs),
+    };
     if (isLive && calls.length === 0) {
       throw new Failure("usage", "the live world needs a call to make: --call METHOD[:JSON]");
     }
@@ -110,8 +114,20 @@ async function loadAsked(what: string | undefined, flags: AskedRun): Promise<Loa
     const own = program === undefined ? undefined : namedProgram(folder, program);
     const world = live !== undefined ? "live" : (flags.world ?? scenario.world);
     const seed = flags.seed ?? flags.seeds?.[0] ?? scenario.seed ?? 1;
-    return { ...override(scenario, own, agents), seed, ...(world === undefined ? {} : { world }) };
+    return {
+      ...override(scenario, own, agents),
+      seed,
+      ...(world === undefined ? {} : { world }),
+      ...stubsFrom(folder, flags.stubs),
+    };
   });
+}
+
+/** `--stubs FILE` as a scenario in `folder` would name it. Throws a Failure if there is none. */
+export function stubsFrom(folder: string, stubs: string | undefined): { stubs?: string } {
+  if (stubs === undefined) return {};
+  if (existsSync(stubs)) return { stubs: relativeTo(folder, stubs) };
+  throw new Failure("usage", `--stubs ${stubs}: file not found`);
 }
 
 /** The `--program` as a scenario in `folder` would name it. Throws a Failure if there is none. */

@@ -6,6 +6,7 @@ import {
   type Agent,
   AgentCore,
   type AgentPorts,
+  giveStorage,
   type Program,
   provisionBootCount,
   raiseBootCount,
@@ -111,6 +112,7 @@ export class FakeDevice {
       }
       this.waiting.clear();
     });
+    giveStorage(core.agent, this.storage);
     try {
       await program(core.agent);
     } catch (error) {

@@ -34,7 +34,7 @@ export const xsProgram = (file: string, shown: string, name: string): string => 
     });
   if (problems.length > 0) throw new ScenarioError(problems);
   const body = asFunctionBody(text, tree);
-  return `{ const __x = {}; (function () { "use strict"; ${body}\n}).call(undefined); programs[${JSON.stringify(name)}] = __x.default; }`;
+  return `{ const __x = {}; (function () { "use strict"; ${body}\n}).call(undefined); programs[${JSON.stringify(name)}] = withStorage(__x.default); }`;
 };
 
 /** Stored as "program" in an Espruino's Storage. Throws a Failure. */

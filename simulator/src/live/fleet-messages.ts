@@ -13,6 +13,8 @@ export interface FleetOrder {
   timezone: string;
   /** Device programs: files, or `kind:NAME` for a bundled one. */
   programs: string[];
+  /** A file of stubs: the devices' hardware. */
+  stubs?: string;
   /** Counts handler runs of programs on Node. */
   countsExecutions?: boolean;
   /** Paths of the boards' engines, if a device needs one. */

@@ -16,6 +16,7 @@ import type { FleetOrder, FleetProgress, FleetStep, FromFleet, ToFleet } from ".
 import { liveLinkPort } from "./link.ts";
 import { Outages } from "./outages.ts";
 import { Shaper } from "./shaped-link.ts";
+import { stubbedProgram } from "./stubbed.ts";
 import { fleetSuite } from "./suite.ts";
 import { fleetTimer } from "./timer.ts";
 
@@ -41,7 +42,7 @@ async function start(order: FleetOrder): Promise<void> {
     order.agents.some(({ program, engine }) => program === n && engine === undefined),
   );
   const programs = await Promise.all(
-    order.programs.map((name, n) => (isOnNode[n] ? readProgram(name) : null)),
+    order.programs.map((name, n) => (isOnNode[n] ? readProgram(name, order.stubs) : null)),
   );
   rssBefore = process.memoryUsage.rss();
   const link = liveLinkPort();
@@ -89,8 +90,9 @@ function progress(): FleetProgress {
   };
 }
 
-function readProgram(name: string): Program | Promise<Program> {
-  return name.startsWith("kind:") ? kindNamed(name.slice(5)).program : importProgram(name);
+async function readProgram(name: string, stubs: string | undefined): Promise<Program> {
+  if (name.startsWith("kind:")) return kindNamed(name.slice(5)).program;
+  return (await stubbedProgram(resolve(name), stubs)) ?? importProgram(name);
 }
 
 function take(step: FleetStep): void {

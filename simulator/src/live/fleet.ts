@@ -9,6 +9,7 @@ import {
   AgentCore,
   type AgentPorts,
   type AgentStatus,
+  giveStorage,
   type Program,
   provisionBootCount,
   raiseBootCount,
@@ -85,7 +86,8 @@ export class Fleet {
     for (const member of members) {
       const storage = new MemoryStorage();
       const { suite } = options.ports;
-      const core = makeCore(options, member, firstBoot(storage, suite, member.agentToken));
+      const count = firstBoot(storage, suite, member.agentToken);
+      const core = makeCore(options, member, count, storage);
       this.watch(core, true);
       this.cores.set(member.id, core);
       if (member.restarts) this.restarting.set(member.id, { member, storage });
@@ -142,7 +144,7 @@ export class Fleet {
       agentToken === undefined
         ? nextBoot(known.storage, suite, known.member.agentToken)
         : firstBoot(known.storage, suite, agentToken);
-    const core = makeCore(this.options, known.member, count);
+    const core = makeCore(this.options, known.member, count, known.storage);
     this.watch(core, false);
     this.cores.set(id, core);
     core.start();
@@ -222,7 +224,12 @@ interface Restarting {
   storage: MemoryStorage;
 }
 
-function makeCore(options: LiveFleetOptions, member: FleetMember, bootCount: number): AgentCore {
+function makeCore(
+  options: LiveFleetOptions,
+  member: FleetMember,
+  bootCount: number,
+  storage: MemoryStorage,
+): AgentCore {
   const { ports } = options;
   const core = new AgentCore({
     url: options.url,
@@ -239,6 +246,7 @@ function makeCore(options: LiveFleetOptions, member: FleetMember, bootCount: num
     ports: member.link === undefined ? ports : { ...ports, link: member.link },
   });
   if (options.executions) countRuns(core.agent, options.executions);
+  giveStorage(core.agent, storage);
   member.program(core.agent);
   return core;
 }

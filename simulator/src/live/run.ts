@@ -242,6 +242,7 @@ class LiveRun {
       programs: programsOf(plan).map((name) =>
         name.startsWith("kind:") ? name : resolve(folder, name),
       ),
+      ...(scenario.stubs === undefined ? {} : { stubs: resolve(folder, scenario.stubs) }),
       countsExecutions: true,
       engines: options.engines ?? {},
       agents,

@@ -8,6 +8,7 @@ import { CALL_ERRORS } from "@blindrelay/client-sdk";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
+import { parseInvariant, withSources } from "./invariants.ts";
 import { MAX_DEVICES } from "./limits.ts";
 import { makePlan, makesCalls, plannedCalls } from "./plan.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
@@ -32,7 +33,7 @@ export type Change = (scenario: Scenario, folder: string, report: ReportProblem)
 
 /** The value as a scenario. Throws a ScenarioError with every mistake. */
 export function check(
-  value: unknown,
+  given: unknown,
   file: string,
   folder: string,
   placeOf: Place,
@@ -42,6 +43,7 @@ export function check(
   const report: ReportProblem = (path, message, part = "value") => {
     problems.push({ file, ...placeOf(path, part), message });
   };
+  const value = withSources(given);
   checkShape(value, report);
   // Rules assume values of a valid shape.
   if (problems.length > 0) throw new ScenarioError(problems);
@@ -164,6 +166,7 @@ function propertiesAt(schema: TSchema, path: readonly (string | number)[], itsel
 
 function checkRules(scenario: Scenario, folder: string, report: ReportProblem): void {
   const { devices, clients = [], faults = [], allow = [], thresholds = [] } = scenario;
+  const { invariants = [] } = scenario;
   const endMs = durationMs(scenario.duration);
   const groups = new Map<string, Scenario["devices"][number]>();
   const callers = new Set(clients.map(({ name }, i) => name ?? `clients-${i + 1}`));
@@ -253,6 +256,17 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const message = `no call ends so${didYouMean(known, CALL_CODES)}; there are ${CALL_CODES.join(", ")}`;
     report(["allow", i, "code"], message);
   }
+  if (scenario.stubs !== undefined && !existsSync(resolve(folder, scenario.stubs))) {
+    report(["stubs"], `there is no file ${scenario.stubs}`);
+  }
+  for (const [i, { devices: group, always }] of invariants.entries()) {
+    if (!groups.has(group)) {
+      const meant = didYouMean(group, [...groups.keys()]);
+      report(["invariants", i, "devices"], `unknown group${meant}`);
+    }
+    const parsed = parseInvariant(String(always));
+    if ("problem" in parsed) report(["invariants", i, "always"], parsed.problem);
+  }
   for (const [i, threshold] of thresholds.entries()) {
     const text = typeof threshold === "string" ? threshold : threshold.expression;
     const parsed = parseThreshold(text);
@@ -286,12 +300,13 @@ function checkCalls(scenario: Scenario, report: ReportProblem): void {
 
 /** What only a world without real clocks, addresses and stores can do. */
 function checkLive(
-  { devices, clients = [], network, relay, start, faults = [] }: Scenario,
+  { devices, clients = [], network, relay, start, invariants, faults = [] }: Scenario,
   report: ReportProblem,
 ): void {
   const needsVirtual = "needs world: virtual";
   if (start !== undefined) report(["start"], `start ${needsVirtual}`, "key");
   if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
+  if (invariants !== undefined) report(["invariants"], `invariants ${needsVirtual}`, "key");
   for (const [i, { account }] of clients.entries()) {
     if (account !== undefined) report(["clients", i, "account"], `account ${needsVirtual}`, "key");
   }

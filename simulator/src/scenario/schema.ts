@@ -259,6 +259,21 @@ export const FAULTS = {
       },
     ),
   },
+  "storage.torn": {
+    live: false,
+    schema: fault(
+      "storage.torn",
+      "While it lasts, a device loses power in the middle of the next text that its program stores, for 2 s.",
+      { ...deviceTargets, for: during },
+    ),
+  },
+  "storage.full": {
+    live: false,
+    schema: fault("storage.full", "Nothing more fits: storing a text throws.", {
+      ...deviceTargets,
+      for: during,
+    }),
+  },
   "clock.skew": {
     live: false,
     schema: fault("clock.skew", "Wall clocks of devices jump.", {
@@ -481,6 +496,28 @@ export const ScenarioSchema = Type.Object(
         },
       ),
     ),
+    stubs: Type.Optional(
+      Type.String({
+        description:
+          "A file that exports (device) => ({ digitalRead: … }), the hardware of each device, relative to this file. Under it are bundled stubs of Espruino's and Moddable's globals.",
+      }),
+    ),
+    invariants: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            devices: name("The group of devices whose programs promise it."),
+            always: Type.String({
+              minLength: 1,
+              description:
+                "Over what they expose (agent.expose), checked after every event: state.open + state.closed == 1",
+            }),
+          },
+          strict,
+        ),
+        { maxItems: 100 },
+      ),
+    ),
     thresholds: Type.Optional(
       Type.Array(
         Type.Union([
@@ -512,6 +549,16 @@ export type ThresholdSpec = string | { expression: string; abort?: boolean; afte
 /** Calls that may fail: those of a code, a share of all planned ones, or both. */
 export type Allowed = { code?: string; rate?: string };
 
+/**
+ * What device programs promise. In TypeScript also a function of everything that a device exposes:
+ * `(exposed, device) => exposed.state.open < 2`; it sees nothing else of its file.
+ */
+export interface Invariant {
+  devices: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the device exposes
+  always: string | ((exposed: any, device: { id: string; group: string }) => unknown);
+}
+
 export interface Scenario {
   name: string;
   description?: string;
@@ -527,6 +574,8 @@ export interface Scenario {
   phases?: { name: string; until: string }[];
   faults?: Fault[];
   allow?: Allowed[];
+  stubs?: string;
+  invariants?: Invariant[];
   thresholds?: ThresholdSpec[];
 }
 

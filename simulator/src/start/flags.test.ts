@@ -18,6 +18,7 @@ describe("flags", () => {
       seed: 0,
       json: true,
       program: null,
+      stubs: null,
       calls: [],
     });
   });

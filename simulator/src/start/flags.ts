@@ -24,12 +24,14 @@ export interface StartFlags {
   json: boolean;
   /** A device program instead of the bundled ones. */
   program: string | null;
+  /** A file of stubs for it. */
+  stubs: string | null;
   /** The calls to it. */
   calls: AskedCall[];
 }
 
 export const USAGE = `usage: npm start -- [--agents N] [--calls N] [--report DIR] [--seed N] [--json]
-       npm start -- --program FILE --call METHOD[:JSON] [--agents N] …`;
+       npm start -- --program FILE --call METHOD[:JSON] [--stubs FILE] [--agents N] …`;
 
 export const HELP = `${USAGE}
 
@@ -42,6 +44,7 @@ agent and check every answer. Exit code 0 only if every agent connected and ever
   --seed N      of all random draws; drawn when absent
   --json        report.json on standard output as well, in place of the table
   --program F   a device program of your own on every agent, in place of ours
+  --stubs F     the hardware that it needs: a file that exports (device) => ({ … }), the device's globals
   --call M      the method to call on it, with params as M:JSON; may be repeated
 
 examples: npm start -- --agents 5000 --calls 20 --report /tmp/report
@@ -60,13 +63,15 @@ export function parseFlags(args: string[]): StartFlags | null {
       seed: { type: "string", default: String(randomInt(MAX_SEED)) },
       json: { type: "boolean", default: false },
       program: { type: "string" },
+      stubs: { type: "string" },
       call: { type: "string", multiple: true, default: [] },
       help: { type: "boolean", short: "h", default: false },
     },
   });
   if (values.help) return null;
   if (values.report === "") throw new Error("--report needs a folder");
-  const { program = null } = values;
+  const { program = null, stubs = null } = values;
+  if (program === null && stubs !== null) throw new Error("--stubs goes with --program FILE");
   if (program === null && values.call.length > 0) {
     throw new Error("--call goes with --program FILE; our own programs have their own calls");
   }
@@ -80,6 +85,7 @@ export function parseFlags(args: string[]): StartFlags | null {
     seed: wholeNumber("--seed", values.seed, 0, MAX_SEED),
     json: values.json,
     program,
+    stubs,
     calls: values.call.map(parseCall),
   };
 }

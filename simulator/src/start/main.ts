@@ -3,7 +3,7 @@
  * text describes it; exit codes are those of `blindrelay-sim run`.
  */
 import { EXIT } from "@blindrelay/protocol/command-line";
-import { namedProgram, runLoaded } from "../commands/run.ts";
+import { namedProgram, runLoaded, stubsFrom } from "../commands/run.ts";
 import { runMain } from "../run-main.ts";
 import { loadScenario } from "../scenario/load.ts";
 import { asAsked, HELP, parseFlags, type StartFlags, USAGE } from "./flags.ts";
@@ -23,8 +23,9 @@ await runMain(() => {
 
 async function start(asked: StartFlags): Promise<number> {
   const { program, reportDir: report, seed, json } = asked;
-  const loaded = await loadScenario("demonstration", (scenario, folder) =>
-    asAsked(scenario, asked, program === null ? null : namedProgram(folder, program)),
-  );
+  const loaded = await loadScenario("demonstration", (scenario, folder) => ({
+    ...asAsked(scenario, asked, program === null ? null : namedProgram(folder, program)),
+    ...stubsFrom(folder, asked.stubs ?? undefined),
+  }));
   return runLoaded(loaded, { report, seed, json, shrink: false });
 }

@@ -6,11 +6,12 @@ import {
   type Agent,
   AgentCore,
   type AgentPorts,
+  giveStorage,
   provisionBootCount,
   raiseBootCount,
 } from "@blindrelay/agent-sdk";
-import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
-import type { LinkPort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
+import type { LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
@@ -19,8 +20,11 @@ import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import { describeError, type Globals, type LoadedProgram } from "./program.ts";
+import { type Stubs, stubsOf } from "./stubs.ts";
 
 const SDK = "simulated";
+/** How long a device is off whose write was torn. */
+const TORN_US = 2_000_000;
 /** The fixed places of the cores' timers within a microsecond: after those of pings. */
 const CORE_PLACES = 2 ** 32;
 
@@ -31,6 +35,8 @@ export interface DeviceWorld {
   readonly net: Net;
   readonly suite: Suite;
   readonly globals: Globals;
+  /** The file of the scenario's stubs. */
+  readonly stubs: LoadedProgram | undefined;
   /** Code of this device runs from now on. */
   enter(device: Device): void;
   /** Promises may have been started. */
@@ -57,14 +63,25 @@ export class Device implements Peer, Running {
   /** Null while it is off. */
   core: AgentCore | null = null;
   online = false;
+  /** Its hardware, as its latest start got it. */
+  stubs: Stubs = {};
+  /** What the running program exposes; null until it has begun. */
+  exposed: Map<string, () => unknown> | null = null;
   boots = 0;
   logins = 0;
   skewMs: number;
+  /** Faults that cut the power in the middle of the program's next write. */
+  tears = 0;
+  /** Faults that leave no room on the medium. */
+  fulls = 0;
   private readonly world: DeviceWorld;
   private readonly drift: number;
   private storage = new MemoryStorage();
   private provisioned = false;
+  /** Made for each program that it runs; null: that one has no hardware. */
+  private makeStubs: { program: LoadedProgram; make: ReturnType<typeof stubsOf> } | null = null;
   private draws: Stream | null = null;
+  private stubDraws: Stream | null = null;
   private readonly timers = new Set<Happening>();
   private wire: Wire | null = null;
   /** Faults that keep it without power. */
@@ -97,6 +114,10 @@ export class Device implements Peer, Running {
 
   get id(): string {
     return this.plan.id;
+  }
+
+  get group(): string {
+    return this.plan.group;
   }
 
   /** The account that owns it. */
@@ -148,22 +169,32 @@ export class Device implements Peer, Running {
       if (this.online) this.logins += 1;
       world.changed(this, this.online);
     });
+    giveStorage(core.agent, this.programStorage(core));
     world.born(this, core);
+    const exposed = new Map<string, () => unknown>();
+    core.agent.expose = (name, read) => void exposed.set(name, read);
     let started: unknown;
     try {
-      started = (this.program.instantiate(world.globals) as (agent: Agent) => unknown)(core.agent);
+      this.stubs = this.connectHardware();
+      const program = this.program.instantiate(world.globals, this.stubs);
+      started = (program as (agent: Agent) => unknown)(core.agent);
     } catch (error) {
       this.crashed(error);
       return;
     }
+    // It lost its power while it stored something.
+    if (this.core !== core) return;
     if (typeof (started as Promise<void> | undefined)?.then !== "function") {
+      this.exposed = exposed;
       core.start();
       return;
     }
     world.stir();
     (started as Promise<void>).then(
       () => {
-        if (this.core === core) core.start();
+        if (this.core !== core) return;
+        this.exposed = exposed;
+        core.start();
       },
       (error: unknown) => this.crashed(error),
     );
@@ -184,6 +215,7 @@ export class Device implements Peer, Running {
     this.world.trace("power off", this.plan.id, "");
     for (const wire of this.conditions.wires) wire.vanish();
     this.core = null;
+    this.exposed = null;
     core.stop();
     this.parked = null;
     this.wire = null;
@@ -218,8 +250,72 @@ export class Device implements Peer, Running {
 
   /** The program threw an uncaught error, which ends a device. */
   private crashed(error: unknown): void {
+    if (error instanceof PowerCut) return;
     this.print("error", `the program failed: ${describeError(error, this.program)}`);
     this.powerOff();
+  }
+
+  private connectHardware(): Stubs {
+    const { world, program, plan } = this;
+    if (this.makeStubs?.program !== program) {
+      this.makeStubs = { program, make: stubsOf(program, world.stubs, world.globals) };
+    }
+    const { make } = this.makeStubs;
+    if (make === null) return {};
+    this.stubDraws ??= new Stream(`${world.seed}/${plan.id}/stubs`);
+    const draws = this.stubDraws;
+    return make({
+      id: plan.id,
+      group: plan.group,
+      boots: this.boots,
+      now: () => this.monotonicMs(),
+      random: () => draws.fraction(),
+      log: (text) => this.print("info", text),
+    });
+  }
+
+  /** What the program of this start stores on, until the power goes. */
+  private programStorage(core: AgentCore): StoragePort {
+    const mustBeOn = (): void => {
+      if (this.core !== core) throw new PowerCut();
+    };
+    return {
+      read: (name) => {
+        mustBeOn();
+        return this.storage.read(name);
+      },
+      write: (name, text) => {
+        mustBeOn();
+        if (this.fulls > 0) throw new Error("no space on the medium");
+        if (this.tears > 0) this.tearWrite(name, text);
+        else this.storage.write(name, text);
+      },
+    };
+  }
+
+  /** The power goes at a step of this write, and comes back a little later. */
+  private tearWrite(name: string, text: string): never {
+    const { world, storage } = this;
+    const { clock } = world;
+    this.tears -= 1;
+    const draws = new Stream(`${world.seed}/${this.plan.id}/torn/${clock.nowUs}/${name}`);
+    const before = storage.read(name);
+    const medium = new CuttableStorage(
+      MEDIA[draws.below(MEDIA.length)] as (typeof MEDIA)[number],
+      new Map(before === null ? [] : [[name, before]]),
+    );
+    medium.cutAfter(1 + draws.below(text.length + 2));
+    try {
+      medium.write(name, text);
+    } catch {
+      const left = medium.read(name);
+      if (left === null) storage.remove(name);
+      else storage.write(name, left);
+    }
+    world.trace("torn write", this.plan.id, name);
+    this.unplug();
+    clock.at(clock.nowUs + TORN_US, (device: Device) => device.plugIn(), this, null);
+    throw new PowerCut();
   }
 
   private countBoot(): number {
@@ -258,7 +354,8 @@ export class Device implements Peer, Running {
       random: (length) => this.randomBytes(length),
       suite: world.suite,
       log: (level, message, fields) => {
-        if (level !== "debug" && level !== "info") {
+        // Code whose power was cut in the middle may still be unwinding.
+        if (level !== "debug" && level !== "info" && this.core !== null) {
           this.print(
             level,
             fields === undefined ? message : `${message} ${JSON.stringify(fields)}`,

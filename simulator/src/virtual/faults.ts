@@ -114,6 +114,16 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       };
     case "device.update":
       return update(world, devices, spec.program as string);
+    case "storage.torn":
+      for (const device of devices) device.tears += 1;
+      return () => {
+        for (const device of devices) device.tears = Math.max(0, device.tears - 1);
+      };
+    case "storage.full":
+      for (const device of devices) device.fulls += 1;
+      return () => {
+        for (const device of devices) device.fulls -= 1;
+      };
     case "clock.skew":
       for (const device of devices) device.skewMs += skewOf(spec);
       return nothing;

@@ -82,8 +82,11 @@ export interface LoadedProgram {
   readonly source: string;
   /** Uses promises or async functions: it may keep running after a handler returned. */
   readonly isAsync: boolean;
-  /** A fresh instance of the module: its default export, with separate variables. */
-  instantiate(globals: Globals): Program;
+  /**
+   * A fresh instance of the module: its default export, with separate variables. `stubs`: more
+   * globals; the program's own names come first.
+   */
+  instantiate(globals: Globals, stubs?: Readonly<Record<string, unknown>>): Program;
 }
 
 /**
@@ -100,23 +103,42 @@ export function parseProgram(given: string, file: string): LoadedProgram {
   if (problems.length > 0) throw new ScenarioError(problems);
   const body = asFunctionBody(text, tree);
   // The inner function lets a program declare names that the world also has.
-  const head = `(function (__x, __imports, ${GLOBAL_NAMES.join(", ")}) { return (function () { "use strict"; `;
-  const script = new Script(`${head}${body}\n}).call(undefined); })`, {
-    filename: file,
-    columnOffset: -head.length,
-  });
-  const factory = script.runInContext(makeRealm()) as (...args: unknown[]) => void;
+  const realm = makeRealm();
+  const compile = (names: readonly string[]): ((...args: unknown[]) => void) => {
+    const head = `(function (__x, __imports, ${names.join(", ")}) { return (function () { "use strict"; `;
+    const script = new Script(`${head}${body}\n}).call(undefined); })`, {
+      filename: file,
+      columnOffset: -head.length,
+    });
+    return script.runInContext(realm) as (...args: unknown[]) => void;
+  };
+  const factory = compile(GLOBAL_NAMES);
+  const used = namesIn(tree);
+  // One for each set of names that stubs have.
+  const withStubs = new Map<string, (...args: unknown[]) => void>();
   return {
     file,
     source,
     isAsync: /\b(async|await|Promise)\b|\.then\b/.test(text),
-    instantiate(globals) {
+    instantiate(globals, stubs = {}) {
       const exported: { default?: unknown } = {};
-      factory(exported, IMPORTS, ...GLOBAL_NAMES.map((name) => globals[name]));
+      const given = { ...globals, ...stubs } as Record<string, unknown>;
+      const more = Object.keys(stubs).filter((name) => used.has(name) && !(name in globals));
+      const names = [...GLOBAL_NAMES, ...more];
+      const key = more.join();
+      const make = key === "" ? factory : (withStubs.get(key) ?? compile(names));
+      if (key !== "") withStubs.set(key, make);
+      make(exported, IMPORTS, ...names.map((name) => given[name]));
       if (typeof exported.default !== "function") throw new Error(EXPORT);
       return exported.default as Program;
     },
   };
+}
+
+/** A function from its source text, in a realm of its own. */
+export function compileFunction(source: string): (...values: unknown[]) => unknown {
+  const made = new Script(`"use strict"; (${source}\n)`).runInContext(makeRealm());
+  return made as (...values: unknown[]) => unknown;
 }
 
 /**
@@ -229,6 +251,15 @@ function importProblem(from: string): string {
   }
   const what = from.startsWith("node:") ? "real I/O, time or randomness" : "a package";
   return `importing ${from} reaches ${what}, which the virtual world does not have; use world: live`;
+}
+
+/** Every name that the file mentions. */
+function namesIn(tree: Tree): Set<string> {
+  const names = new Set<string>();
+  walk(tree, null, (node) => {
+    if (node.type === "Identifier") names.add(String(node.name));
+  });
+  return names;
 }
 
 type Visit = (node: Tree, parent: Tree | null, key: string) => void;

@@ -54,6 +54,7 @@ export function programPaths(scenario: Scenario): Set<string> {
   const paths = new Set<string>();
   for (const { program } of scenario.devices) if (program !== undefined) paths.add(program);
   for (const { program } of scenario.faults ?? []) if (program !== undefined) paths.add(program);
+  if (scenario.stubs !== undefined) paths.add(scenario.stubs);
   return paths;
 }
 

@@ -93,7 +93,7 @@ async function runGuarded(
     stopped,
     measured: world.measured,
     connected,
-    oracles: oraclesOf(scenario.relay?.nodes ?? 1).map(([name, holds]) =>
+    oracles: oraclesOf(scenario).map(([name, holds]) =>
       violation?.oracle === name
         ? { name, ok: false, detail: violation.detail }
         : { name, ok: true, detail: holds },

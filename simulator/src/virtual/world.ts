@@ -15,15 +15,17 @@ import type { Question } from "../devices/kinds.ts";
 import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
+import { InvariantOracle } from "../oracle/invariants.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import { NonceOracle } from "../oracle/nonces.ts";
 import { PacketOracle } from "../oracle/packets.ts";
 import { RelayOracle } from "../oracle/relay.ts";
 import { Measurements } from "../report/measure.ts";
 import { WRONG_ANSWER } from "../report/tally.ts";
+import { type ParsedInvariant, parseInvariant } from "../scenario/invariants.ts";
 import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { durationMs, sizeOf } from "../scenario/units.ts";
+import { durationMs, showMs, sizeOf } from "../scenario/units.ts";
 import { VirtualClient } from "./client.ts";
 import { Clock } from "./clock.ts";
 import { Device } from "./device.ts";
@@ -32,7 +34,7 @@ import { makeGlobals } from "./globals.ts";
 import { scheduleLoad } from "./loads.ts";
 import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
-import type { LoadedProgram } from "./program.ts";
+import { compileFunction, type LoadedProgram } from "./program.ts";
 import { ModelStore } from "./store.ts";
 import { Trace } from "./trace.ts";
 
@@ -48,6 +50,7 @@ export const ORACLES = {
   "one-link": "an agent has one link over all nodes",
   requests: "a session token sends at most 10,000 requests over all nodes",
   owners: "no packet reaches another user's peers",
+  invariants: "what the device programs promise always holds",
   liveness: "without faults no call fails; 100 s after the last everybody is served",
 } as const;
 
@@ -56,9 +59,13 @@ export type OracleName = keyof typeof ORACLES;
 /** They only check several nodes. */
 const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
 
-/** The oracles that check a relay with this many nodes. */
-export const oraclesOf = (nodes: number): [string, string][] =>
-  Object.entries(ORACLES).filter(([name]) => nodes > 1 || !CLUSTER_ORACLES.includes(name));
+/** The oracles that check this scenario. */
+export const oraclesOf = ({ relay, invariants = [] }: Scenario): [string, string][] =>
+  Object.entries(ORACLES).filter(([name]) =>
+    name === "invariants"
+      ? invariants.length > 0
+      : (relay?.nodes ?? 1) > 1 || !CLUSTER_ORACLES.includes(name),
+  );
 
 export interface Violation {
   oracle: OracleName;
@@ -114,6 +121,7 @@ export class World implements Observer {
   readonly clients: VirtualClient[];
   readonly globals: ReturnType<typeof makeGlobals>;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
+  readonly stubs: LoadedProgram | undefined;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
   /** Null: there is one node. */
@@ -125,6 +133,11 @@ export class World implements Observer {
   private readonly nonces: NonceOracle;
   private readonly packets: PacketOracle;
   private readonly calls: CallOracle;
+  /** Null: the programs promise nothing. */
+  private readonly invariantOracle: InvariantOracle | null;
+  /** Devices whose code has run in this event, and what the event was. */
+  private readonly entered = new Set<Device>();
+  private event = "";
   private readonly byPlace = new Map<string, Call>();
   private readonly presences = new Map<string, Map<string, boolean>>();
   /**
@@ -148,6 +161,7 @@ export class World implements Observer {
     this.plan = plan;
     this.seed = plan.seed;
     this.programs = programs;
+    this.stubs = scenario.stubs === undefined ? undefined : programs.get(scenario.stubs);
     this.globals = makeGlobals(() => this.running, scenario.timezone);
     if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
     this.stopsFor = options.stopsFor ?? (() => null);
@@ -169,6 +183,12 @@ export class World implements Observer {
     this.clusterOracle = this.isAlone
       ? null
       : new ClusterOracle((oracle, detail) => this.violate(oracle, detail));
+    const invariants = (scenario.invariants ?? []).map(({ devices: group, always }) => {
+      const parsed = parseInvariant(String(always)) as ParsedInvariant;
+      return { ...parsed, group, text: String(always), holds: compileFunction(parsed.source) };
+    });
+    this.invariantOracle =
+      invariants.length === 0 ? null : new InvariantOracle(violate("invariants"), invariants);
     this.suite = this.nonces.watch(options.suite ?? nodeSuite());
     this.store = new ModelStore(
       this.clock,
@@ -255,6 +275,7 @@ export class World implements Observer {
         this.stirred = false;
         await settled();
       }
+      if (this.entered.size > 0) this.checkInvariants();
       if ((n & 1023) === 0 && performance.now() - breath > BREATH_MS) {
         await new Promise((resolve) => setImmediate(resolve));
         breath = performance.now();
@@ -361,6 +382,17 @@ export class World implements Observer {
 
   enter(device: Device): void {
     this.running = device;
+    if (this.invariantOracle !== null) this.entered.add(device);
+  }
+
+  private checkInvariants(): void {
+    const at = `${this.event === "" ? "a timer" : this.event} at ${showMs(this.clock.nowMs())}`;
+    for (const device of this.entered) {
+      this.running = device;
+      this.invariantOracle?.check(device, at);
+    }
+    this.entered.clear();
+    this.event = "";
   }
 
   stir(): void {
@@ -369,6 +401,7 @@ export class World implements Observer {
 
   trace(what: string, who: string, text: string): void {
     this.traceLog.add(this.clock.nowUs, what, who, text);
+    if (this.event === "" && this.entered.size > 0) this.event = `${what} ${who}`;
   }
 
   loginSpoiled({ id }: Peer): void {
@@ -422,6 +455,7 @@ export class World implements Observer {
           const call = context.notification ? undefined : this.byPlace.get(place);
           if (call === undefined) return handler(params, context);
           this.calls.executed(device.id, call.record.marker);
+          if (this.invariantOracle !== null) this.event = callText(method, params);
           call.running = true;
           const result = handler(params, context);
           const over = (): void => {
@@ -612,6 +646,9 @@ export class World implements Observer {
 const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */
 const CALL_MEMORY_MS = 150_000;
+
+const callText = (method: string, params: unknown): string =>
+  `the call ${method} ${JSON.stringify(params) ?? ""}`.slice(0, 200).trimEnd();
 
 const partyOf = ({ peer }: Wire): Party => {
   const { id } = peer;

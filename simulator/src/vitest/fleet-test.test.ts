@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, vi } from "vitest";
+import { VirtualFleet } from "../fleet/fleet.ts";
 import type { World } from "../virtual/world.ts";
-import { VirtualFleet } from "./fleet.ts";
 import { fleetTest } from "./index.ts";
 
 const test = fleetTest.extend({

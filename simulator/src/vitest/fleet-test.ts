@@ -12,7 +12,8 @@ import {
   type FleetOptions,
   type FleetRelay,
   VirtualFleet,
-} from "./fleet.ts";
+} from "../fleet/fleet.ts";
+import { type Seeds, withFleet } from "../fleet/with-fleet.ts";
 
 export interface FleetFixtures {
   /** What the fleet consists of; set it with `fleetTest.extend({ fleet: { devices: [ … ] } })`. */
@@ -23,6 +24,13 @@ export interface FleetFixtures {
   /** All online when the test begins, in the order of `fleet.devices`. */
   devices: readonly FleetDevice[];
   client: FleetClient;
+  /** As many as `fleet.clients` says; `client` is the first. */
+  clients: readonly FleetClient[];
+  /**
+   * Plays a test with a new fleet of the same options for each seed, such as
+   * `await overSeeds("1..50", async ({ client, clock, devices, faults }) => { … })`.
+   */
+  overSeeds: (seeds: Seeds, play: (fleet: VirtualFleet) => Promise<void>) => Promise<void>;
   clock: FleetClock;
   faults: FleetFaults;
 }
@@ -60,6 +68,9 @@ export const fleetTest: TestAPI<FleetFixtures> = test.extend<FleetFixtures>({
   relay: ({ virtualFleet }, use) => use(virtualFleet.relay),
   devices: ({ virtualFleet }, use) => use(virtualFleet.devices),
   client: ({ virtualFleet }, use) => use(virtualFleet.client),
+  clients: ({ virtualFleet }, use) => use(virtualFleet.clients),
+  overSeeds: ({ fleet, task }, use) =>
+    use((seeds, play) => withFleet({ ...fleet, seeds, folder: dirname(task.file.filepath) }, play)),
   clock: ({ virtualFleet }, use) => use(virtualFleet.clock),
   faults: ({ virtualFleet }, use) => use(virtualFleet.faults),
 });

@@ -5,5 +5,5 @@ export type {
   FleetFaults,
   FleetOptions,
   FleetRelay,
-} from "./fleet.ts";
+} from "../fleet/fleet.ts";
 export { type FleetFixtures, fleetTest } from "./fleet-test.ts";

@@ -35,6 +35,7 @@ interface RunFlags {
   readonly name?: string;
   readonly firmwareVersion?: string;
   readonly allowPush?: boolean;
+  readonly stubs?: string;
   readonly json?: boolean;
 }
 
@@ -46,11 +47,44 @@ const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAG
 /** Environment variables of the process that runs the agent, until it has read them. */
 const SECRETS = ["BLINDRELAY_RELAY_TOKEN", "BLINDRELAY_AGENT_TOKEN"];
 
-const loadProgram = async (path: string): Promise<DeviceProgram> => {
+/** The path of a file; `what`: as errors call it. */
+const fileAt = (path: string, what: string): string => {
   const file = resolve(path);
   const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined) throw new Failure("usage", `there is no device program ${path}`);
-  if (found.isDirectory()) throw new Failure("usage", `${path} is a folder: name its program`);
+  if (found === undefined) throw new Failure("usage", `there is no ${what} ${path}`);
+  if (found.isDirectory()) throw new Failure("usage", `${path} is a folder: name a file`);
+  return file;
+};
+
+/** Gives this process the globals of a file of stubs, over the bundled ones. */
+const connectStubs = async (path: string, id: string): Promise<void> => {
+  const file = fileAt(path, "file of stubs");
+  const { default: bundled } = await import("@blindrelay/agent-sdk/stubs");
+  const begun = performance.now();
+  const device = {
+    ...{ id, group: "", boots: 1 },
+    now: () => performance.now() - begun,
+    random: Math.random,
+    log: (text: string) => printStatus(text),
+  };
+  let stubs: unknown;
+  try {
+    const { default: make } = (await import(pathToFileURL(file).href)) as { default?: unknown };
+    stubs = typeof make === "function" ? make(device) : undefined;
+  } catch (error) {
+    throw new Failure("usage", `the stubs cannot be loaded: ${describeThrown(error)}`, error);
+  }
+  if (typeof stubs !== "object" || stubs === null) {
+    const form = "export default (device) => ({ digitalRead: (pin) => 0 })";
+    throw new Failure("usage", `${path}: stubs are the device's globals: ${form}`);
+  }
+  for (const [name, value] of Object.entries({ ...bundled(device), ...stubs })) {
+    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
+  }
+};
+
+const loadProgram = async (path: string): Promise<DeviceProgram> => {
+  const file = fileAt(path, "device program");
   let loaded: { readonly default?: unknown };
   try {
     loaded = await import(pathToFileURL(file).href);
@@ -130,6 +164,7 @@ const start = async (
   flags: RunFlags,
   isPushable: boolean,
 ): Promise<RunningAgent> => {
+  if (flags.stubs !== undefined) await connectStubs(flags.stubs, flags.agent ?? "");
   const load = async (): Promise<DeviceProgram> => {
     const program = guarded(await loadProgram(path));
     await warnOfDialect(path);
@@ -188,6 +223,7 @@ const startSupervised = async (
       ...["agent", "run", path, "--allow-push"],
       ...(flags.name === undefined ? [] : ["--name", flags.name]),
       ...(flags.firmwareVersion === undefined ? [] : ["--firmware-version", flags.firmwareVersion]),
+      ...(flags.stubs === undefined ? [] : ["--stubs", flags.stubs]),
       ...(flags.json === true ? ["--json"] : []),
     ],
     env: {
@@ -258,6 +294,10 @@ export const addAgentRun = (agent: Command, context: Context): void => {
       "--firmware-version <version>",
       "the program's version (SemVer), shown by the relay",
       version,
+    )
+    .option(
+      "--stubs <file>",
+      "hardware that is not there: exports (device) => ({ … }), its globals",
     )
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option("--json", "one JSON document per change of the link on standard output")

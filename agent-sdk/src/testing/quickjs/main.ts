@@ -5,7 +5,7 @@
 import { checkVectors } from "@blindrelay/protocol/testing";
 import type { Program } from "../../core/agent.ts";
 import type { AgentCore, Host, StartOptions } from "../../embedded/index.ts";
-import { embeddedPorts, provisionAgent, startAgent } from "../../embedded/index.ts";
+import { embeddedPorts, provisionAgent, startAgent, withStorage } from "../../embedded/index.ts";
 
 /** What only tests need from a host: each state of the link, as JSON. */
 declare const host: Host & { state(status: string): void };
@@ -19,7 +19,7 @@ export const serve = (programs: { readonly [name: string]: Program }): void => {
     start: (options: string, program: string): void => {
       core = startAgent(ports, {
         ...(JSON.parse(options) as Omit<StartOptions, "program" | "runtime">),
-        program: programs[program] as Program,
+        program: withStorage(programs[program] as Program, ports.storage),
         runtime: "quickjs",
       });
       core.link.onState((status) => host.state(JSON.stringify(status)));

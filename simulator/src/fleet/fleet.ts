@@ -16,7 +16,15 @@ import { settled, World } from "../virtual/world.ts";
 
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
-  Partial<Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone">>;
+  Partial<
+    Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants" | "stubs">
+  > & {
+    /** How many. Default: 1. */
+    clients?: number;
+  };
+
+/** Clients of a fleet, which act at the same time. */
+const MAX_CLIENTS = 16;
 
 export interface FleetDevice {
   readonly id: string;
@@ -25,6 +33,12 @@ export interface FleetDevice {
   readonly online: boolean;
   /** Starts so far. */
   readonly boots: number;
+  /**
+   * The hardware of its latest start, as its stubs made it: `device.stubs.digitalRead("LED1")` is
+   * what the program wrote to the pin.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the file of stubs gives
+  readonly stubs: Readonly<Record<string, any>>;
 }
 
 export interface FleetClient {
@@ -89,6 +103,8 @@ export class VirtualFleet {
   readonly seed: number;
   readonly devices: readonly FleetDevice[];
   readonly client: FleetClient;
+  /** All of them; `client` is the first. */
+  readonly clients: readonly FleetClient[];
   readonly clock: FleetClock;
   readonly faults: FleetFaults;
   readonly relay: FleetRelay;
@@ -109,7 +125,14 @@ export class VirtualFleet {
   constructor(options: FleetOptions, folder: string) {
     // Without a group that could be named, the mistakes in the options are reported below.
     const [first] = Array.isArray(options.devices) ? options.devices : [];
-    const clients = [{ name: "client", devices: first?.group ?? "", presence: true, from: "0s" }];
+    const { clients: count = 1 } = options;
+    if (!(Number.isInteger(count) && count >= 1 && count <= MAX_CLIENTS)) {
+      throw new RangeError(`clients: how many, from 1 to ${MAX_CLIENTS}`);
+    }
+    const clients = Array.from({ length: count }, (_, n) => ({
+      name: n === 0 ? "client" : `client-${n + 1}`,
+      ...{ devices: first?.group ?? "", presence: true, from: "0s" },
+    }));
     const asked = { name: "a test", duration: DURATION, ...options, clients };
     this.scenario = checkScenario(asked, folder, "fleet").scenario;
     this.folder = folder;
@@ -130,13 +153,17 @@ export class VirtualFleet {
       get boots() {
         return device.boots;
       },
+      get stubs() {
+        return device.stubs;
+      },
     }));
     this.clock = {
       now: () => this.world.clock.nowMs(),
       advance: (duration) => this.advance(milliseconds(duration)),
       until: (promise, limit = UNTIL_LIMIT) => this.until(promise, milliseconds(limit)),
     };
-    this.client = this.makeClient();
+    this.clients = this.world.clients.map((_, n) => this.makeClient(n));
+    this.client = this.clients[0] as FleetClient;
     this.faults = { inject: (fault, ...targets) => this.inject(fault, targets) };
     this.relay = this.makeRelay();
   }
@@ -146,7 +173,7 @@ export class VirtualFleet {
     const limitMs = this.clock.now() + durationMs(START_LIMIT);
     for (;;) {
       const missing = this.devices.filter(({ online }) => !online);
-      if (missing.length === 0 && this.client.online) return;
+      if (missing.length === 0 && this.clients.every(({ online }) => online)) return;
       if (this.clock.now() >= limitMs) {
         const who =
           missing.length === 0 ? "the client is" : `${missing.map(({ id }) => id).join(", ")} are`;
@@ -166,10 +193,10 @@ export class VirtualFleet {
     if (violation !== null) throw this.violated();
   }
 
-  private makeClient(): FleetClient {
+  private makeClient(n: number): FleetClient {
     const { world } = this;
-    const [client] = world.clients as [VirtualClient];
-    const [load] = world.plan.loads as [PlannedLoad];
+    const client = world.clients[n] as VirtualClient;
+    const load = world.plan.loads[n] as PlannedLoad;
     const call: FleetClient["call"] = (device, method, params, options = {}) => {
       const { timeoutMs = load.timeoutMs, idempotent = false } = options;
       const asker = new Error();

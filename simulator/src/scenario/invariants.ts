@@ -1,0 +1,72 @@
+/**
+ * What a device program promises: an expression over what it exposes (`agent.expose`), such as
+ * `state.open + state.closed == 1`, or a function of all that it exposes. A function of a scenario
+ * in TypeScript becomes its source text, which a report can store.
+ */
+import { type Node, parseExpressionAt } from "acorn";
+
+type Tree = Node & Record<string, unknown>;
+
+export interface ParsedInvariant {
+  /** The names that a device must expose; of a function none. */
+  readonly names: readonly string[];
+  /** A function of these names in this order, or of everything exposed and `{ id, group }`. */
+  readonly source: string;
+}
+
+/** What an expression may name besides what devices expose. */
+const KNOWN = new Set(
+  "Math JSON Number String Boolean Array Object undefined NaN Infinity isNaN isFinite".split(" "),
+);
+const REFUSED = /^(Assignment|Update|Await|Yield|Import|New|Class|This|MetaProperty|Tagged)/;
+
+export function parseInvariant(text: string): ParsedInvariant | { problem: string } {
+  let tree: Tree;
+  try {
+    tree = parseExpressionAt(text, 0, { ecmaVersion: "latest" }) as unknown as Tree;
+    if (text.slice(tree.end).trim() !== "") throw new Error("it is more than one expression");
+  } catch (error) {
+    return { problem: `not an expression: ${(error as Error).message.replace(/ \(.*\)$/, "")}` };
+  }
+  if (/^(Arrow)?Function/.test(tree.type)) return { names: [], source: text };
+  const used = new Set<string>();
+  const own = new Set<string>();
+  let refused: string | null = null;
+  visit(tree, null, "", (node, parent, key) => {
+    if (REFUSED.test(node.type)) refused ??= text.slice(node.start, node.end);
+    if (node.type !== "Identifier") return;
+    const name = String(node.name);
+    const isFunction = parent !== null && /Function/.test(parent.type);
+    if (isFunction && key === "params") own.add(name);
+    else if (!(key === "property" && parent?.computed !== true) && key !== "key") used.add(name);
+  });
+  if (refused !== null) return { problem: `it only compares; "${refused}" does more than that` };
+  const names = [...used].filter((name) => !own.has(name) && !KNOWN.has(name));
+  if (names.length === 0) return { problem: "it names nothing that a device exposes" };
+  return { names, source: `(${names.join(", ")}) => (${text})` };
+}
+
+/** The scenario with the source texts of functions. */
+export function withSources(scenario: unknown): unknown {
+  const { invariants } = (scenario ?? {}) as { invariants?: unknown };
+  if (!Array.isArray(invariants)) return scenario;
+  const texts = invariants.map((one: unknown) => {
+    const { always } = (one ?? {}) as { always?: unknown };
+    return typeof always === "function" ? { ...(one as object), always: String(always) } : one;
+  });
+  return { ...(scenario as object), invariants: texts };
+}
+
+function visit(
+  node: Tree,
+  parent: Tree | null,
+  key: string,
+  see: (node: Tree, parent: Tree | null, key: string) => void,
+): void {
+  see(node, parent, key);
+  for (const [name, value] of Object.entries(node)) {
+    for (const child of Array.isArray(value) ? value : [value]) {
+      if (typeof (child as Tree | null)?.type === "string") visit(child, node, name, see);
+    }
+  }
+}
