@@ -74,6 +74,11 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
       "live, against this external relay; its account token is in BLINDRELAY_ACCOUNT_TOKEN",
       httpAddress,
     )
+    .option(
+      "--crypto <suite>",
+      "real (the default), or model: seals with what costs nothing (virtual world)",
+      oneOf("real", "model"),
+    )
     .option("--report <dir>", "report.json and report.html go here")
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
     .option("--junit <file>", "JUnit XML for CI")

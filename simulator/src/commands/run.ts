@@ -17,12 +17,14 @@ import { runScenario } from "../run/run.ts";
 import { DEFAULT_AGENTS, override, parseCall, scenarioOf } from "../scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
 import { loadPrograms, relativeTo } from "../virtual/programs.ts";
+import type { Crypto } from "../virtual/run.ts";
 import { interrupted, interruptible } from "./interruptible.ts";
 
 export interface RunFlags {
   seed?: number;
   seeds?: [number, number];
   world?: "virtual" | "live";
+  crypto?: Crypto;
   live?: string;
   report?: string;
   compare?: string;
@@ -54,7 +56,11 @@ export async function run(what: string | undefined, flags: AskedRun): Promise<nu
   if (flags.compare !== undefined && flags.report === undefined) {
     throw new Failure("usage", "--compare is for report.html: give --report DIR too");
   }
-  return runLoaded(await loadAsked(what, flags), flags);
+  const loaded = await loadAsked(what, flags);
+  if (flags.crypto === "model" && loaded.scenario.world === "live") {
+    throw new Failure("usage", "--crypto model needs the virtual world: on sockets it is real");
+  }
+  return runLoaded(loaded, flags);
 }
 
 export async function runLoaded(loaded: LoadedScenario, flags: RunFlags): Promise<number> {
@@ -138,6 +144,7 @@ async function runSeeds(
   const jobs = isLive ? 1 : Math.min(flags.jobs ?? availableParallelism(), seeds.length);
   const task = {
     shrinks: flags.shrink,
+    ...(flags.crypto === undefined ? {} : { crypto: flags.crypto }),
     ...(flags.live === undefined ? {} : { live: flags.live }),
     ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
   };

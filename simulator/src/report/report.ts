@@ -42,6 +42,8 @@ export interface Report {
   outliers: Outlier[];
   machine: Machine;
   world: "virtual" | "live";
+  /** What sealed: real cryptography, or the model of `--crypto model`. */
+  crypto: "real" | "model";
   /** As it was run, with flags applied. */
   scenario: Scenario;
   /** Its device programs by path, so that the report alone is enough to repeat the run. */

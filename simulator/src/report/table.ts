@@ -32,6 +32,7 @@ export function renderTable(report: Report, where: string): string {
       : []),
     ["seed", String(report.seed)],
     ["world", report.world],
+    ["crypto", report.crypto === "model" ? "model: nothing was encrypted" : "real"],
     ["trace", report.trace],
     ["report", where],
   ];

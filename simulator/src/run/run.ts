@@ -18,7 +18,7 @@ import { durationMs } from "../scenario/units.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { LoadedProgram } from "../virtual/program.ts";
 import { loadPrograms, programPaths } from "../virtual/programs.ts";
-import { runVirtual } from "../virtual/run.ts";
+import { type Crypto, runVirtual } from "../virtual/run.ts";
 import { STUCK_MS } from "../virtual/watchdog.ts";
 
 export interface RunScenarioOptions {
@@ -26,6 +26,8 @@ export interface RunScenarioOptions {
   progress: Progress;
   signal: AbortSignal;
   shrinks: boolean;
+  /** In the virtual world; real by default. */
+  crypto?: Crypto;
   /** Real time for the search for the smallest scenario. */
   shrinkMs?: number;
   hardStopMs?: number;
@@ -43,7 +45,7 @@ export async function runScenario(
   { scenario, folder }: LoadedScenario,
   options: RunScenarioOptions,
 ): Promise<Report> {
-  const { seed, progress, signal, hardStopMs } = options;
+  const { seed, progress, signal, hardStopMs, crypto = "real" } = options;
   if (scenario.world === "live") {
     return options.sources === undefined
       ? runInLive(scenario, folder, options)
@@ -63,6 +65,7 @@ export async function runScenario(
     seed,
     programs,
     signal,
+    crypto,
     progress: (share, line) => {
       done = Math.round(share * seconds);
       said = line;
@@ -80,6 +83,7 @@ export async function runScenario(
     seed,
     programs,
     signal,
+    crypto,
     budgetMs: options.shrinkMs ?? SHRINK_MS,
     stuckMs: STUCK_MS,
     tried: (count) => {

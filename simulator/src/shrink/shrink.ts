@@ -10,11 +10,14 @@ import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import { type Guard, startGuard } from "../virtual/guard.ts";
 import type { LoadedProgram } from "../virtual/program.ts";
+import { type Crypto, suiteOf } from "../virtual/run.ts";
 import { type Violation, World } from "../virtual/world.ts";
 
 export interface ShrinkOptions {
   seed: number;
   programs: ReadonlyMap<string, LoadedProgram>;
+  /** Real by default. */
+  crypto?: Crypto;
   /** Real time for all tries. */
   budgetMs: number;
   /** Ends a try when a program has used this much CPU time without returning. */
@@ -129,12 +132,18 @@ async function search(
 /** The world after a run; without a violation if a program did not return. */
 async function tryOnce(
   scenario: Scenario,
-  { seed, programs, signal }: ShrinkOptions,
+  { seed, programs, signal, crypto }: ShrinkOptions,
   guard: Guard,
   limitMs: number,
   keptEntries = 0,
 ): Promise<World> {
-  const world = new World({ scenario, plan: makePlan(scenario, seed), programs, keptEntries });
+  const world = new World({
+    scenario,
+    plan: makePlan(scenario, seed),
+    programs,
+    keptEntries,
+    ...suiteOf(crypto),
+  });
   const endsAt = performance.now() + limitMs;
   await guard.play(world, () => performance.now() < endsAt && signal?.aborted !== true);
   return world;

@@ -1,11 +1,13 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
+import type { Suite } from "@blindrelay/protocol/crypto";
 import { makeReport } from "../report/make-report.ts";
 import type { Report } from "../report/report.ts";
 import { reasonToAbort, thresholdsOf } from "../report/thresholds.ts";
 import { makePlan } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { type Guard, startGuard } from "./guard.ts";
+import { modelSuite } from "./model-suite.ts";
 import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
 import { oraclesOf, type Violation, World } from "./world.ts";
@@ -24,7 +26,17 @@ export interface RunOptions {
   keptEntries?: number;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
+  /** What seals: real cryptography (the default), or a model that costs nothing. */
+  crypto?: Crypto;
+  /** The trace has only the lengths of messages, so it is the same with either crypto. */
+  keepsTimeline?: boolean;
 }
+
+export type Crypto = Report["crypto"];
+
+/** The suite of a world: absent is the real one. */
+export const suiteOf = (crypto: Crypto = "real"): { suite?: Suite } =>
+  crypto === "model" ? { suite: modelSuite() } : {};
 
 export interface VirtualResult {
   report: Report;
@@ -54,7 +66,7 @@ async function runGuarded(
   const startedAt = new Date();
   const startedMs = performance.now();
   const plan = makePlan(scenario, seed);
-  const { keptEntries = 0, playsAllPings = false } = options;
+  const { keptEntries = 0, playsAllPings = false, keepsTimeline = false, crypto } = options;
   const thresholds = thresholdsOf(scenario);
   const world = new World({
     scenario,
@@ -62,6 +74,8 @@ async function runGuarded(
     programs,
     keptEntries,
     playsAllPings,
+    keepsTimeline,
+    ...suiteOf(crypto),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
@@ -84,6 +98,7 @@ async function runGuarded(
   }
   const report = makeReport({
     world: "virtual",
+    crypto: crypto ?? "real",
     scenario,
     plan,
     thresholds,

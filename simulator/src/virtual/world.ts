@@ -73,8 +73,10 @@ export interface WorldOptions {
   programs: ReadonlyMap<string, LoadedProgram>;
   /** Entries of the trace that can be read afterwards. */
   keptEntries?: number;
-  /** The crypto; real by default, tests may pass another. */
+  /** The crypto; real by default. */
   suite?: Suite;
+  /** The trace has only the lengths of messages: see Trace. */
+  keepsTimeline?: boolean;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
   /** Asked after each sample; a reason ends the run. */
@@ -151,7 +153,7 @@ export class World implements Observer {
     this.globals = makeGlobals(() => this.running, scenario.timezone);
     if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
     this.stopsFor = options.stopsFor ?? (() => null);
-    this.traceLog = new Trace(options.keptEntries ?? 0);
+    this.traceLog = new Trace(options.keptEntries ?? 0, options.keepsTimeline);
     this.outboxBytes =
       scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
