@@ -5,6 +5,7 @@
  */
 import type { Program } from "@blindrelay/agent-sdk";
 import { Stream } from "../base/random-streams.ts";
+import { busy } from "./busy.ts";
 import echo from "./echo.ts";
 import sensor, { celsiusAt } from "./sensor.ts";
 import valve from "./valve.ts";
@@ -33,8 +34,15 @@ export const KINDS: readonly Kind[] = [
   { name: "echo", program: echo, interview: interviewEcho },
 ];
 
+/** For searches; not in a fleet unless it is asked for. */
+export const BUSY: Kind = {
+  name: "busy",
+  program: busy((fn, ms) => setInterval(fn, ms)),
+  interview: interviewBusy,
+};
+
 export function kindNamed(name: string): Kind {
-  const kind = KINDS.find((one) => one.name === name);
+  const kind = [...KINDS, BUSY].find((one) => one.name === name);
   if (kind === undefined) throw new RangeError(`there is no kind ${name}`);
   return kind;
 }
@@ -107,6 +115,17 @@ function interviewValve(name: string): Interview {
         },
       };
     },
+  };
+}
+
+/** Its events only become more. */
+function interviewBusy(): Interview {
+  return {
+    ask: () => ({
+      method: "busy.count",
+      params: {},
+      right: (result) => typeof fields(result).n === "number",
+    }),
   };
 }
 

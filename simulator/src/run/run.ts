@@ -10,11 +10,12 @@ import type { LiveOptions } from "../live/run.ts";
 import { openFileLimit, openFileWarning } from "../report/machine.ts";
 import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
-import { type LoadedScenario, shown } from "../scenario/load.ts";
+import { isValid, type LoadedScenario, shown } from "../scenario/load.ts";
 import { makePlan, planHash } from "../scenario/plan.ts";
 import { checkLiveProgram, readProgramFile } from "../scenario/program-file.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
+import { brokenBy } from "../shrink/broken.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { LoadedProgram } from "../virtual/program.ts";
 import { loadPrograms, programPaths } from "../virtual/programs.ts";
@@ -61,7 +62,7 @@ export async function runScenario(
     () => done,
     () => said,
   );
-  const { report, violation, world } = await runVirtual(scenario, {
+  const result = await runVirtual(scenario, {
     seed,
     programs,
     signal,
@@ -73,19 +74,22 @@ export async function runScenario(
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
     stuckMs: STUCK_MS,
   });
+  const { report, world } = result;
+  const broken = brokenBy(result);
   done = Math.round(Math.min(seconds, report.series.at(-1)?.at_s ?? 0));
   said = world.measured.inWords();
   progress.end();
-  if (violation === null || signal.aborted || !options.shrinks) return report;
+  if (broken === null || signal.aborted || !options.shrinks) return report;
   let tries = 0;
   progress.start("tries to find a smaller scenario", 100, () => tries);
-  report.shrunk = await shrink(report.scenario, violation, {
+  report.shrunk = await shrink(report.scenario, broken, {
     seed,
     programs,
     signal,
     crypto,
     budgetMs: options.shrinkMs ?? SHRINK_MS,
     stuckMs: STUCK_MS,
+    isValid: (smaller) => isValid(smaller, folder),
     tried: (count) => {
       tries = count;
     },

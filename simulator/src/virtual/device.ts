@@ -59,6 +59,8 @@ export class Device implements Peer, Running {
   online = false;
   boots = 0;
   logins = 0;
+  /** Since when it is online. */
+  onlineSinceUs = 0;
   skewMs: number;
   private readonly world: DeviceWorld;
   private readonly drift: number;

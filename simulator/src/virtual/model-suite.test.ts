@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { checkScenario } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { drawScenario } from "../testing/draw-scenario.ts";
+import { drawScenario } from "../search/draw.ts";
 import { modelSuite } from "./model-suite.ts";
 import { loadPrograms } from "./programs.ts";
 import { type Crypto, runVirtual } from "./run.ts";

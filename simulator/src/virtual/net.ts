@@ -374,6 +374,10 @@ export class Wire implements Link {
     clock.at(Math.max(clock.nowUs + wait, lastUs), relayGone, this, null);
   }
 
+  get isOpenAtRelay(): boolean {
+    return this.there === "open" && !this.deaf;
+  }
+
   // ---- called by faults
 
   /** Both ends notice at once; data in transit is lost. */

@@ -1,6 +1,7 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
 import type { Suite } from "@blindrelay/protocol/crypto";
+import { oraclesOf } from "../oracle/names.ts";
 import { makeReport } from "../report/make-report.ts";
 import type { Report } from "../report/report.ts";
 import { reasonToAbort, thresholdsOf } from "../report/thresholds.ts";
@@ -10,7 +11,7 @@ import { type Guard, startGuard } from "./guard.ts";
 import { modelSuite } from "./model-suite.ts";
 import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
-import { oraclesOf, type Violation, World } from "./world.ts";
+import { type Violation, World, type WorldOptions } from "./world.ts";
 
 export interface RunOptions {
   seed: number;
@@ -30,6 +31,8 @@ export interface RunOptions {
   crypto?: Crypto;
   /** The trace has only the lengths of messages, so it is the same with either crypto. */
   keepsTimeline?: boolean;
+  /** See World. */
+  watch?: WorldOptions["watch"];
 }
 
 export type Crypto = Report["crypto"];
@@ -50,17 +53,54 @@ const HARD_STOP_MS = 15 * 60_000;
 export async function runVirtual(scenario: Scenario, options: RunOptions): Promise<VirtualResult> {
   const guarding = startGuard([...options.programs.values()], options.stuckMs);
   try {
-    return await runGuarded(scenario, options, guarding);
+    return await playWorld(scenario, options, guarding);
   } finally {
     (await guarding).stop();
   }
 }
 
-/** `guarding`: starts on another core while this one makes the world. */
-async function runGuarded(
+/** `guarding`: may start on another core while this one makes the world. */
+export async function playWorld(
   scenario: Scenario,
   options: RunOptions,
-  guarding: Promise<Guard>,
+  guarding: Guard | Promise<Guard>,
+): Promise<VirtualResult> {
+  const result = await playOnce(scenario, options, guarding);
+  const { report, violation } = result;
+  if (scenario.same !== true || violation !== null || report.stopped !== null) return result;
+  const differs = await compare(scenario, options, guarding);
+  const same = { name: "same", ok: differs === null, detail: differs ?? SAME };
+  report.oracles.push(same);
+  report.ok &&= same.ok;
+  return result;
+}
+
+const SAME = "the run takes one course: twice, with every ping, and with a model of cryptography";
+
+/** The way of playing the same run that took another course, or null. */
+async function compare(
+  scenario: Scenario,
+  { watch: _watch, progress: _progress, ...options }: RunOptions,
+  guarding: Guard | Promise<Guard>,
+): Promise<string | null> {
+  const courseOf = async (other: Partial<RunOptions>): Promise<string> => {
+    const asked = { ...options, crypto: "real", keepsTimeline: true, ...other } as const;
+    const { report, violation } = await playOnce(scenario, asked, guarding);
+    return JSON.stringify([report.trace, violation?.detail, report.failures]);
+  };
+  const first = await courseOf({});
+  if ((await courseOf({})) !== first) return "the same seed took another course the second time";
+  const withPings = await courseOf({ playsAllPings: options.playsAllPings !== true });
+  if (withPings !== first) return "with every ping played, the run takes another course";
+  const withModel = await courseOf({ crypto: "model" });
+  if (withModel !== first) return "with a model of cryptography, the run takes another course";
+  return null;
+}
+
+async function playOnce(
+  scenario: Scenario,
+  options: RunOptions,
+  guarding: Guard | Promise<Guard>,
 ): Promise<VirtualResult> {
   const { seed, programs, signal, progress } = options;
   const startedAt = new Date();
@@ -75,6 +115,7 @@ async function runGuarded(
     keptEntries,
     playsAllPings,
     keepsTimeline,
+    ...(options.watch === undefined ? {} : { watch: options.watch }),
     ...suiteOf(crypto),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });

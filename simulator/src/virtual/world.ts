@@ -13,12 +13,15 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Stream } from "../base/random-streams.ts";
 import type { Question } from "../devices/kinds.ts";
 import { Questions } from "../devices/questions.ts";
+import { startDriver } from "../drivers/driver.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
+import type { OracleName } from "../oracle/names.ts";
 import { NonceOracle } from "../oracle/nonces.ts";
 import { PacketOracle } from "../oracle/packets.ts";
-import { RelayOracle } from "../oracle/relay.ts";
+import { type ObservedWire, RelayOracle } from "../oracle/relay.ts";
+import { ToldOracle } from "../oracle/told.ts";
 import { Measurements } from "../report/measure.ts";
 import { WRONG_ANSWER } from "../report/tally.ts";
 import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
@@ -35,30 +38,6 @@ import { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
 import { ModelStore } from "./store.ts";
 import { Trace } from "./trace.ts";
-
-export const ORACLES = {
-  nonce: "no key and nonce seals two plaintexts",
-  once: "no packet is accepted twice",
-  delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
-  "exactly-once": "a call that was answered was executed exactly once, and none after its deadline",
-  blind: "the relay holds, logs and stores nothing readable",
-  revoked: "nobody acts after their revocation was acknowledged",
-  presence: "presence agrees with the truth",
-  bounds: "queues, tables and counts stay within their bounds",
-  "one-link": "an agent has one link over all nodes",
-  requests: "a session token sends at most 10,000 requests over all nodes",
-  owners: "no packet reaches another user's peers",
-  liveness: "without faults no call fails; 100 s after the last everybody is served",
-} as const;
-
-export type OracleName = keyof typeof ORACLES;
-
-/** They only check several nodes. */
-const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
-
-/** The oracles that check a relay with this many nodes. */
-export const oraclesOf = (nodes: number): [string, string][] =>
-  Object.entries(ORACLES).filter(([name]) => nodes > 1 || !CLUSTER_ORACLES.includes(name));
 
 export interface Violation {
   oracle: OracleName;
@@ -79,6 +58,8 @@ export interface WorldOptions {
   keepsTimeline?: boolean;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
+  /** Told of everything that happens, as the trace is. */
+  watch?: (what: string, who: string, text: string) => void;
   /** Asked after each sample; a reason ends the run. */
   stopsFor?: (nowUs: number, measured: Measurements) => string | null;
 }
@@ -120,10 +101,13 @@ export class World implements Observer {
   readonly relayOracle: RelayOracle;
   /** Null: there is one node. */
   private readonly clusterOracle: ClusterOracle | null;
+  /** Null: there are several nodes. */
+  private readonly toldOracle: ToldOracle | null;
   violation: Violation | null = null;
   /** The reason that ended the run, as `stopsFor` gave it. */
   stopped: string | null = null;
   private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
+  private readonly watch: WorldOptions["watch"];
   private readonly nonces: NonceOracle;
   private readonly packets: PacketOracle;
   private readonly calls: CallOracle;
@@ -152,6 +136,7 @@ export class World implements Observer {
     this.programs = programs;
     this.globals = makeGlobals(() => this.running, scenario.timezone);
     if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
+    this.watch = options.watch;
     this.stopsFor = options.stopsFor ?? (() => null);
     this.traceLog = new Trace(options.keptEntries ?? 0, options.keepsTimeline);
     this.outboxBytes =
@@ -171,6 +156,7 @@ export class World implements Observer {
     this.clusterOracle = this.isAlone
       ? null
       : new ClusterOracle((oracle, detail) => this.violate(oracle, detail));
+    this.toldOracle = this.isAlone ? new ToldOracle(violate("told")) : null;
     this.suite = this.nonces.watch(options.suite ?? nodeSuite());
     this.store = new ModelStore(
       this.clock,
@@ -282,6 +268,9 @@ export class World implements Observer {
       scheduleLoad(this, load, this.clients.slice(first, end));
       first = end;
     }
+    for (const [i, driver] of (this.scenario.drivers ?? []).entries()) {
+      startDriver(this, driver, i, plan.endUs);
+    }
     for (const fault of plan.faults)
       clock.at(fault.atUs, (world: World) => playFault(world, fault), this, null);
     const sampleUs = Math.max(1_000_000, Math.round(plan.endUs / SAMPLES));
@@ -325,7 +314,10 @@ export class World implements Observer {
     const call: Call = { record, places: [], running: false };
     const open = tally.asked(device.id, device.plan.group, isFirst);
     this.calling = call;
-    const request = { method: question.method, params: question.params, timeoutMs, idempotent };
+    const { method, params } = question;
+    const waitForAgent = spec.wait_for_agent ?? false;
+    const signal = this.givesUp(load, client);
+    const request = { method, params, timeoutMs, idempotent, waitForAgent, ...signal };
     client.call(device, request, (result, error) => {
       const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
       this.calls.ended(record, outcome);
@@ -351,6 +343,18 @@ export class World implements Observer {
 
   private calling: Call | null = null;
 
+  /** With a signal, if calls of this load are given up. */
+  private givesUp({ spec, name }: PlannedLoad, client: VirtualClient): { signal?: AbortSignal } {
+    if (spec.abort_after === undefined) return {};
+    const controller = new AbortController();
+    const draws = new Stream(`${this.seed}/${name}/${client.id}/abort/${this.measured.tally.sent}`);
+    this.clock.after(draws.below(durationMs(spec.abort_after)), () => {
+      this.stir();
+      controller.abort();
+    });
+    return { signal: controller.signal };
+  }
+
   questionsTo({ id, number, plan }: Device): Questions {
     const device = this.devices[number] as Device;
     const questions =
@@ -371,6 +375,7 @@ export class World implements Observer {
 
   trace(what: string, who: string, text: string): void {
     this.traceLog.add(this.clock.nowUs, what, who, text);
+    this.watch?.(what, who, text);
   }
 
   loginSpoiled({ id }: Peer): void {
@@ -386,13 +391,23 @@ export class World implements Observer {
   }
 
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void {
-    const { clusterOracle } = this;
+    const { clusterOracle, toldOracle } = this;
+    // What was changed on its way has no sender that could be told.
+    if (toldOracle !== null && this.net.corrupted === 0) {
+      const { nowUs } = this.clock;
+      if (direction === "up") toldOracle.received(wire, text, partyOf(wire), nowUs);
+      else toldOracle.sent(wire, text, partyOf(wire), nowUs);
+    }
     if (clusterOracle !== null) {
       if (direction === "up") clusterOracle.received(wire, text, partyOf(wire));
       else clusterOracle.sent(wire, text, partyOf(wire));
     }
     if (direction === "up") this.relayOracle.received(wire, text);
     else this.relayOracle.sent(wire, text, wire.relayQueued());
+  }
+
+  agentTokenOf(agentId: string, account: string): string {
+    return this.store.issueAgent(agentId, account);
   }
 
   accountToken(account: string): string {
@@ -442,6 +457,7 @@ export class World implements Observer {
     this.online += online ? 1 : -1;
     this.trace(online ? "online" : "offline", device.id, "");
     if (!online) return;
+    device.onlineSinceUs = this.clock.nowUs;
     this.connects += 1;
     this.spoiled.delete(device.id);
     this.liveness.connected(device.id, this.clock.nowUs);
@@ -487,6 +503,7 @@ export class World implements Observer {
       this.presences.delete(client.id);
       return;
     }
+    client.onlineSinceUs = this.clock.nowUs;
     this.spoiled.delete(client.id);
     this.liveness.connected(client.id, this.clock.nowUs);
   }
@@ -508,12 +525,14 @@ export class World implements Observer {
 
   private check(): void {
     const { nowUs } = this.clock;
+    if (this.isAlone) this.checkAlone();
     if (!this.liveness.isCalm(nowUs)) return;
     const stats = this.relay.stats();
     if (stats === null) return;
-    const most = this.clients.length * MAX_BINDINGS;
-    if (stats.bindings > most) {
-      this.violate("bounds", `${stats.bindings} bindings of ${this.clients.length} clients`);
+    // Drivers have up to two clients each.
+    const clients = this.clients.length + 2 * (this.scenario.drivers?.length ?? 0);
+    if (stats.bindings > clients * MAX_BINDINGS) {
+      this.violate("bounds", `${stats.bindings} bindings of ${clients} clients`);
     }
     for (const device of this.devices) {
       // A device that connects or disconnects at this moment is in transition.
@@ -530,6 +549,23 @@ export class World implements Observer {
         }
       }
     }
+  }
+
+  /** What is exact at any moment, because there is one node. */
+  private checkAlone(): void {
+    const { nowUs } = this.clock;
+    const stats = this.relay.stats();
+    if (stats === null) return;
+    if (stats.connections.client === 0 && stats.bindings > 0) {
+      this.violate("bounds", `${stats.bindings} bindings are left of clients that are gone`);
+    }
+    if (this.net.corrupted > 0) return;
+    const agents = this.devices.map(
+      ({ id, userId }) => [id, userId, this.relay.isOnline(id)] as const,
+    );
+    const isOpen = (wire: ObservedWire): boolean =>
+      (wire as Wire).isOpenAtRelay && (wire as Wire).relayQueued() < this.outboxBytes / 2;
+    this.toldOracle?.look(agents, isOpen, nowUs);
   }
 
   /** Checks for two links of one agent on running nodes. */
@@ -616,9 +652,8 @@ const MAX_BINDINGS = 1024;
 const CALL_MEMORY_MS = 150_000;
 
 const partyOf = ({ peer }: Wire): Party => {
-  const { id } = peer;
-  if (peer instanceof Device) return { id, userId: peer.userId, isAgent: true };
-  return { id, userId: (peer as VirtualClient).userId, isAgent: false };
+  const { id, userId, isAgent = false } = peer as Peer & { userId: string; isAgent?: boolean };
+  return { id, userId, isAgent: isAgent || peer instanceof Device };
 };
 
 const boot = (device: Device): void => device.boot();
