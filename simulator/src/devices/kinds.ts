@@ -17,7 +17,11 @@ export interface Question {
 }
 
 /** Asks one device; several questions may be open at a time. */
-export type Interview = { ask(): Question };
+export interface Interview {
+  ask(): Question;
+  /** The device has lost its state; questions without an answer may still reach it. */
+  restarted(): void;
+}
 
 /** A bundled device program, and how its clients examine it. */
 export interface Kind {
@@ -58,17 +62,29 @@ const MAX_MOVES = 32;
  */
 function interviewSensor(name: string): Interview {
   let asked = 0;
+  let answered = 0;
   let last = 0;
+  let start = 0;
   const seen = new Set<number>();
   return {
+    restarted() {
+      start += 1;
+      asked -= answered;
+      answered = 0;
+      last = 0;
+      seen.clear();
+    },
     ask() {
       asked += 1;
       const before = last;
+      const from = start;
       return {
         method: "sensor.read",
         params: {},
         right(result) {
           const { reading, celsius } = fields(result);
+          if (from !== start) return true;
+          answered += 1;
           if (typeof reading !== "number" || reading <= before || reading > asked) return false;
           if (seen.has(reading)) return false;
           seen.add(reading);
@@ -91,6 +107,10 @@ function interviewValve(name: string): Interview {
   let now = 0;
   let moves = [{ percent: 0, answered: 0 }];
   return {
+    restarted() {
+      const open = moves.filter(({ answered: at }) => at === Number.POSITIVE_INFINITY);
+      moves = [{ percent: 0, answered: now }, ...open];
+    },
     ask() {
       asked += 1;
       if (asked % 2 === 0) {
@@ -121,6 +141,7 @@ function interviewValve(name: string): Interview {
 /** Its events only become more. */
 function interviewBusy(): Interview {
   return {
+    restarted: () => undefined,
     ask: () => ({
       method: "busy.count",
       params: {},
@@ -133,6 +154,7 @@ function interviewBusy(): Interview {
 function interviewEcho(name: string): Interview {
   const draws = new Stream(name);
   return {
+    restarted: () => undefined,
     ask() {
       const params = drawParams(draws);
       const sent = JSON.stringify(params);

@@ -103,6 +103,8 @@ export class World implements Observer {
   private readonly clusterOracle: ClusterOracle | null;
   /** Null: there are several nodes. */
   private readonly toldOracle: ToldOracle | null;
+  /** What the programs of its devices handle. */
+  readonly methods = new Set<string>();
   violation: Violation | null = null;
   /** The reason that ended the run, as `stopsFor` gave it. */
   stopped: string | null = null;
@@ -431,6 +433,7 @@ export class World implements Observer {
     const { agent } = core;
     const { handle } = agent;
     agent.handle = (method, handler) => {
+      this.methods.add(method);
       handle.call(
         agent,
         method,

@@ -1,0 +1,112 @@
+/** What a search found: in buckets, so that one bug is reported once, and as files that run. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { Failure } from "@blindrelay/protocol/command-line";
+import { parse, stringify } from "yaml";
+import { check } from "../scenario/check.ts";
+import { isValid, shown } from "../scenario/load.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { relativeTo } from "../virtual/programs.ts";
+
+export interface Finding {
+  readonly oracle: string;
+  readonly detail: string;
+  readonly seed: number;
+  /** The smallest one that breaks; its programs are relative to the search's own folder. */
+  readonly scenario: Scenario;
+}
+
+const MAX_CORPUS = 500;
+
+/** The detail without names and numbers. */
+export const bucketOf = ({ oracle, detail }: Pick<Finding, "oracle" | "detail">): string =>
+  `${oracle}: ${plain(detail)}`;
+
+const plain = (detail: string): string =>
+  detail
+    .replace(/\b(relay-)?[A-Za-z]+[0-9]*[-/][A-Za-z0-9/-]*[0-9]+(#[0-9]+)?/g, "…")
+    .replace(/[A-Za-z0-9_-]{16,}(\.[A-Za-z0-9_-]+)?/g, "…")
+    .replace(/[0-9]+/g, "…")
+    .slice(0, 160);
+
+/**
+ * The buckets in a file of known findings: a list of `oracle` and `detail`, as a finding has them.
+ * Throws a Failure.
+ */
+export function readKnown(file: string): Set<string> {
+  try {
+    const list = (parse(readFileSync(file, "utf8")) ?? []) as unknown;
+    if (!Array.isArray(list)) throw new Error("a list of { oracle, detail } is expected");
+    return new Set(
+      list.map((one: Partial<Finding> | null) => {
+        if (typeof one?.oracle !== "string" || typeof one.detail !== "string") {
+          throw new Error("each entry has an oracle and a detail, as a finding has them");
+        }
+        return bucketOf({ oracle: one.oracle, detail: one.detail });
+      }),
+    );
+  } catch (error) {
+    throw new Failure("usage", `--known ${file}: ${(error as Error).message}`);
+  }
+}
+
+/** Scenarios of earlier searches; those that are no longer valid are left out. */
+export function readCorpus(folder: string, own: string): Scenario[] {
+  if (!existsSync(folder)) return [];
+  const files = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
+  return files.sort().flatMap((name) => {
+    const file = join(folder, name);
+    const value = parse(readFileSync(file, "utf8")) as Scenario;
+    return isValid(value, folder) ? [withPrograms(value, folder, own)] : [];
+  });
+}
+
+export async function writeCorpus(
+  folder: string,
+  scenario: Scenario,
+  own: string,
+  name: string,
+): Promise<void> {
+  if (readdirSync(folder).length >= MAX_CORPUS) return;
+  await writeScenario(join(folder, `${name}.yaml`), withPrograms(scenario, own, folder));
+}
+
+/** A file in `folder` that `run` breaks with. Resolves with its path. */
+export async function writeFinding(
+  folder: string,
+  { oracle, detail, seed, scenario }: Finding,
+  own: string,
+): Promise<string> {
+  const name = `${oracle}-${seed}`;
+  let file = join(folder, `${name}.yaml`);
+  for (let n = 2; existsSync(file); n++) file = join(folder, `${name}-${n}.yaml`);
+  const told = {
+    ...withPrograms(scenario, own, folder),
+    name: `found by search: ${oracle}`,
+    description: detail,
+    seed,
+  };
+  await writeScenario(file, told);
+  return shown(resolve(file));
+}
+
+const writeScenario = (file: string, scenario: Scenario): Promise<void> =>
+  writeFile(file, stringify(scenario, { aliasDuplicateObjects: false }));
+
+/** Paths relative to `from` as they are written in `to`. */
+const withPrograms = (scenario: Scenario, from: string, to: string): Scenario => {
+  const moved = <T extends { program?: string | undefined }>(one: T): T =>
+    one.program === undefined
+      ? one
+      : { ...one, program: relativeTo(resolve(to), resolve(from, one.program)) };
+  return {
+    ...scenario,
+    devices: scenario.devices.map(moved),
+    ...(scenario.faults === undefined ? {} : { faults: scenario.faults.map(moved) }),
+  };
+};
+
+/** As it will be read from its file; throws a ScenarioError. */
+export const checked = (scenario: Scenario, folder: string): Scenario =>
+  check(scenario, "search", folder, () => ({ line: 1, column: 1 }));
