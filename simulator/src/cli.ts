@@ -85,7 +85,8 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
     .option("--junit <file>", "JUnit XML for CI")
     .option("--json", "print the report on standard output, one line per run")
-    .option("--no-shrink", "do not look for the smallest scenario after a violation")
+    .option("--log <device>", "print what this device logs, with the run's time (virtual world)")
+    .option("--no-shrink", "do not look for the smallest scenario that breaks")
     .option("--max-time <s>", "end each run after this many real seconds", wholeNumber(1, 86_400))
     .addHelpText(
       "after",

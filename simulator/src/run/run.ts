@@ -32,6 +32,8 @@ export interface RunScenarioOptions {
   /** Real time for the search for the smallest scenario. */
   shrinkMs?: number;
   hardStopMs?: number;
+  /** Prints what this device logs on standard error. */
+  log?: string;
   /** An external relay to use. */
   live?: string;
   /** Loaded before, for a replay. */
@@ -41,6 +43,14 @@ export interface RunScenarioOptions {
 }
 
 const SHRINK_MS = 30_000;
+const KEPT_ENTRIES = 100;
+
+const printLog =
+  (wanted: string) =>
+  (deviceId: string, atUs: number, text: string): void => {
+    if (deviceId !== wanted) return;
+    process.stderr.write(`${(atUs / 1e6).toFixed(6)}  ${deviceId}  ${text}\n`);
+  };
 
 export async function runScenario(
   { scenario, folder }: LoadedScenario,
@@ -67,6 +77,8 @@ export async function runScenario(
     programs,
     signal,
     crypto,
+    keptEntries: KEPT_ENTRIES,
+    ...(options.log === undefined ? {} : { logged: printLog(options.log) }),
     progress: (share, line) => {
       done = Math.round(share * seconds);
       said = line;

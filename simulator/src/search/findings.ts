@@ -1,13 +1,11 @@
 /** What a search found: in buckets, so that one bug is reported once, and as files that run. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { parse, stringify } from "yaml";
-import { check } from "../scenario/check.ts";
+import { parse } from "yaml";
 import { isValid, shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { relativeTo } from "../virtual/programs.ts";
+import { movedTo, writeScenario } from "../scenario/write.ts";
 
 export interface Finding {
   readonly oracle: string;
@@ -58,7 +56,7 @@ export function readCorpus(folder: string, own: string): Scenario[] {
   return files.sort().flatMap((name) => {
     const file = join(folder, name);
     const value = parse(readFileSync(file, "utf8")) as Scenario;
-    return isValid(value, folder) ? [withPrograms(value, folder, own)] : [];
+    return isValid(value, folder) ? [movedTo(own, value, folder)] : [];
   });
 }
 
@@ -69,7 +67,7 @@ export async function writeCorpus(
   name: string,
 ): Promise<void> {
   if (readdirSync(folder).length >= MAX_CORPUS) return;
-  await writeScenario(join(folder, `${name}.yaml`), withPrograms(scenario, own, folder));
+  await writeScenario(join(folder, `${name}.yaml`), movedTo(folder, scenario, own));
 }
 
 /** A file in `folder` that `run` breaks with. Resolves with its path. */
@@ -82,7 +80,7 @@ export async function writeFinding(
   let file = join(folder, `${name}.yaml`);
   for (let n = 2; existsSync(file); n++) file = join(folder, `${name}-${n}.yaml`);
   const told = {
-    ...withPrograms(scenario, own, folder),
+    ...movedTo(folder, scenario, own),
     name: `found by search: ${oracle}`,
     description: detail,
     seed,
@@ -90,23 +88,3 @@ export async function writeFinding(
   await writeScenario(file, told);
   return shown(resolve(file));
 }
-
-const writeScenario = (file: string, scenario: Scenario): Promise<void> =>
-  writeFile(file, stringify(scenario, { aliasDuplicateObjects: false }));
-
-/** Paths relative to `from` as they are written in `to`. */
-const withPrograms = (scenario: Scenario, from: string, to: string): Scenario => {
-  const moved = <T extends { program?: string | undefined }>(one: T): T =>
-    one.program === undefined
-      ? one
-      : { ...one, program: relativeTo(resolve(to), resolve(from, one.program)) };
-  return {
-    ...scenario,
-    devices: scenario.devices.map(moved),
-    ...(scenario.faults === undefined ? {} : { faults: scenario.faults.map(moved) }),
-  };
-};
-
-/** As it will be read from its file; throws a ScenarioError. */
-export const checked = (scenario: Scenario, folder: string): Scenario =>
-  check(scenario, "search", folder, () => ({ line: 1, column: 1 }));

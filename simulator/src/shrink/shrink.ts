@@ -142,13 +142,7 @@ export async function shrinkGuarded(
     seed: options.seed,
     trace: final.report.trace,
     detail: last.detail,
-    lines: final.world.traceLog
-      .tail()
-      .slice(-SHOWN)
-      .map(
-        ({ atUs, what, who, text }) =>
-          `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${text.slice(0, 200)}`,
-      ),
+    lines: final.world.lastEvents(SHOWN),
   };
 }
 
@@ -222,9 +216,9 @@ const endingAt = (scenario: Scenario, seconds: number): Scenario => {
 
 /** What a scenario can do without, one at a time: `now` is the smallest one so far. */
 function* withoutDetails(now: () => Scenario): Generator<Scenario> {
-  for (const key of ["relay", "network", "same", "start", "timezone"] as const) {
+  for (const key of ["relay", "network", "same", "start", "timezone", "allow"] as const) {
     const { [key]: one, ...rest } = now();
-    if (one !== undefined && key !== "same") yield rest;
+    if (one !== undefined) yield rest;
   }
   for (const list of ["devices", "clients", "faults", "drivers"] as const) {
     for (let i = 0; i < (now()[list]?.length ?? 0); i++) {

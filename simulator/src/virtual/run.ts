@@ -33,6 +33,7 @@ export interface RunOptions {
   keepsTimeline?: boolean;
   /** See World. */
   watch?: WorldOptions["watch"];
+  logged?: WorldOptions["logged"];
 }
 
 export type Crypto = Report["crypto"];
@@ -47,6 +48,8 @@ export interface VirtualResult {
   world: World;
 }
 
+/** Lines of the trace in the report of a run that an oracle ended. */
+const LAST_EVENTS = 30;
 /** Many times longer than the largest scenario takes. */
 const HARD_STOP_MS = 15 * 60_000;
 
@@ -80,7 +83,7 @@ const SAME = "the run takes one course: twice, with every ping, and with a model
 /** The way of playing the same run that took another course, or null. */
 async function compare(
   scenario: Scenario,
-  { watch: _watch, progress: _progress, ...options }: RunOptions,
+  { watch: _watch, logged: _logged, progress: _progress, ...options }: RunOptions,
   guarding: Guard | Promise<Guard>,
 ): Promise<string | null> {
   const courseOf = async (other: Partial<RunOptions>): Promise<string> => {
@@ -116,6 +119,7 @@ async function playOnce(
     playsAllPings,
     keepsTimeline,
     ...(options.watch === undefined ? {} : { watch: options.watch }),
+    ...(options.logged === undefined ? {} : { logged: options.logged }),
     ...suiteOf(crypto),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
@@ -168,5 +172,6 @@ async function playOnce(
     programs: sourcesOf(scenario, programs),
     trace: world.traceLog.hash(),
   });
+  if (violation !== null) report.last_events = world.lastEvents(LAST_EVENTS);
   return { report, violation, world };
 }

@@ -60,6 +60,8 @@ export interface WorldOptions {
   playsAllPings?: boolean;
   /** Told of everything that happens, as the trace is. */
   watch?: (what: string, who: string, text: string) => void;
+  /** Told of each line that a device's program or SDK logs. */
+  logged?: (deviceId: string, atUs: number, text: string) => void;
   /** Asked after each sample; a reason ends the run. */
   stopsFor?: (nowUs: number, measured: Measurements) => string | null;
 }
@@ -110,6 +112,7 @@ export class World implements Observer {
   stopped: string | null = null;
   private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
   private readonly watch: WorldOptions["watch"];
+  private readonly logged: WorldOptions["logged"];
   private readonly nonces: NonceOracle;
   private readonly packets: PacketOracle;
   private readonly calls: CallOracle;
@@ -139,12 +142,13 @@ export class World implements Observer {
     this.globals = makeGlobals(() => this.running, scenario.timezone);
     if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
     this.watch = options.watch;
+    this.logged = options.logged;
     this.stopsFor = options.stopsFor ?? (() => null);
     this.traceLog = new Trace(options.keptEntries ?? 0, options.keepsTimeline);
     this.outboxBytes =
       scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
-    this.nonces = new NonceOracle(violate("nonce"));
+    this.nonces = new NonceOracle(violate("nonce"), (options.keptEntries ?? 0) > 0);
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
     this.calls = new CallOracle(violate("exactly-once"), { nowMs: () => this.clock.nowMs() });
     this.liveness = new LivenessOracle(violate("liveness"), scenario.allow);
@@ -468,6 +472,7 @@ export class World implements Observer {
 
   printed(device: Device, level: string, text: string): void {
     // A stack names folders, and a trace is the same on every machine.
+    this.logged?.(device.id, this.clock.nowUs, `${level}  ${text}`);
     this.trace("log", device.id, `${level} ${text.replace(/\n {4}at .*/g, "")}`);
     if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
   }
@@ -509,6 +514,19 @@ export class World implements Observer {
     client.onlineSinceUs = this.clock.nowUs;
     this.spoiled.delete(client.id);
     this.liveness.connected(client.id, this.clock.nowUs);
+  }
+
+  /** The latest `most` entries of the trace as lines, sealed packets with what is in them. */
+  lastEvents(most: number): string[] {
+    return this.traceLog
+      .tail()
+      .slice(-most)
+      .map(({ atUs, what, who, text }) => {
+        const [, head = ""] = PAYLOAD.exec(text) ?? [];
+        const plain = this.nonces.plaintexts?.get(head);
+        const shown = plain === undefined ? text : `${plain}  in ${text}`;
+        return `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${shown.slice(0, MAX_LINE)}`;
+      });
   }
 
   violate(oracle: OracleName, detail: string): void {
@@ -649,6 +667,9 @@ export class World implements Observer {
   private readonly before = { forwarded: 0, dropped: 0 };
 }
 
+/** The beginning of a packet's payload, bare or in an envelope, where its quotes are escaped. */
+const PAYLOAD = /\\?"p\\?":\\?"([A-Za-z0-9_-]{16})/;
+const MAX_LINE = 200;
 /** The maximum number of bindings of one connection. */
 const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */
