@@ -1,4 +1,4 @@
-/** What a run breaks first: an oracle, an expectation of the scenario, or a threshold of its own. */
+/** What a run breaks first: an oracle, what it expects of calls, or a threshold of its own. */
 import type { VirtualResult } from "../virtual/run.ts";
 
 export interface Broken {
