@@ -198,7 +198,7 @@ describe("blindrelay-sim", () => {
   });
 
   test("accepts a different seed, or several", async () => {
-    const few = ["run", "rooms.yaml", "--agents", "4", "--json"];
+    const few = ["run", "rooms.yaml", "--agents", "4", "--json", "--no-shrink"];
     const several = await sim(...few, "--seeds", "1..2");
     const traces = several.out
       .trim()
