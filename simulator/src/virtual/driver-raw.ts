@@ -1,7 +1,7 @@
 /** Peers without an SDK: each text that they send is written by the driver that plays them. */
 import { Stream } from "../base/random-streams.ts";
-import { Conditions, type Peer, type Wire } from "../virtual/net.ts";
 import type { DriverWorld } from "./driver-world.ts";
+import { Conditions, type Peer, type Wire } from "./net.ts";
 
 const NETWORK = { latencyUs: 20_000, jitterUs: 0, bytesPerS: 0 };
 const PING = '{"type":"ping"}';

@@ -2,7 +2,7 @@
  * A client that binds more sids than a connection may have, using one of them all the time: the
  * least recently used ones go, and this one stays.
  */
-import type { RawWorld } from "./raw.ts";
+import type { RawWorld } from "./driver-raw.ts";
 
 const MANY = 1_100;
 const BATCH = 40;

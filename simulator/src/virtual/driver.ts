@@ -6,16 +6,16 @@ import type { Client } from "@blindrelay/client-sdk";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { DriverSpec } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
-import { VirtualClient } from "../virtual/client.ts";
-import { bindings } from "./bindings.ts";
+import { VirtualClient } from "./client.ts";
+import { bindings } from "./driver-bindings.ts";
+import { flood } from "./driver-flood.ts";
+import { garbage } from "./driver-garbage.ts";
+import { RawWorld } from "./driver-raw.ts";
+import { slow } from "./driver-slow.ts";
+import { streams } from "./driver-streams.ts";
+import { Subscriber } from "./driver-subscriber.ts";
+import { takeover } from "./driver-takeover.ts";
 import type { DriverWorld } from "./driver-world.ts";
-import { flood } from "./flood.ts";
-import { garbage } from "./garbage.ts";
-import { RawWorld } from "./raw.ts";
-import { slow } from "./slow.ts";
-import { streams } from "./streams.ts";
-import { Subscriber } from "./subscriber.ts";
-import { takeover } from "./takeover.ts";
 
 /** Raw peers have this account, so that they use up nobody else's share of the relay. */
 const RAW_ACCOUNT = "raw";

@@ -1,5 +1,5 @@
 /** An agent that reads nothing: whoever sends to it is told, and its queue stays bounded. */
-import type { RawWorld } from "./raw.ts";
+import type { RawWorld } from "./driver-raw.ts";
 
 const BYTES = 45_000;
 /** Well over the relay's queue and the kernels' buffers. */

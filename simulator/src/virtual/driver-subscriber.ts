@@ -3,8 +3,8 @@
  * that is missing, and hear events again once everything is well.
  */
 import type { Client } from "@blindrelay/client-sdk";
-import type { VirtualClient } from "../virtual/client.ts";
-import type { Device } from "../virtual/device.ts";
+import type { VirtualClient } from "./client.ts";
+import type { Device } from "./device.ts";
 import type { DriverWorld } from "./driver-world.ts";
 
 /** A busy device has an event every five seconds. */

@@ -1,5 +1,5 @@
 /** One agent connects twice: the newer link stays and gets what is sent, the older one ends. */
-import type { RawWorld } from "./raw.ts";
+import type { RawWorld } from "./driver-raw.ts";
 
 export const takeover = async (raw: RawWorld): Promise<void> => {
   const older = await raw.agent();

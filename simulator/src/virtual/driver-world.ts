@@ -1,8 +1,8 @@
 /** What drivers need from their world. */
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { OracleName } from "../oracle/names.ts";
-import type { ClientWorld } from "../virtual/client.ts";
-import type { Device } from "../virtual/device.ts";
+import type { ClientWorld } from "./client.ts";
+import type { Device } from "./device.ts";
 
 export interface DriverWorld extends ClientWorld {
   readonly devices: readonly Device[];

@@ -1,7 +1,7 @@
 /** Byte streams in both directions: complete, or ended with an error; whole while all is well. */
 import { byteAt, pattern } from "../devices/busy.ts";
-import type { VirtualClient } from "../virtual/client.ts";
-import type { Device } from "../virtual/device.ts";
+import type { VirtualClient } from "./client.ts";
+import type { Device } from "./device.ts";
 import type { DriverWorld } from "./driver-world.ts";
 
 const SIZES = [1, 12_288, 100_000, 300_000];

@@ -1,5 +1,5 @@
 /** Messages that are refused: each is answered, with its reason. */
-import type { RawWorld } from "./raw.ts";
+import type { RawWorld } from "./driver-raw.ts";
 
 /** The relay's limit is 64 KiB. */
 const TOO_LONG = 70_000;

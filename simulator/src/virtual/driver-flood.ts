@@ -1,6 +1,6 @@
 /** Two clients with one session token send more requests than it may. */
 import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
-import type { RawPeer, RawWorld } from "./raw.ts";
+import type { RawPeer, RawWorld } from "./driver-raw.ts";
 
 /** Below the relay's thousand a second for one connection. */
 const BATCH = 45;
