@@ -26,6 +26,7 @@ const FILES = {
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/{cli,base/processes}.test.ts",
+    "simulator/src/testing/planted/seek.test.ts",
     "simulator/src/virtual/watchdog.test.ts",
     "test/src/{agent-life,bridge,cli,engines,examples,field,instruments,releases}/**",
     "tools/src/commands/small.test.ts",

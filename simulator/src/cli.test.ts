@@ -142,7 +142,7 @@ describe("blindrelay-sim", () => {
     const page = await readFile(join(folder, "report/report.html"), "utf8");
     expect(page.includes("two rooms on a bad afternoon")).toBe(true);
     const junit = await readFile(join(folder, "ci/junit.xml"), "utf8");
-    expect(junit).toContain('tests="14" failures="0"');
+    expect(junit).toContain('tests="16" failures="0"');
 
     // In a different folder, without the scenario and the program.
     await mkdir(join(folder, "elsewhere"), { recursive: true });
@@ -191,13 +191,14 @@ describe("blindrelay-sim", () => {
   });
 
   test("fails if a threshold is broken, or a method does not exist", async () => {
-    const none = await sim("run", "--program", "./pump.js", "--agents", "2", "--call", "pump.stat");
+    const wrong = ["--program", "./pump.js", "--agents", "2", "--call", "pump.stat"];
+    const none = await sim("run", ...wrong, "--no-shrink");
     expect([none.code, none.out]).toEqual([1, expect.stringMatching(/unknown method "pump.stat"/)]);
     expect(none.out).toMatch(/BROKEN {2}answers: of 10 calls, more failed .*: REMOTE -32601 10 /);
   });
 
   test("accepts a different seed, or several", async () => {
-    const few = ["run", "rooms.yaml", "--agents", "4", "--json"];
+    const few = ["run", "rooms.yaml", "--agents", "4", "--json", "--no-shrink"];
     const several = await sim(...few, "--seeds", "1..2");
     const traces = several.out
       .trim()

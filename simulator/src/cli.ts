@@ -15,6 +15,7 @@ import { print } from "./base/output.ts";
 import type { MergeFlags } from "./commands/merge.ts";
 import type { ReplayFlags } from "./commands/replay.ts";
 import type { AskedRun } from "./commands/run.ts";
+import type { SearchFlags } from "./commands/search.ts";
 import type { ValidateFlags } from "./commands/validate.ts";
 import { DEFAULT_AGENTS } from "./scenario/from-flags.ts";
 import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
@@ -23,6 +24,7 @@ import { ScenarioError } from "./scenario/problems.ts";
 const MAX_SEEDS = 10_000;
 const MAX_JOBS = 256;
 const MAX_SHARDS = 1_000;
+const MAX_SEARCH_MS = 7 * 86_400_000;
 
 /** `onExitCode` gets the exit code of a command that judges a run. */
 export function makeCli(onExitCode: (exitCode: number) => void): Command {
@@ -78,11 +80,17 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
       "live, against this external relay; its account token is in BLINDRELAY_ACCOUNT_TOKEN",
       httpAddress,
     )
+    .option(
+      "--crypto <suite>",
+      "real (the default), or model: seals with what costs nothing (virtual world)",
+      oneOf("real", "model"),
+    )
     .option("--report <dir>", "report.json and report.html go here")
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
     .option("--junit <file>", "JUnit XML for CI")
     .option("--json", "print the report on standard output, one line per run")
-    .option("--no-shrink", "do not look for the smallest scenario after a violation")
+    .option("--log <device>", "print what this device logs, with the run's time (virtual world)")
+    .option("--no-shrink", "do not look for the smallest scenario that breaks")
     .option("--max-time <s>", "end each run after this many real seconds", wholeNumber(1, 86_400))
     .addHelpText(
       "after",
@@ -125,6 +133,35 @@ Examples:
     .action(async (folders: string[], flags: MergeFlags) => {
       const { merge } = await import("./commands/merge.ts");
       onExitCode(await merge(folders, flags));
+    });
+
+  cli
+    .command("search")
+    .description("look for what breaks, in scenarios that are drawn; exits with 1 if it finds any")
+    .argument("[scenario]", "search around this one; without it, everything is drawn")
+    .option("--program <file>", "search around this device program")
+    .option("--for <duration>", "how long, such as 30s, 20m or 2h", durationOf, 20 * 60_000)
+    .option(
+      "--jobs <n>",
+      "jobs, each in a process (default: as many as cores)",
+      wholeNumber(1, MAX_JOBS),
+    )
+    .option("--seed <n>", "seed of all draws", wholeNumber(0, MAX_SEED), 1)
+    .option("--corpus <dir>", "keeps cases that showed something new; they are played first")
+    .option("--known <file>", "findings that are not reported: a YAML list of oracle and detail")
+    .option("--report <dir>", "the scenarios that break go here", "report")
+    .option("--json", "one JSON line for each finding")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  blindrelay-sim search --for 20m --corpus corpus
+  blindrelay-sim search --program ./pump.js --for 5m --json
+  blindrelay-sim search ./two-rooms.yaml --known search-known.yaml`,
+    )
+    .action(async (what: string | undefined, flags: SearchFlags) => {
+      const { search } = await import("./commands/search.ts");
+      onExitCode(await search(what, flags));
     });
 
   cli
@@ -207,6 +244,15 @@ function oneOf(...names: string[]) {
     if (!names.includes(text)) throw new InvalidArgumentError(`one of ${names.join(", ")}`);
     return text;
   };
+}
+
+/** Milliseconds. */
+function durationOf(text: string): number {
+  const [, number, unit] = /^([0-9]+(?:\.[0-9]+)?)(s|m|h|d)$/.exec(text) ?? [];
+  const ms =
+    Number(number) * ({ s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit ?? ""] ?? 0);
+  if (ms >= 1000 && ms <= MAX_SEARCH_MS) return ms;
+  throw new InvalidArgumentError("a duration from 1s to 7d, such as 20m");
 }
 
 function httpAddress(text: string): string {

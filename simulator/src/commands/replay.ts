@@ -36,6 +36,8 @@ async function replayReport(
     progress,
     signal,
     shrinks: false,
+    // Reports of earlier versions do not name it.
+    crypto: before.crypto ?? "real",
     sources: before.programs,
     ...(programs === undefined ? {} : { programs }),
   });

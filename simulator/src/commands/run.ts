@@ -16,13 +16,17 @@ import { runJobs } from "../run/jobs.ts";
 import { runScenario } from "../run/run.ts";
 import { DEFAULT_AGENTS, override, parseCall, scenarioOf } from "../scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
+import { makePlan } from "../scenario/plan.ts";
+import { movedTo, writeScenario } from "../scenario/write.ts";
 import { loadPrograms, relativeTo } from "../virtual/programs.ts";
+import type { Crypto } from "../virtual/run.ts";
 import { interrupted, interruptible } from "./interruptible.ts";
 
 export interface RunFlags {
   seed?: number;
   seeds?: [number, number];
   world?: "virtual" | "live";
+  crypto?: Crypto;
   live?: string;
   report?: string;
   compare?: string;
@@ -31,6 +35,7 @@ export interface RunFlags {
   shrink: boolean;
   maxTime?: number;
   jobs?: number;
+  log?: string;
   shard?: readonly [number, number];
 }
 
@@ -55,7 +60,25 @@ export async function run(what: string | undefined, flags: AskedRun): Promise<nu
   if (flags.compare !== undefined && flags.report === undefined) {
     throw new Failure("usage", "--compare is for report.html: give --report DIR too");
   }
-  return runLoaded(await loadAsked(what, flags), flags);
+  const loaded = await loadAsked(what, flags);
+  if (flags.crypto === "model" && loaded.scenario.world === "live") {
+    throw new Failure("usage", "--crypto model needs the virtual world: on sockets it is real");
+  }
+  if (flags.log !== undefined) mustHave(loaded, flags.log);
+  return runLoaded(loaded, flags);
+}
+
+/** Throws a Failure where `--log` names nobody. */
+function mustHave({ scenario }: LoadedScenario, device: string): void {
+  if (scenario.world === "live") {
+    throw new Failure(
+      "usage",
+      "--log needs the virtual world: live, devices log to their own output",
+    );
+  }
+  const ids = makePlan(scenario, scenario.seed ?? 1).devices.map(({ id }) => id);
+  if (ids.includes(device)) return;
+  throw new Failure("usage", `--log ${device}: there is no such device; the first is ${ids[0]}`);
 }
 
 export async function runLoaded(loaded: LoadedScenario, flags: RunFlags): Promise<number> {
@@ -154,6 +177,8 @@ async function runSeeds(
   const jobs = isLive ? 1 : Math.min(flags.jobs ?? availableParallelism(), seeds.length);
   const task = {
     shrinks: flags.shrink,
+    ...(flags.log === undefined ? {} : { log: flags.log }),
+    ...(flags.crypto === undefined ? {} : { crypto: flags.crypto }),
     ...(flags.live === undefined ? {} : { live: flags.live }),
     ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
   };
@@ -164,6 +189,13 @@ async function runSeeds(
     const { seed } = report;
     const folder = flags.report === undefined ? null : folderOf(flags.report, flags.seeds, seed);
     if (folder !== null) await writeReport(folder, report, earlier);
+    if (folder !== null && report.shrunk !== null) {
+      const file = join(folder, "shrunk.yaml");
+      const { scenario, seed: own, detail } = report.shrunk;
+      const moved = movedTo(folder, { ...scenario, seed: own, description: detail }, loaded.folder);
+      await writeScenario(file, moved);
+      progress.say(`the smallest scenario: blindrelay-sim run ${file}`);
+    }
     printReport(report, folder, flags.json);
   };
   if (jobs > 1) {

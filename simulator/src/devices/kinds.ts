@@ -5,6 +5,7 @@
  */
 import type { Program } from "@blindrelay/agent-sdk";
 import { Stream } from "../base/random-streams.ts";
+import { busy } from "./busy.ts";
 import echo from "./echo.ts";
 import sensor, { celsiusAt } from "./sensor.ts";
 import valve from "./valve.ts";
@@ -16,7 +17,11 @@ export interface Question {
 }
 
 /** Asks one device; several questions may be open at a time. */
-export type Interview = { ask(): Question };
+export interface Interview {
+  ask(): Question;
+  /** The device has lost its state; questions without an answer may still reach it. */
+  restarted(): void;
+}
 
 /** A bundled device program, and how its clients examine it. */
 export interface Kind {
@@ -33,8 +38,15 @@ export const KINDS: readonly Kind[] = [
   { name: "echo", program: echo, interview: interviewEcho },
 ];
 
+/** For searches; not in a fleet unless it is asked for. */
+export const BUSY: Kind = {
+  name: "busy",
+  program: busy((fn, ms) => setInterval(fn, ms)),
+  interview: interviewBusy,
+};
+
 export function kindNamed(name: string): Kind {
-  const kind = KINDS.find((one) => one.name === name);
+  const kind = [...KINDS, BUSY].find((one) => one.name === name);
   if (kind === undefined) throw new RangeError(`there is no kind ${name}`);
   return kind;
 }
@@ -50,17 +62,29 @@ const MAX_MOVES = 32;
  */
 function interviewSensor(name: string): Interview {
   let asked = 0;
+  let answered = 0;
   let last = 0;
+  let start = 0;
   const seen = new Set<number>();
   return {
+    restarted() {
+      start += 1;
+      asked -= answered;
+      answered = 0;
+      last = 0;
+      seen.clear();
+    },
     ask() {
       asked += 1;
       const before = last;
+      const from = start;
       return {
         method: "sensor.read",
         params: {},
         right(result) {
           const { reading, celsius } = fields(result);
+          if (from !== start) return true;
+          answered += 1;
           if (typeof reading !== "number" || reading <= before || reading > asked) return false;
           if (seen.has(reading)) return false;
           seen.add(reading);
@@ -83,6 +107,10 @@ function interviewValve(name: string): Interview {
   let now = 0;
   let moves = [{ percent: 0, answered: 0 }];
   return {
+    restarted() {
+      const open = moves.filter(({ answered: at }) => at === Number.POSITIVE_INFINITY);
+      moves = [{ percent: 0, answered: now }, ...open];
+    },
     ask() {
       asked += 1;
       if (asked % 2 === 0) {
@@ -110,10 +138,23 @@ function interviewValve(name: string): Interview {
   };
 }
 
+/** Its events only become more. */
+function interviewBusy(): Interview {
+  return {
+    restarted: () => undefined,
+    ask: () => ({
+      method: "busy.count",
+      params: {},
+      right: (result) => typeof fields(result).n === "number",
+    }),
+  };
+}
+
 /** The answer equals the params. */
 function interviewEcho(name: string): Interview {
   const draws = new Stream(name);
   return {
+    restarted: () => undefined,
     ask() {
       const params = drawParams(draws);
       const sent = JSON.stringify(params);

@@ -36,13 +36,12 @@ export class Questions {
     };
   }
 
-  /** A restarted device has lost its state, so its interview starts over. */
+  /** A restarted device has lost its state. */
   private nextOf(kind: string): Question {
     const start = this.starts();
-    if (this.interview === null || this.interviewed !== start) {
-      this.interviewed = start;
-      this.interview = kindNamed(kind).interview(this.name);
-    }
+    this.interview ??= kindNamed(kind).interview(this.name);
+    if (this.interviewed !== start) this.interview.restarted();
+    this.interviewed = start;
     const { method, params, right } = this.interview.ask();
     // An answer to a call across a restart may come from either start.
     return { method, params, right: (result) => right(result) || start !== this.starts() };

@@ -205,6 +205,7 @@ class LiveRun {
     const leaked = leak === null ? null : `the relay stored a secret in ${leak}`;
     return makeReport({
       world: "live",
+      crypto: "real",
       scenario,
       plan,
       thresholds,

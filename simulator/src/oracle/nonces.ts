@@ -17,6 +17,14 @@ interface Sealed {
   contents: Map<number, number> | null;
 }
 
+/** The number of plaintexts remembered, and the bytes that a packet is known by. */
+const PLAINTEXTS = 5_000;
+const HEAD_BYTES = 12;
+
+/** The first sixteen characters of a packet's `p`. */
+const headOf = (packet: Uint8Array): string =>
+  Buffer.from(packet.subarray(0, HEAD_BYTES)).toString("base64url");
+
 /** A key as returned by the watched suite. */
 interface Watched {
   readonly key: AeadKey;
@@ -31,11 +39,15 @@ export class NonceOracle {
   seals = 0;
   private sealedAad: Uint8Array = NOTHING;
   private openedAad: Uint8Array = NOTHING;
+  /** What was sealed lately, by the beginning of the packet's `p`; null: nobody asks. */
+  readonly plaintexts: Recent<string> | null;
   private readonly violate: (what: string) => void;
   private readonly keys = new Recent<Sealed>(KEYS);
 
-  constructor(violate: (what: string) => void) {
+  /** `keeps`: plaintexts can be asked for. */
+  constructor(violate: (what: string) => void, keeps = false) {
     this.violate = violate;
+    this.plaintexts = keeps ? new Recent(PLAINTEXTS) : null;
   }
 
   /** AAD of the latest seal: `v|sid|seq`. */
@@ -63,7 +75,9 @@ export class NonceOracle {
       seal: (handle, nonce, aad, plaintext) => {
         const { key, sealed } = watched(handle);
         this.seal(sealed, nonce, aad, plaintext);
-        return suite.seal(key, nonce, aad, plaintext);
+        const packet = suite.seal(key, nonce, aad, plaintext);
+        this.plaintexts?.set(headOf(packet), Buffer.from(plaintext).toString("utf8"));
+        return packet;
       },
       open: (handle, nonce, aad, sealed) => {
         const plaintext = suite.open(watched(handle).key, nonce, aad, sealed);

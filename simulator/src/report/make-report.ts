@@ -8,7 +8,10 @@ import type { FailureCount, KindResult, OracleResult, Report } from "./report.ts
 import { judge, type Threshold } from "./thresholds.ts";
 
 /** What differs between the worlds, as the report names it. */
-type Own = Pick<Report, "world" | "relay" | "simulator" | "dropped" | "programs" | "trace">;
+type Own = Pick<
+  Report,
+  "world" | "crypto" | "relay" | "simulator" | "dropped" | "programs" | "trace"
+>;
 
 export interface RunFacts extends Own {
   scenario: Scenario;
@@ -64,6 +67,7 @@ export function makeReport(facts: RunFacts): Report {
     outliers: tally.outliers(),
     machine: machine(),
     world: facts.world,
+    crypto: facts.crypto,
     scenario: { ...scenario, seed: plan.seed },
     programs: facts.programs,
     trace: facts.trace,

@@ -42,6 +42,8 @@ export interface Report {
   outliers: Outlier[];
   machine: Machine;
   world: "virtual" | "live";
+  /** What sealed: real cryptography, or the model of `--crypto model`. */
+  crypto: "real" | "model";
   /** As it was run, with flags applied. */
   scenario: Scenario;
   /** Its device programs by path, so that the report alone is enough to repeat the run. */
@@ -52,7 +54,9 @@ export interface Report {
   /** Bands in the charts over time. */
   faults: { kind: string; at_s: number; until_s: number }[];
   dropped: { reason: string; count: number }[];
-  /** The smallest scenario that reproduces the violation, and the end of its trace. */
+  /** The end of the trace of a run that an oracle ended; sealed packets with what is in them. */
+  last_events?: string[];
+  /** The smallest scenario that reproduces what was broken, and the end of its trace. */
   shrunk: Shrunk | null;
 }
 

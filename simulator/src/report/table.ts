@@ -32,6 +32,7 @@ export function renderTable(report: Report, where: string): string {
       : []),
     ["seed", String(report.seed)],
     ["world", report.world],
+    ["crypto", report.crypto === "model" ? "model: nothing was encrypted" : "real"],
     ["trace", report.trace],
     ["report", where],
   ];
@@ -66,7 +67,7 @@ export function renderTable(report: Report, where: string): string {
 }
 
 /** Thresholds and oracles, failed ones with the reason. */
-function judged({ thresholds, oracles, shrunk, seed }: Report): string[] {
+function judged({ thresholds, oracles, shrunk, seed, last_events: last = [] }: Report): string[] {
   const rows = thresholds.map(({ expression, ok, value }) => [
     ok ? "ok" : "BROKEN",
     expression,
@@ -77,18 +78,26 @@ function judged({ thresholds, oracles, shrunk, seed }: Report): string[] {
   const good = oracles.length - broken.length;
   lines.push(`oracles  ${good} of ${oracles.length} held`);
   for (const { name, detail } of broken) lines.push(indent(`BROKEN  ${name}: ${detail}`));
+  if (shrunk === null && last.length > 0) {
+    lines.push(
+      "",
+      `the last events (seed ${seed}):`,
+      ...last.map((line) => indent(line.slice(0, 160))),
+    );
+  }
   if (shrunk !== null) {
     const { scenario } = shrunk;
     const devices = scenario.devices.reduce((sum, one) => sum + one.count, 0);
     lines.push(
       "",
-      `shrunk to ${devices} devices, ${scenario.clients?.length ?? 0} groups of clients, ${scenario.faults?.length ?? 0} faults, ${scenario.duration}; seed ${seed}; the end of its trace:`,
+      `shrunk to ${plural(devices, "device")}, ${plural(scenario.clients?.length ?? 0, "group")} of clients, ${plural(scenario.faults?.length ?? 0, "fault")}, ${scenario.duration}; seed ${seed}; the end of its trace:`,
       ...shrunk.lines.map((line) => indent(line.slice(0, 160))),
     );
   }
   return [...lines, ""];
 }
 
+const plural = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
 const indent = (line: string): string => `  ${line}`;
 
 function verdict(report: Report): string {

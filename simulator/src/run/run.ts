@@ -10,15 +10,16 @@ import type { LiveOptions } from "../live/run.ts";
 import { openFileLimit, openFileWarning } from "../report/machine.ts";
 import type { Progress } from "../report/progress.ts";
 import type { Report } from "../report/report.ts";
-import { type LoadedScenario, shown } from "../scenario/load.ts";
+import { isValid, type LoadedScenario, shown } from "../scenario/load.ts";
 import { makePlan, planHash } from "../scenario/plan.ts";
 import { checkLiveProgram, readProgramFile } from "../scenario/program-file.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
+import { brokenBy } from "../shrink/broken.ts";
 import { shrink } from "../shrink/shrink.ts";
 import type { LoadedProgram } from "../virtual/program.ts";
 import { loadPrograms, programPaths } from "../virtual/programs.ts";
-import { runVirtual } from "../virtual/run.ts";
+import { type Crypto, runVirtual } from "../virtual/run.ts";
 import { STUCK_MS } from "../virtual/watchdog.ts";
 
 export interface RunScenarioOptions {
@@ -26,9 +27,13 @@ export interface RunScenarioOptions {
   progress: Progress;
   signal: AbortSignal;
   shrinks: boolean;
+  /** In the virtual world; real by default. */
+  crypto?: Crypto;
   /** Real time for the search for the smallest scenario. */
   shrinkMs?: number;
   hardStopMs?: number;
+  /** Prints what this device logs on standard error. */
+  log?: string;
   /** An external relay to use. */
   live?: string;
   /** Loaded before, for a replay. */
@@ -38,12 +43,20 @@ export interface RunScenarioOptions {
 }
 
 const SHRINK_MS = 30_000;
+const KEPT_ENTRIES = 100;
+
+const printLog =
+  (wanted: string) =>
+  (deviceId: string, atUs: number, text: string): void => {
+    if (deviceId !== wanted) return;
+    process.stderr.write(`${(atUs / 1e6).toFixed(6)}  ${deviceId}  ${text}\n`);
+  };
 
 export async function runScenario(
   { scenario, folder }: LoadedScenario,
   options: RunScenarioOptions,
 ): Promise<Report> {
-  const { seed, progress, signal, hardStopMs } = options;
+  const { seed, progress, signal, hardStopMs, crypto = "real" } = options;
   if (scenario.world === "live") {
     return options.sources === undefined
       ? runInLive(scenario, folder, options)
@@ -59,10 +72,13 @@ export async function runScenario(
     () => done,
     () => said,
   );
-  const { report, violation, world } = await runVirtual(scenario, {
+  const result = await runVirtual(scenario, {
     seed,
     programs,
     signal,
+    crypto,
+    keptEntries: KEPT_ENTRIES,
+    ...(options.log === undefined ? {} : { logged: printLog(options.log) }),
     progress: (share, line) => {
       done = Math.round(share * seconds);
       said = line;
@@ -70,18 +86,22 @@ export async function runScenario(
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
     stuckMs: STUCK_MS,
   });
+  const { report, world } = result;
+  const broken = brokenBy(result);
   done = Math.round(Math.min(seconds, report.series.at(-1)?.at_s ?? 0));
   said = world.measured.inWords();
   progress.end();
-  if (violation === null || signal.aborted || !options.shrinks) return report;
+  if (broken === null || signal.aborted || !options.shrinks) return report;
   let tries = 0;
   progress.start("tries to find a smaller scenario", 100, () => tries);
-  report.shrunk = await shrink(report.scenario, violation, {
+  report.shrunk = await shrink(report.scenario, broken, {
     seed,
     programs,
     signal,
+    crypto,
     budgetMs: options.shrinkMs ?? SHRINK_MS,
     stuckMs: STUCK_MS,
+    isValid: (smaller) => isValid(smaller, folder),
     tried: (count) => {
       tries = count;
     },

@@ -190,7 +190,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     if (groups.has(device.group)) report([...at, "group"], "this group was named before");
     else groups.set(device.group, device);
     if ((device.program === undefined) === (device.kind === undefined)) {
-      report(at, "give either a program (a file) or a kind (sensor, valve, echo)");
+      report(at, "give either a program (a file) or a kind (sensor, valve, echo, busy)");
     }
     if (device.program !== undefined && !existsSync(resolve(folder, device.program))) {
       report([...at, "program"], `there is no file ${device.program}`);
@@ -226,6 +226,15 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     }
     within([...at, "from"], client.from);
     within([...at, "until"], client.until);
+  }
+  for (const [i, { kind, devices: group, from }] of (scenario.drivers ?? []).entries()) {
+    const at = ["drivers", i];
+    within([...at, "from"], from);
+    if (kind !== "subscriber" && kind !== "streams") {
+      if (group !== undefined) report([...at, "devices"], `${kind} has an agent of its own`);
+    } else if (groups.get(group ?? "")?.kind !== "busy") {
+      report(at, `${kind} needs devices of the kind busy (devices: …)`);
+    }
   }
   for (const [i, fault] of faults.entries()) {
     const at = ["faults", i];
@@ -300,14 +309,20 @@ function checkCalls(scenario: Scenario, report: ReportProblem): void {
 
 /** What only a world without real clocks, addresses and stores can do. */
 function checkLive(
-  { devices, clients = [], network, relay, start, invariants, faults = [] }: Scenario,
+  { devices, clients = [], drivers, same, network, relay, start, invariants, faults = [] }: Scenario,
   report: ReportProblem,
 ): void {
   const needsVirtual = "needs world: virtual";
   if (start !== undefined) report(["start"], `start ${needsVirtual}`, "key");
   if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
   if (invariants !== undefined) report(["invariants"], `invariants ${needsVirtual}`, "key");
-  for (const [i, { account }] of clients.entries()) {
+  if (same !== undefined) report(["same"], `same ${needsVirtual}`, "key");
+  if (drivers !== undefined) report(["drivers"], `drivers ${needsVirtual}`, "key");
+  for (const [i, client] of clients.entries()) {
+    const { account } = client;
+    for (const key of ["abort_after", "wait_for_agent"] as const) {
+      if (client[key] !== undefined) report(["clients", i, key], `${key} ${needsVirtual}`, "key");
+    }
     if (account !== undefined) report(["clients", i, "account"], `account ${needsVirtual}`, "key");
   }
   for (const [i, { account, address, clock }] of devices.entries()) {

@@ -76,6 +76,17 @@ export function checkScenario(value: unknown, folder: string, file = "scenario")
   return { scenario: check(value, file, folder, () => ({ line: 1, column: 1 })), file, folder };
 }
 
+/** Whether a scenario that was created in memory can be run. */
+export function isValid(value: unknown, folder: string): boolean {
+  try {
+    checkScenario(value, folder);
+    return true;
+  } catch (error) {
+    if (error instanceof ScenarioError) return false;
+    throw error;
+  }
+}
+
 /** A path of a scenario, relative to the current folder. */
 export function shown(path: string): string {
   const near = relative(process.cwd(), path);

@@ -24,7 +24,16 @@ export const MAX_NODES = 9;
 export const ENGINES = ["node", "xs", "espruino"] as const;
 /** Each is a process of its own. */
 export const MAX_BOARDS = 100;
-export const KIND_NAMES = ["sensor", "valve", "echo"] as const;
+export const KIND_NAMES = ["sensor", "valve", "echo", "busy"] as const;
+export const DRIVER_KINDS = [
+  "subscriber",
+  "streams",
+  "flood",
+  "garbage",
+  "bindings",
+  "slow",
+  "takeover",
+] as const;
 
 export const Network = Type.Object(
   {
@@ -154,11 +163,30 @@ export const ClientGroup = Type.Object(
     until: Type.Optional(duration("When calls end. Default: with the run.")),
     timeout: Type.Optional(duration("Of one call. Default: 30s.")),
     idempotent: Type.Optional(Type.Boolean({ description: "A call may be executed twice." })),
+    wait_for_agent: Type.Optional(
+      Type.Boolean({ description: "A call waits for an agent that is offline." }),
+    ),
+    abort_after: Type.Optional(
+      duration("Each call is given up after up to this, at random. Default: never."),
+    ),
     presence: Type.Optional(Type.Boolean({ description: "Subscribe to presence." })),
     network: Type.Optional(Network),
     account: Type.Optional(account),
   },
   strict,
+);
+
+export const Driver = Type.Object(
+  {
+    kind: Type.Enum([...DRIVER_KINDS], {
+      description:
+        "subscriber and streams: of devices of the kind busy; the others speak the protocol without an SDK, and reach its limits.",
+    }),
+    devices: Type.Optional(name("For subscriber and streams: the group of devices.")),
+    from: Type.Optional(duration("When it begins. Default: 15s.")),
+    every: Type.Optional(duration("How long it rests before it begins again. Default: 60s.")),
+  },
+  { ...strict, description: "Peers that do more than call." },
 );
 
 const at = duration("When it begins.");
@@ -465,6 +493,13 @@ export const ScenarioSchema = Type.Object(
     ),
     devices: Type.Array(DeviceGroup, { minItems: 1, maxItems: 100 }),
     clients: Type.Optional(Type.Array(ClientGroup, { maxItems: 100 })),
+    drivers: Type.Optional(Type.Array(Driver, { maxItems: 100 })),
+    same: Type.Optional(
+      Type.Boolean({
+        description:
+          "Also play the run a second time, with every ping, and with a model of cryptography: all take the same course.",
+      }),
+    ),
     phases: Type.Optional(
       Type.Array(
         Type.Object({ name: Type.String({ minLength: 1 }), until: duration("Its end.") }, strict),
@@ -544,6 +579,7 @@ export const ScenarioSchema = Type.Object(
 export type NetworkSpec = Static<typeof Network>;
 export type DeviceGroupSpec = Static<typeof DeviceGroup>;
 export type ClientGroupSpec = Static<typeof ClientGroup>;
+export type DriverSpec = Static<typeof Driver>;
 export type ThresholdSpec = string | { expression: string; abort?: boolean; after?: string };
 
 /** Calls that may fail: those of a code, a share of all planned ones, or both. */
@@ -571,6 +607,8 @@ export interface Scenario {
   relay?: { nodes?: number; session_ttl?: string; outbox?: string; store_latency?: string };
   devices: DeviceGroupSpec[];
   clients?: ClientGroupSpec[];
+  drivers?: DriverSpec[];
+  same?: boolean;
   phases?: { name: string; until: string }[];
   faults?: Fault[];
   allow?: Allowed[];

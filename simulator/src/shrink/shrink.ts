@@ -1,7 +1,8 @@
 /**
- * Shrinks a scenario that breaks an oracle to the smallest one found that still breaks the same
- * oracle: shorter, fewer devices, fewer faults, fewer clients. Each try is a whole virtual run, and
- * random streams belong to each device by name, so the rest behaves as before.
+ * Shrinks a scenario that breaks an oracle, a threshold or an expectation to the smallest one found
+ * that still breaks the same: shorter, fewer devices, fewer faults, fewer clients, fewer details.
+ * Each try is a whole virtual run, and random streams belong to each device by name, so the rest
+ * behaves as before.
  */
 
 import type { Shrunk } from "../report/report.ts";
@@ -10,17 +11,22 @@ import type { Scenario } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 import { type Guard, startGuard } from "../virtual/guard.ts";
 import type { LoadedProgram } from "../virtual/program.ts";
-import { type Violation, World } from "../virtual/world.ts";
+import { type Crypto, playWorld, type VirtualResult } from "../virtual/run.ts";
+import { type Broken, brokenBy } from "./broken.ts";
 
 export interface ShrinkOptions {
   seed: number;
   programs: ReadonlyMap<string, LoadedProgram>;
+  /** Real by default. */
+  crypto?: Crypto;
   /** Real time for all tries. */
   budgetMs: number;
   /** Ends a try when a program has used this much CPU time without returning. */
   stuckMs?: number;
   signal?: AbortSignal;
   tried?: (tries: number, devices: number) => void;
+  /** Whether a smaller scenario is one that can be run; default: all are. */
+  isValid?: (scenario: Scenario) => boolean;
 }
 
 /** After the violation, so that what follows from it is in the trace too. */
@@ -30,38 +36,40 @@ const SHOWN = 30;
 
 export async function shrink(
   scenario: Scenario,
-  violation: Violation,
+  broken: Broken,
   options: ShrinkOptions,
 ): Promise<Shrunk | null> {
   const guard = await startGuard([...options.programs.values()], options.stuckMs);
-  return search(scenario, violation, options, guard).finally(() => guard.stop());
+  return shrinkGuarded(scenario, broken, options, guard).finally(() => guard.stop());
 }
 
-async function search(
+/** The same with a guard that runs. */
+export async function shrinkGuarded(
   scenario: Scenario,
-  violation: Violation,
+  wanted: Broken,
   options: ShrinkOptions,
   guard: Guard,
 ): Promise<Shrunk | null> {
   const endsAt = performance.now() + options.budgetMs;
   let best = pinned(scenario, options.seed);
-  let broken = violation;
+  let broken = wanted;
   let tries = 0;
   const left = (): number => endsAt - performance.now();
 
   /** Takes `smaller` where it still breaks the same oracle. */
   async function holds(smaller: Scenario): Promise<boolean> {
     if (left() <= 0 || options.signal?.aborted) return false;
+    if (options.isValid?.(smaller) === false) return false;
     tries += 1;
     options.tried?.(tries, size(best));
-    const found = await tryOnce(smaller, options, guard, left());
-    if (found.violation?.oracle !== violation.oracle) return false;
+    const found = brokenBy(await tryOnce(smaller, options, guard, left()), wanted);
+    if (found === null) return false;
     best = smaller;
-    broken = found.violation;
+    broken = found;
     return true;
   }
 
-  await holds(cutShort(best, broken));
+  await shorter();
   for (let changed = true; changed && left() > 0; ) {
     const before = weight(best);
     // Devices first: each one less makes every later try quicker.
@@ -73,7 +81,7 @@ async function search(
       await fewer(group);
     }
     // Halves first, then one by one.
-    for (const list of ["faults", "clients"] as const) {
+    for (const list of ["faults", "clients", "drivers"] as const) {
       for (let step = best[list]?.length ?? 0; step >= 1; step = Math.floor(step / 2)) {
         for (let at = 0; at < (best[list]?.length ?? 0); ) {
           const kept = (best[list] ?? []).filter((_, i) => i < at || i >= at + step);
@@ -82,8 +90,25 @@ async function search(
         }
       }
     }
-    await holds(cutShort(best, broken));
+    await shorter();
     changed = weight(best) < before;
+  }
+  for (const plainer of withoutDetails(() => best)) {
+    if (left() <= 0) break;
+    await holds(plainer);
+  }
+
+  /** Until a moment after what broke; a threshold is judged at the end, so by halves. */
+  async function shorter(): Promise<void> {
+    const { atUs } = broken;
+    if (atUs !== null) {
+      await holds(cutShort(best, atUs));
+      return;
+    }
+    for (let halves = true; halves && left() > 0; ) {
+      const seconds = Math.floor(durationMs(best.duration) / 2000);
+      halves = seconds > 0 && (await holds(endingAt(best, seconds)));
+    }
   }
 
   /**
@@ -110,34 +135,34 @@ async function search(
   }
 
   const final = await tryOnce(best, options, guard, Math.max(left(), 60_000), KEPT);
-  if (final.violation === null) return null;
+  const last = brokenBy(final, wanted);
+  if (last === null) return null;
   return {
     scenario: best,
     seed: options.seed,
-    trace: final.traceLog.hash(),
-    detail: final.violation.detail,
-    lines: final.traceLog
-      .tail()
-      .slice(-SHOWN)
-      .map(
-        ({ atUs, what, who, text }) =>
-          `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${text.slice(0, 200)}`,
-      ),
+    trace: final.report.trace,
+    detail: last.detail,
+    lines: final.world.lastEvents(SHOWN),
   };
 }
 
-/** The world after a run; without a violation if a program did not return. */
-async function tryOnce(
+/** Nothing is broken if a program did not return. */
+function tryOnce(
   scenario: Scenario,
-  { seed, programs, signal }: ShrinkOptions,
+  { seed, programs, signal, crypto }: ShrinkOptions,
   guard: Guard,
-  limitMs: number,
+  hardStopMs: number,
   keptEntries = 0,
-): Promise<World> {
-  const world = new World({ scenario, plan: makePlan(scenario, seed), programs, keptEntries });
-  const endsAt = performance.now() + limitMs;
-  await guard.play(world, () => performance.now() < endsAt && signal?.aborted !== true);
-  return world;
+): Promise<VirtualResult> {
+  const asked = {
+    seed,
+    programs,
+    keptEntries,
+    hardStopMs,
+    ...(signal === undefined ? {} : { signal }),
+    ...(crypto === undefined ? {} : { crypto }),
+  };
+  return playWorld(scenario, asked, guard);
 }
 
 const size = (scenario: Scenario): number =>
@@ -147,6 +172,7 @@ const weight = (scenario: Scenario): number =>
   size(scenario) +
   (scenario.faults?.length ?? 0) +
   (scenario.clients?.length ?? 0) +
+  (scenario.drivers?.length ?? 0) +
   durationMs(scenario.duration) / 1e9;
 
 /**
@@ -167,22 +193,53 @@ const withRange = (scenario: Scenario, group: string, first: number, count: numb
   devices: scenario.devices.map((one) => (one.group === group ? { ...one, first, count } : one)),
 });
 
-/** Ends a moment after the violation; what would begin later is left out. */
-const cutShort = (scenario: Scenario, { atUs }: Violation): Scenario => {
+/** Ends a moment after the violation, without what is judged at the end. */
+const cutShort = (scenario: Scenario, atUs: number): Scenario => {
   const seconds = Math.max(1, Math.ceil(atUs / 1e6) + SLACK_S);
+  return { ...endingAt(scenario, seconds), thresholds: [], phases: [] };
+};
+
+/** What would begin later is left out. */
+const endingAt = (scenario: Scenario, seconds: number): Scenario => {
+  const isWithin = (text: string | undefined): boolean =>
+    text === undefined || durationMs(text) < seconds * 1000;
   return {
     ...scenario,
     duration: `${seconds}s`,
-    ...(scenario.faults === undefined
-      ? {}
-      : { faults: scenario.faults.filter(({ at }) => durationMs(at) <= seconds * 1000) }),
-    thresholds: [],
-    phases: [],
+    faults: (scenario.faults ?? []).filter(({ at }) => isWithin(at)),
+    drivers: (scenario.drivers ?? []).filter(({ from }) => isWithin(from)),
     clients: (scenario.clients ?? []).map(({ until, ...rest }) =>
-      until === undefined || durationMs(until) > seconds * 1000 ? rest : { ...rest, until },
+      isWithin(until) && until !== undefined ? { ...rest, until } : rest,
     ),
   };
 };
+
+/** What a scenario can do without, one at a time: `now` is the smallest one so far. */
+function* withoutDetails(now: () => Scenario): Generator<Scenario> {
+  for (const key of ["relay", "network", "same", "start", "timezone", "allow"] as const) {
+    const { [key]: one, ...rest } = now();
+    if (one !== undefined) yield rest;
+  }
+  for (const list of ["devices", "clients", "faults", "drivers"] as const) {
+    for (let i = 0; i < (now()[list]?.length ?? 0); i++) {
+      for (const key of Object.keys(now()[list]?.[i] ?? {})) {
+        if (NEEDED.includes(key)) continue;
+        const items = now()[list] as readonly object[];
+        const plainer = items.map((item, k) => {
+          const { [key]: _, ...rest } = item as Record<string, unknown>;
+          return k === i ? rest : item;
+        });
+        yield { ...now(), [list]: plainer } as Scenario;
+      }
+    }
+  }
+}
+
+/** Without these, a scenario would be another one, or none. */
+const NEEDED = [
+  ...["group", "count", "first", "kind", "program", "account", "at", "name", "devices", "from"],
+  ...["every", "rate", "calls", "call", "params", "expect", "messages", "attack", "by"],
+];
 
 /** Without clients and faults whose group is gone; clients keep the moment at which they begin. */
 const usable = (scenario: Scenario): Scenario => {
@@ -191,6 +248,9 @@ const usable = (scenario: Scenario): Scenario => {
   return {
     ...scenario,
     clients: (scenario.clients ?? []).filter(({ devices }) => groups.has(devices)),
+    drivers: (scenario.drivers ?? []).filter(
+      ({ devices }) => devices === undefined || groups.has(devices),
+    ),
     faults: (scenario.faults ?? []).filter(
       ({ devices, clients }) =>
         (devices === undefined || groups.has(devices)) &&

@@ -81,6 +81,7 @@ export function sampleReport(failed: boolean): Report {
       node: "v26.10.0",
     },
     world: "live",
+    crypto: "real",
     scenario: { name: "a sample", duration: "5s", devices: [] },
     programs: {},
     trace: "0123456789abcdef",

@@ -32,6 +32,8 @@ export interface ClientOptions {
   presence: boolean;
   /** The account that owns it. */
   account: string;
+  /** Told of each SDK client that it makes. */
+  met?: (client: Client) => void;
 }
 
 export class VirtualClient implements Peer {
@@ -44,11 +46,14 @@ export class VirtualClient implements Peer {
   online = false;
   /** When it first tried to connect. */
   sinceUs = Number.POSITIVE_INFINITY;
+  /** Since when it is online. */
+  onlineSinceUs = 0;
   links = 0;
   private readonly world: ClientWorld;
   private readonly presence: boolean;
   readonly userId: string;
   private readonly draws: Stream;
+  private readonly met: ((client: Client) => void) | undefined;
   /** The client's handles, by the agent's secret. */
   private readonly agents = new Map<string, Agent>();
 
@@ -57,6 +62,7 @@ export class VirtualClient implements Peer {
     this.id = options.id;
     this.address = options.address;
     this.presence = options.presence;
+    this.met = options.met;
     this.userId = options.account;
     this.conditions = new Conditions(options.network);
     this.netDraws = new Stream(`${world.seed}/${options.id}/net`);
@@ -96,6 +102,7 @@ export class VirtualClient implements Peer {
       },
     );
     world.met(client);
+    this.met?.(client);
     client.on("link", ({ state }) => {
       const online = state === "online";
       if (online === this.online) return;
@@ -121,10 +128,17 @@ export class VirtualClient implements Peer {
   /** Calls a device; `done` is called once with the outcome. */
   call(
     device: Device,
-    request: { method: string; params: unknown; timeoutMs: number; idempotent: boolean },
+    request: {
+      method: string;
+      params: unknown;
+      timeoutMs: number;
+      idempotent: boolean;
+      waitForAgent?: boolean;
+      signal?: AbortSignal;
+    },
     done: (result: unknown, error: CallError | null) => void,
   ): void {
-    const { method, params, timeoutMs, idempotent } = request;
+    const { method, params, ...options } = request;
     this.world.stir();
     if (this.sdk === null) {
       done(undefined, {
@@ -139,7 +153,7 @@ export class VirtualClient implements Peer {
       agent = this.sdk.agent(device.id, device.agentToken, { version });
       this.agents.set(device.agentToken, agent);
     }
-    agent.call(method, params, { timeoutMs, idempotent }).then(
+    agent.call(method, params, options).then(
       (result) => done(result, null),
       (error: CallError) => done(undefined, error),
     );

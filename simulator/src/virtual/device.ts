@@ -69,6 +69,8 @@ export class Device implements Peer, Running {
   exposed: Map<string, () => unknown> | null = null;
   boots = 0;
   logins = 0;
+  /** Since when it is online. */
+  onlineSinceUs = 0;
   skewMs: number;
   /** Faults that cut the power in the middle of the program's next write. */
   tears = 0;

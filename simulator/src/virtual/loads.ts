@@ -17,6 +17,9 @@ const LOOK_US = 100_000;
 /** Clients connect this long before their first call, so that it finds a link. */
 const CONNECT_BEFORE_US = 5_000_000;
 
+/** Ends of calls that no fault explains: the program refused it, or its caller gave it up. */
+const EXPECTED: readonly string[] = ["REMOTE", "ABORTED"];
+
 interface LoadWorld {
   readonly clock: Clock;
   readonly devices: readonly Device[];
@@ -124,7 +127,7 @@ class Loop {
     world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
       const isOwn = client.userId === device.userId;
       const isServed = !world.isSpoiled(client.id) && !world.isSpoiled(device.id);
-      if (isOwn && isServed && error !== null && error.code !== "REMOTE" && !isRunning) {
+      if (isOwn && isServed && error !== null && !EXPECTED.includes(error.code) && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, error.code, what);
       }

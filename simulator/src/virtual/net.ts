@@ -374,6 +374,10 @@ export class Wire implements Link {
     clock.at(Math.max(clock.nowUs + wait, lastUs), relayGone, this, null);
   }
 
+  get isOpenAtRelay(): boolean {
+    return this.there === "open" && !this.deaf;
+  }
+
   // ---- called by faults
 
   /** Both ends notice at once; data in transit is lost. */
@@ -547,7 +551,9 @@ export class Wire implements Link {
     if (corrupt === 0 || this.peer.netDraws.next() >= corrupt || text.startsWith("\u0000"))
       return text;
     const at = this.peer.netDraws.below(text.length);
-    const other = String.fromCharCode(33 + this.peer.netDraws.below(94));
+    const drawn = 33 + this.peer.netDraws.below(94);
+    // Another one, whatever it was.
+    const other = String.fromCharCode(drawn === text.charCodeAt(at) ? drawn ^ 1 : drawn);
     this.net.corrupted += 1;
     if (text.startsWith('{"type":"auth')) this.net.observer.loginSpoiled(this.peer);
     return text.slice(0, at) + other + text.slice(at + 1);

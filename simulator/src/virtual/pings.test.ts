@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkScenario } from "../scenario/load.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
-import { drawScenario } from "../testing/draw-scenario.ts";
+import { drawScenario } from "../search/draw.ts";
 import { loadPrograms } from "./programs.ts";
 import { runVirtual } from "./run.ts";
 

@@ -3,6 +3,7 @@
  * `kind:NAME`.
  */
 import { relative, resolve } from "node:path";
+import { busy } from "../devices/busy.ts";
 import { KINDS, kindNamed } from "../devices/kinds.ts";
 import { shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
@@ -59,7 +60,7 @@ export function programPaths(scenario: Scenario): Set<string> {
 }
 
 function bundledPrograms(): Map<string, LoadedProgram> {
-  return new Map(
+  const programs = new Map<string, LoadedProgram>(
     KINDS.map(({ name }) => [
       `kind:${name}`,
       {
@@ -70,4 +71,11 @@ function bundledPrograms(): Map<string, LoadedProgram> {
       },
     ]),
   );
+  programs.set("kind:busy", {
+    file: "busy",
+    source: "",
+    isAsync: false,
+    instantiate: ({ setInterval }) => busy(setInterval),
+  });
+  return programs;
 }

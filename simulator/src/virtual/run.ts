@@ -1,14 +1,17 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
+import type { Suite } from "@blindrelay/protocol/crypto";
+import { oraclesOf } from "../oracle/names.ts";
 import { makeReport } from "../report/make-report.ts";
 import type { Report } from "../report/report.ts";
 import { reasonToAbort, thresholdsOf } from "../report/thresholds.ts";
 import { makePlan } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { type Guard, startGuard } from "./guard.ts";
+import { modelSuite } from "./model-suite.ts";
 import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
-import { oraclesOf, type Violation, World } from "./world.ts";
+import { type Violation, World, type WorldOptions } from "./world.ts";
 
 export interface RunOptions {
   seed: number;
@@ -24,7 +27,20 @@ export interface RunOptions {
   keptEntries?: number;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
+  /** What seals: real cryptography (the default), or a model that costs nothing. */
+  crypto?: Crypto;
+  /** The trace has only the lengths of messages, so it is the same with either crypto. */
+  keepsTimeline?: boolean;
+  /** See World. */
+  watch?: WorldOptions["watch"];
+  logged?: WorldOptions["logged"];
 }
+
+export type Crypto = Report["crypto"];
+
+/** The suite of a world: absent is the real one. */
+export const suiteOf = (crypto: Crypto = "real"): { suite?: Suite } =>
+  crypto === "model" ? { suite: modelSuite() } : {};
 
 export interface VirtualResult {
   report: Report;
@@ -32,29 +48,68 @@ export interface VirtualResult {
   world: World;
 }
 
+/** Lines of the trace in the report of a run that an oracle ended. */
+const LAST_EVENTS = 30;
 /** Many times longer than the largest scenario takes. */
 const HARD_STOP_MS = 15 * 60_000;
 
 export async function runVirtual(scenario: Scenario, options: RunOptions): Promise<VirtualResult> {
   const guarding = startGuard([...options.programs.values()], options.stuckMs);
   try {
-    return await runGuarded(scenario, options, guarding);
+    return await playWorld(scenario, options, guarding);
   } finally {
     (await guarding).stop();
   }
 }
 
-/** `guarding`: starts on another core while this one makes the world. */
-async function runGuarded(
+/** `guarding`: may start on another core while this one makes the world. */
+export async function playWorld(
   scenario: Scenario,
   options: RunOptions,
-  guarding: Promise<Guard>,
+  guarding: Guard | Promise<Guard>,
+): Promise<VirtualResult> {
+  const result = await playOnce(scenario, options, guarding);
+  const { report, violation } = result;
+  if (scenario.same !== true || violation !== null || report.stopped !== null) return result;
+  const differs = await compare(scenario, options, guarding);
+  const same = { name: "same", ok: differs === null, detail: differs ?? SAME };
+  report.oracles.push(same);
+  report.ok &&= same.ok;
+  return result;
+}
+
+const SAME = "the run takes one course: twice, with every ping, and with a model of cryptography";
+
+/** The way of playing the same run that took another course, or null. */
+async function compare(
+  scenario: Scenario,
+  { watch: _watch, logged: _logged, progress: _progress, ...options }: RunOptions,
+  guarding: Guard | Promise<Guard>,
+): Promise<string | null> {
+  const courseOf = async (other: Partial<RunOptions>): Promise<string> => {
+    const asked = { ...options, crypto: "real", keepsTimeline: true, ...other } as const;
+    const { report, violation } = await playOnce(scenario, asked, guarding);
+    return JSON.stringify([report.trace, violation?.detail, report.failures]);
+  };
+  const first = await courseOf({});
+  if ((await courseOf({})) !== first) return "the same seed took another course the second time";
+  const withPings = await courseOf({ playsAllPings: options.playsAllPings !== true });
+  if (withPings !== first) return "with every ping played, the run takes another course";
+  const withModel = await courseOf({ crypto: "model" });
+  if (withModel !== first) return "with a model of cryptography, the run takes another course";
+  return null;
+}
+
+async function playOnce(
+  scenario: Scenario,
+  options: RunOptions,
+  guarding: Guard | Promise<Guard>,
 ): Promise<VirtualResult> {
   const { seed, programs, signal, progress } = options;
   const startedAt = new Date();
   const startedMs = performance.now();
   const plan = makePlan(scenario, seed);
-  const { keptEntries = 0, playsAllPings = false } = options;
+  const { keptEntries = 0, playsAllPings = false, keepsTimeline = false, crypto } = options;
   const thresholds = thresholdsOf(scenario);
   const world = new World({
     scenario,
@@ -62,6 +117,10 @@ async function runGuarded(
     programs,
     keptEntries,
     playsAllPings,
+    keepsTimeline,
+    ...(options.watch === undefined ? {} : { watch: options.watch }),
+    ...(options.logged === undefined ? {} : { logged: options.logged }),
+    ...suiteOf(crypto),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
   const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
@@ -84,6 +143,7 @@ async function runGuarded(
   }
   const report = makeReport({
     world: "virtual",
+    crypto: crypto ?? "real",
     scenario,
     plan,
     thresholds,
@@ -112,5 +172,6 @@ async function runGuarded(
     programs: sourcesOf(scenario, programs),
     trace: world.traceLog.hash(),
   });
+  if (violation !== null) report.last_events = world.lastEvents(LAST_EVENTS);
   return { report, violation, world };
 }

@@ -24,10 +24,15 @@ export class Trace {
   private h2 = 0x85ebca6b;
   private readonly ring: Entry[] = [];
   private readonly kept: number;
+  private readonly isTimeline: boolean;
 
-  /** `kept`: how many of the latest entries can be read. */
-  constructor(kept: number) {
+  /**
+   * `kept`: how many of the latest entries can be read. `isTimeline`: the hash has only the lengths
+   * of messages, so it is the same whatever seals them.
+   */
+  constructor(kept: number, isTimeline = false) {
     this.kept = kept;
+    this.isTimeline = isTimeline;
   }
 
   add(atUs: number, what: string, who: string, text: string): void {
@@ -36,7 +41,8 @@ export class Trace {
     this.mix(Math.floor(atUs / 2 ** 32));
     this.mixText(what);
     this.mixText(who);
-    this.mixText(text);
+    if (this.isTimeline && (what === "up" || what === "down")) this.mix(text.length);
+    else this.mixText(text);
     if (this.kept > 0) {
       const entry = { atUs, what, who, text };
       if (this.ring.length < this.kept) this.ring.push(entry);

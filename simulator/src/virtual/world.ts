@@ -17,9 +17,11 @@ import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.t
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
 import { InvariantOracle } from "../oracle/invariants.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
+import type { OracleName } from "../oracle/names.ts";
 import { NonceOracle } from "../oracle/nonces.ts";
 import { PacketOracle } from "../oracle/packets.ts";
-import { RelayOracle } from "../oracle/relay.ts";
+import { type ObservedWire, RelayOracle } from "../oracle/relay.ts";
+import { ToldOracle } from "../oracle/told.ts";
 import { Measurements } from "../report/measure.ts";
 import { WRONG_ANSWER } from "../report/tally.ts";
 import { type ParsedInvariant, parseInvariant } from "../scenario/invariants.ts";
@@ -29,6 +31,7 @@ import { durationMs, showMs, sizeOf } from "../scenario/units.ts";
 import { VirtualClient } from "./client.ts";
 import { Clock } from "./clock.ts";
 import { Device } from "./device.ts";
+import { startDriver } from "./driver.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
 import { scheduleLoad } from "./loads.ts";
@@ -37,35 +40,6 @@ import { VirtualNodes } from "./nodes.ts";
 import { compileFunction, type LoadedProgram } from "./program.ts";
 import { ModelStore } from "./store.ts";
 import { Trace } from "./trace.ts";
-
-export const ORACLES = {
-  nonce: "no key and nonce seals two plaintexts",
-  once: "no packet is accepted twice",
-  delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
-  "exactly-once": "a call that was answered was executed exactly once, and none after its deadline",
-  blind: "the relay holds, logs and stores nothing readable",
-  revoked: "nobody acts after their revocation was acknowledged",
-  presence: "presence agrees with the truth",
-  bounds: "queues, tables and counts stay within their bounds",
-  "one-link": "an agent has one link over all nodes",
-  requests: "a session token sends at most 10,000 requests over all nodes",
-  owners: "no packet reaches another user's peers",
-  invariants: "what the device programs promise always holds",
-  liveness: "without faults no call fails; 100 s after the last everybody is served",
-} as const;
-
-export type OracleName = keyof typeof ORACLES;
-
-/** They only check several nodes. */
-const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
-
-/** The oracles that check this scenario. */
-export const oraclesOf = ({ relay, invariants = [] }: Scenario): [string, string][] =>
-  Object.entries(ORACLES).filter(([name]) =>
-    name === "invariants"
-      ? invariants.length > 0
-      : (relay?.nodes ?? 1) > 1 || !CLUSTER_ORACLES.includes(name),
-  );
 
 export interface Violation {
   oracle: OracleName;
@@ -80,10 +54,16 @@ export interface WorldOptions {
   programs: ReadonlyMap<string, LoadedProgram>;
   /** Entries of the trace that can be read afterwards. */
   keptEntries?: number;
-  /** The crypto; real by default, tests may pass another. */
+  /** The crypto; real by default. */
   suite?: Suite;
+  /** The trace has only the lengths of messages: see Trace. */
+  keepsTimeline?: boolean;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
+  /** Told of everything that happens, as the trace is. */
+  watch?: (what: string, who: string, text: string) => void;
+  /** Told of each line that a device's program or SDK logs. */
+  logged?: (deviceId: string, atUs: number, text: string) => void;
   /** Asked after each sample; a reason ends the run. */
   stopsFor?: (nowUs: number, measured: Measurements) => string | null;
 }
@@ -126,10 +106,16 @@ export class World implements Observer {
   readonly relayOracle: RelayOracle;
   /** Null: there is one node. */
   private readonly clusterOracle: ClusterOracle | null;
+  /** Null: there are several nodes. */
+  private readonly toldOracle: ToldOracle | null;
+  /** What the programs of its devices handle. */
+  readonly methods = new Set<string>();
   violation: Violation | null = null;
   /** The reason that ended the run, as `stopsFor` gave it. */
   stopped: string | null = null;
   private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
+  private readonly watch: WorldOptions["watch"];
+  private readonly logged: WorldOptions["logged"];
   private readonly nonces: NonceOracle;
   private readonly packets: PacketOracle;
   private readonly calls: CallOracle;
@@ -164,12 +150,14 @@ export class World implements Observer {
     this.stubs = scenario.stubs === undefined ? undefined : programs.get(scenario.stubs);
     this.globals = makeGlobals(() => this.running, scenario.timezone);
     if (scenario.start !== undefined) this.clock.epochMs = Date.parse(scenario.start);
+    this.watch = options.watch;
+    this.logged = options.logged;
     this.stopsFor = options.stopsFor ?? (() => null);
-    this.traceLog = new Trace(options.keptEntries ?? 0);
+    this.traceLog = new Trace(options.keptEntries ?? 0, options.keepsTimeline);
     this.outboxBytes =
       scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
-    this.nonces = new NonceOracle(violate("nonce"));
+    this.nonces = new NonceOracle(violate("nonce"), (options.keptEntries ?? 0) > 0);
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
     this.calls = new CallOracle(violate("exactly-once"), { nowMs: () => this.clock.nowMs() });
     this.liveness = new LivenessOracle(violate("liveness"), scenario.allow);
@@ -189,6 +177,7 @@ export class World implements Observer {
     });
     this.invariantOracle =
       invariants.length === 0 ? null : new InvariantOracle(violate("invariants"), invariants);
+    this.toldOracle = this.isAlone ? new ToldOracle(violate("told")) : null;
     this.suite = this.nonces.watch(options.suite ?? nodeSuite());
     this.store = new ModelStore(
       this.clock,
@@ -301,6 +290,9 @@ export class World implements Observer {
       scheduleLoad(this, load, this.clients.slice(first, end));
       first = end;
     }
+    for (const [i, driver] of (this.scenario.drivers ?? []).entries()) {
+      startDriver(this, driver, i, plan.endUs);
+    }
     for (const fault of plan.faults)
       clock.at(fault.atUs, (world: World) => playFault(world, fault), this, null);
     const sampleUs = Math.max(1_000_000, Math.round(plan.endUs / SAMPLES));
@@ -344,7 +336,10 @@ export class World implements Observer {
     const call: Call = { record, places: [], running: false };
     const open = tally.asked(device.id, device.plan.group, isFirst);
     this.calling = call;
-    const request = { method: question.method, params: question.params, timeoutMs, idempotent };
+    const { method, params } = question;
+    const waitForAgent = spec.wait_for_agent ?? false;
+    const signal = this.givesUp(load, client);
+    const request = { method, params, timeoutMs, idempotent, waitForAgent, ...signal };
     client.call(device, request, (result, error) => {
       const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
       this.calls.ended(record, outcome);
@@ -369,6 +364,18 @@ export class World implements Observer {
   }
 
   private calling: Call | null = null;
+
+  /** With a signal, if calls of this load are given up. */
+  private givesUp({ spec, name }: PlannedLoad, client: VirtualClient): { signal?: AbortSignal } {
+    if (spec.abort_after === undefined) return {};
+    const controller = new AbortController();
+    const draws = new Stream(`${this.seed}/${name}/${client.id}/abort/${this.measured.tally.sent}`);
+    this.clock.after(draws.below(durationMs(spec.abort_after)), () => {
+      this.stir();
+      controller.abort();
+    });
+    return { signal: controller.signal };
+  }
 
   questionsTo({ id, number, plan }: Device): Questions {
     const device = this.devices[number] as Device;
@@ -402,6 +409,7 @@ export class World implements Observer {
   trace(what: string, who: string, text: string): void {
     this.traceLog.add(this.clock.nowUs, what, who, text);
     if (this.event === "" && this.entered.size > 0) this.event = `${what} ${who}`;
+    this.watch?.(what, who, text);
   }
 
   loginSpoiled({ id }: Peer): void {
@@ -417,13 +425,23 @@ export class World implements Observer {
   }
 
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void {
-    const { clusterOracle } = this;
+    const { clusterOracle, toldOracle } = this;
+    // What was changed on its way has no sender that could be told.
+    if (toldOracle !== null && this.net.corrupted === 0) {
+      const { nowUs } = this.clock;
+      if (direction === "up") toldOracle.received(wire, text, partyOf(wire), nowUs);
+      else toldOracle.sent(wire, text, partyOf(wire), nowUs);
+    }
     if (clusterOracle !== null) {
       if (direction === "up") clusterOracle.received(wire, text, partyOf(wire));
       else clusterOracle.sent(wire, text, partyOf(wire));
     }
     if (direction === "up") this.relayOracle.received(wire, text);
     else this.relayOracle.sent(wire, text, wire.relayQueued());
+  }
+
+  agentTokenOf(agentId: string, account: string): string {
+    return this.store.issueAgent(agentId, account);
   }
 
   accountToken(account: string): string {
@@ -447,6 +465,7 @@ export class World implements Observer {
     const { agent } = core;
     const { handle } = agent;
     agent.handle = (method, handler) => {
+      this.methods.add(method);
       handle.call(
         agent,
         method,
@@ -474,6 +493,7 @@ export class World implements Observer {
     this.online += online ? 1 : -1;
     this.trace(online ? "online" : "offline", device.id, "");
     if (!online) return;
+    device.onlineSinceUs = this.clock.nowUs;
     this.connects += 1;
     this.spoiled.delete(device.id);
     this.liveness.connected(device.id, this.clock.nowUs);
@@ -481,6 +501,7 @@ export class World implements Observer {
 
   printed(device: Device, level: string, text: string): void {
     // A stack names folders, and a trace is the same on every machine.
+    this.logged?.(device.id, this.clock.nowUs, `${level}  ${text}`);
     this.trace("log", device.id, `${level} ${text.replace(/\n {4}at .*/g, "")}`);
     if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
   }
@@ -519,8 +540,22 @@ export class World implements Observer {
       this.presences.delete(client.id);
       return;
     }
+    client.onlineSinceUs = this.clock.nowUs;
     this.spoiled.delete(client.id);
     this.liveness.connected(client.id, this.clock.nowUs);
+  }
+
+  /** The latest `most` entries of the trace as lines, sealed packets with what is in them. */
+  lastEvents(most: number): string[] {
+    return this.traceLog
+      .tail()
+      .slice(-most)
+      .map(({ atUs, what, who, text }) => {
+        const [, head = ""] = PAYLOAD.exec(text) ?? [];
+        const plain = this.nonces.plaintexts?.get(head);
+        const shown = plain === undefined ? text : `${plain}  in ${text}`;
+        return `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${shown.slice(0, MAX_LINE)}`;
+      });
   }
 
   violate(oracle: OracleName, detail: string): void {
@@ -540,12 +575,14 @@ export class World implements Observer {
 
   private check(): void {
     const { nowUs } = this.clock;
+    if (this.isAlone) this.checkAlone();
     if (!this.liveness.isCalm(nowUs)) return;
     const stats = this.relay.stats();
     if (stats === null) return;
-    const most = this.clients.length * MAX_BINDINGS;
-    if (stats.bindings > most) {
-      this.violate("bounds", `${stats.bindings} bindings of ${this.clients.length} clients`);
+    // Drivers have up to two clients each.
+    const clients = this.clients.length + 2 * (this.scenario.drivers?.length ?? 0);
+    if (stats.bindings > clients * MAX_BINDINGS) {
+      this.violate("bounds", `${stats.bindings} bindings of ${clients} clients`);
     }
     for (const device of this.devices) {
       // A device that connects or disconnects at this moment is in transition.
@@ -562,6 +599,23 @@ export class World implements Observer {
         }
       }
     }
+  }
+
+  /** What is exact at any moment, because there is one node. */
+  private checkAlone(): void {
+    const { nowUs } = this.clock;
+    const stats = this.relay.stats();
+    if (stats === null) return;
+    if (stats.connections.client === 0 && stats.bindings > 0) {
+      this.violate("bounds", `${stats.bindings} bindings are left of clients that are gone`);
+    }
+    if (this.net.corrupted > 0) return;
+    const agents = this.devices.map(
+      ({ id, userId }) => [id, userId, this.relay.isOnline(id)] as const,
+    );
+    const isOpen = (wire: ObservedWire): boolean =>
+      (wire as Wire).isOpenAtRelay && (wire as Wire).relayQueued() < this.outboxBytes / 2;
+    this.toldOracle?.look(agents, isOpen, nowUs);
   }
 
   /** Checks for two links of one agent on running nodes. */
@@ -642,6 +696,9 @@ export class World implements Observer {
   private readonly before = { forwarded: 0, dropped: 0 };
 }
 
+/** The beginning of a packet's payload, bare or in an envelope, where its quotes are escaped. */
+const PAYLOAD = /\\?"p\\?":\\?"([A-Za-z0-9_-]{16})/;
+const MAX_LINE = 200;
 /** The maximum number of bindings of one connection. */
 const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */
@@ -651,9 +708,8 @@ const callText = (method: string, params: unknown): string =>
   `the call ${method} ${JSON.stringify(params) ?? ""}`.slice(0, 200).trimEnd();
 
 const partyOf = ({ peer }: Wire): Party => {
-  const { id } = peer;
-  if (peer instanceof Device) return { id, userId: peer.userId, isAgent: true };
-  return { id, userId: (peer as VirtualClient).userId, isAgent: false };
+  const { id, userId, isAgent = false } = peer as Peer & { userId: string; isAgent?: boolean };
+  return { id, userId, isAgent: isAgent || peer instanceof Device };
 };
 
 const boot = (device: Device): void => device.boot();

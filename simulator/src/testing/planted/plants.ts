@@ -4,10 +4,14 @@
  * reports it (preload.ts).
  */
 
-export interface Plant {
+/** One bug. */
+export interface Bug {
   /** Relative to the repository. */
   readonly file: string;
   readonly edits: readonly { readonly from: string; readonly to: string }[];
+}
+
+export interface Plant extends Bug {
   /** A scenario of the library, and a seed, that find it. */
   readonly scenario: string;
   readonly seed: number;
@@ -121,5 +125,48 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     seed: 1,
     oracle: "bounds",
     devices: 5,
+  },
+};
+
+/** Bugs that only the search must find: what is left unsaid, limits, order and memory. */
+export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
+  "offline never announced": {
+    file: "relay-server/src/core/disconnect.ts",
+    edits: [{ from: "        presence.announce(peer.user, peer.agentId, false, now);\n", to: "" }],
+  },
+  "slow consumer not told": {
+    file: "relay-server/src/core/routing.ts",
+    edits: [
+      {
+        from: '      this.#state.controlMessages.refuse(from.connection, "SLOW_CONSUMER", subject, now);\n      from.connection.link.unused',
+        to: "      from.connection.link.unused",
+      },
+    ],
+  },
+  "requests without a limit": {
+    file: "relay-server/src/core/request-counts.ts",
+    edits: [
+      {
+        from: '    if (session.used >= this.#maxRequests) {\n      return "used up";\n    }\n',
+        to: "",
+      },
+    ],
+  },
+  "the older login stays": {
+    file: "relay-server/src/core/auth.ts",
+    edits: [
+      {
+        from: '      this.#disconnector.endWith(older.connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
+        to: '      peers.add(older);\n      this.#disconnector.endWith(connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
+      },
+    ],
+  },
+  "bindings survive their client": {
+    file: "relay-server/src/core/disconnect.ts",
+    edits: [{ from: "      peer.user.bindings.drop(peer);\n", to: "" }],
+  },
+  "a session's requests are never saved": {
+    file: "relay-server/src/core/request-counts.ts",
+    edits: [{ from: "      this.#saveOne(session);\n      if", to: "      if" }],
   },
 };

@@ -6,10 +6,10 @@
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { PLANTS } from "./plants.ts";
+import { FOR_THE_SEARCH, PLANTS } from "./plants.ts";
 
 const name = process.env.PLANTED ?? "";
-const plant = PLANTS[name];
+const plant = PLANTS[name] ?? FOR_THE_SEARCH[name];
 if (plant === undefined) throw new Error(`PLANTED: there is no "${name}" in plants.ts`);
 
 const url = pathToFileURL(resolve(import.meta.dirname, "../../../..", plant.file)).href;

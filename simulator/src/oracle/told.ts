@@ -1,0 +1,117 @@
+/**
+ * Nothing is left unsaid: a packet that the relay does not deliver is answered with an error, and a
+ * client is told when an agent of its account comes or goes. Judged at the relay's own end of each
+ * link, so that no fault of a network excuses it.
+ */
+import type { ObservedWire } from "./relay.ts";
+
+/** Longer than a look-up, a queue or a drain takes. */
+const PACKET_US = 60_000_000;
+const AGENT = /"agent_id":"([^"]+)"/;
+const SID = /\\?"sid\\?":\\?"([^"\\]+)/;
+/** The packets in transit that are remembered, at most. */
+const MAX_PACKETS = 20_000;
+
+interface Sent {
+  readonly wire: ObservedWire;
+  readonly atUs: number;
+}
+
+interface Reader {
+  readonly userId: string;
+  readonly sinceUs: number;
+  readonly told: Map<string, boolean>;
+}
+
+export interface Sides {
+  readonly userId: string;
+  readonly isAgent: boolean;
+}
+
+/** An agent's state at the relay, sampled. */
+interface Presence {
+  online: boolean;
+  /** The sample before it changed. */
+  changedUs: number;
+  /** Samples since. */
+  samples: number;
+}
+
+export class ToldOracle {
+  private readonly violate: (what: string) => void;
+  private readonly packets = new Map<string, Sent>();
+  private readonly readers = new Map<ObservedWire, Reader>();
+  private readonly agents = new Map<string, Presence>();
+  private lookedUs = 0;
+
+  constructor(violate: (what: string) => void) {
+    this.violate = violate;
+  }
+
+  /** A text arrived at the relay, on an intact link. */
+  received(wire: ObservedWire, text: string, { isAgent }: Sides, nowUs: number): void {
+    if (!isPacket(text)) return;
+    const sid = SID.exec(text)?.[1];
+    if (sid === undefined || this.packets.size >= MAX_PACKETS) return;
+    const key = `${isAgent ? "a" : "c"} ${sid}`;
+    // The oldest one without an answer: packets of one session are handled in order.
+    if (!this.packets.has(key)) this.packets.set(key, { wire, atUs: nowUs });
+  }
+
+  /** A text that the relay sends. */
+  sent(wire: ObservedWire, text: string, { userId, isAgent }: Sides, nowUs: number): void {
+    if (isPacket(text)) this.packets.delete(`${isAgent ? "c" : "a"} ${SID.exec(text)?.[1]}`);
+    else if (text.startsWith('{"type":"error"')) {
+      const sid = SID.exec(text)?.[1];
+      if (sid !== undefined) this.packets.delete(`${isAgent ? "a" : "c"} ${sid}`);
+    } else if (text.startsWith('{"type":"agent_status"')) {
+      const isOnline = text.includes('"online":true') || text.includes('"status":"online"');
+      this.readers.get(wire)?.told.set(AGENT.exec(text)?.[1] ?? "", isOnline);
+    } else if (!isAgent && text.startsWith('{"type":"auth_response"')) {
+      if (text.includes('"status":"failed"')) return;
+      this.readers.set(wire, { userId, sinceUs: nowUs, told: new Map() });
+    }
+  }
+
+  /**
+   * `agents`: id, account and whether the relay has a link of it. `isOpen`: whether a link is open
+   * at the relay and not full.
+   */
+  look(
+    agents: Iterable<readonly [id: string, userId: string, online: boolean]>,
+    isOpen: (wire: ObservedWire) => boolean,
+    nowUs: number,
+  ): void {
+    for (const [key, { wire, atUs }] of this.packets) {
+      if (!isOpen(wire)) this.packets.delete(key);
+      else if (nowUs - atUs > PACKET_US) {
+        this.packets.delete(key);
+        this.violate(`${wire.who()} sent a packet that was neither delivered nor refused`);
+      }
+    }
+    for (const wire of this.readers.keys()) if (!isOpen(wire)) this.readers.delete(wire);
+    for (const [id, userId, online] of agents) this.lookAt(id, userId, online, nowUs);
+    this.lookedUs = nowUs;
+  }
+
+  private lookAt(id: string, userId: string, online: boolean, nowUs: number): void {
+    const known = this.agents.get(id);
+    if (known === undefined || known.online !== online) {
+      this.agents.set(id, { online, changedUs: this.lookedUs, samples: 0 });
+      return;
+    }
+    known.samples += 1;
+    // Told in the meantime; the second sample is long after the change.
+    if (known.samples !== 1 || nowUs < known.changedUs) return;
+    for (const [wire, reader] of this.readers) {
+      if (reader.userId !== userId || reader.sinceUs > known.changedUs) continue;
+      const told = reader.told.get(id);
+      // Without news, an agent is what it was: offline at first.
+      if (told === online || (told === undefined && !online && known.changedUs === 0)) continue;
+      this.violate(`${wire.who()} was not told that ${id} is ${online ? "online" : "offline"}`);
+    }
+  }
+}
+
+const isPacket = (text: string): boolean =>
+  text.startsWith('{"v"') || text.startsWith('{"type":"relay"');

@@ -1,0 +1,286 @@
+/**
+ * Random scenarios for searches, drawn as a swarm: which faults and drivers exist at all differs
+ * from one to the next. Small fleets, minutes long, faults in bursts, and mostly a quiet end.
+ */
+import { CALL_ERRORS } from "@blindrelay/client-sdk";
+import { Stream } from "../base/random-streams.ts";
+import {
+  type Allowed,
+  type ClientGroupSpec,
+  type DeviceGroupSpec,
+  DRIVER_KINDS,
+  type DriverSpec,
+  FAULTS,
+  type Fault,
+  type FaultKind,
+  KIND_NAMES,
+  type Scenario,
+} from "../scenario/schema.ts";
+import { durationMs } from "../scenario/units.ts";
+
+/** Those that need a file of their own are left out. */
+const KINDS = (Object.keys(FAULTS) as FaultKind[]).filter((kind) => kind !== "device.update");
+const ATTACKS = ["drop", "duplicate", "reorder", "replay", "forge"] as const;
+const RAW = DRIVER_KINDS.filter((kind) => kind !== "subscriber" && kind !== "streams");
+/** Without faults, before the end: longer than anything takes to recover. */
+const QUIET_S = 140;
+const MAX_FAULTS = 12;
+/** Calls may fail in whatever way, but have no wrong answer. */
+export const MAY_FAIL: readonly Allowed[] = [
+  ...Object.keys(CALL_ERRORS).filter((code) => code !== "REMOTE"),
+  ...["NOT_MADE", "OPEN_AT_END"],
+].map((code) => ({ code, rate: "100%" }));
+/** What a program refuses is its own affair. */
+const MAY_REFUSE: readonly Allowed[] = [{ code: "REMOTE" }];
+
+/** A scenario of a user, whose devices, clients and promises stay. */
+export interface Base {
+  readonly scenario: Scenario;
+  /** What to call on devices that no client calls. */
+  readonly methods: readonly string[];
+}
+
+export class Drawing {
+  private readonly draws: Stream;
+
+  constructor(draws: Stream) {
+    this.draws = draws;
+  }
+
+  below(limit: number): number {
+    return this.draws.below(limit);
+  }
+
+  likely(percent: number): boolean {
+    return this.draws.below(100) < percent;
+  }
+
+  one<T>(list: readonly T[]): T {
+    return list[this.draws.below(list.length)] as T;
+  }
+
+  scenario(name: string, base?: Base): Scenario {
+    const nodes = base?.scenario.relay?.nodes ?? (this.likely(40) ? 2 + this.below(2) : 1);
+    const isCalm = this.likely(base === undefined ? 8 : 25);
+    const busyS = 60 + this.below(180);
+    const endS = busyS + (this.likely(70) ? QUIET_S : 0);
+    const devices = base === undefined ? this.devices() : this.fewer(base.scenario.devices);
+    const clients = base === undefined ? this.clients(devices) : this.callers(base, devices);
+    const drivers = base === undefined ? this.drivers(devices) : [];
+    const faults = isCalm ? [] : this.faults(busyS, nodes, clients);
+    const { relay: _relay, faults: own = [], ...rest } = base?.scenario ?? ({} as Scenario);
+    return {
+      ...rest,
+      name,
+      duration: `${endS}s`,
+      devices,
+      clients,
+      drivers,
+      faults: [...(this.likely(50) ? own.filter(({ at }) => seconds(at) < endS) : []), ...faults],
+      relay: { ...this.relay(), ...base?.scenario.relay, nodes },
+      allow: [...(rest.allow ?? []), ...MAY_REFUSE, ...(isCalm ? abortsOf(clients) : MAY_FAIL)],
+      // Faults break them, as is to be expected.
+      thresholds: isCalm ? (rest.thresholds ?? []).filter(isOfAnyFleet) : [],
+      phases: [],
+    };
+  }
+
+  /** The same, slightly different. */
+  mutant({ faults: before = [], ...scenario }: Scenario): Scenario {
+    const nodes = scenario.relay?.nodes ?? 1;
+    const clients = (scenario.clients ?? []) as { name: string }[];
+    const endS = seconds(scenario.duration);
+    const faults = [...before];
+    const fault = (): Fault =>
+      this.fault(this.one(this.kinds(nodes)), this.below(endS - 5), nodes, endS, clients);
+    for (let changes = 1 + this.below(3); changes > 0; changes--) {
+      const at = this.below(faults.length);
+      const old = faults[at];
+      const how = this.below(5);
+      if (old === undefined || how === 0) faults.push(fault());
+      else if (how === 1) faults.splice(at, 1);
+      else if (how === 2) faults[at] = { ...old, at: near(old.at, this.below(21) - 10, endS) };
+      else if (how === 3) faults.push({ ...old, at: near(old.at, this.below(41) - 20, endS) });
+      else faults[at] = { ...this.fault(old.kind, 0, nodes, endS, clients), at: old.at };
+    }
+    // Where the original was calm, its calls had to succeed.
+    const allow = [...(scenario.allow ?? []), ...MAY_FAIL];
+    return { ...scenario, allow, thresholds: [], faults: faults.slice(0, 2 * MAX_FAULTS) };
+  }
+
+  private devices(): DeviceGroupSpec[] {
+    return Array.from({ length: 1 + this.below(2) }, (_, i) => ({
+      group: `g${i}`,
+      count: this.likely(15) ? 6 + this.below(7) : 1 + this.below(3),
+      kind: this.one(KIND_NAMES),
+      ...(this.likely(50) ? { start: { over: "5s" } } : {}),
+      ...(this.likely(30) ? { network: this.network() } : {}),
+      ...(this.likely(20) ? { packet_version: "2" as const } : {}),
+    }));
+  }
+
+  private clients(devices: readonly DeviceGroupSpec[]): ClientGroupSpec[] {
+    return Array.from({ length: this.below(3) }, (_, i) => {
+      const { group, kind } = this.one(devices);
+      // Enough bytes to fill queues.
+      const isLarge = kind === "echo" && this.likely(30);
+      const large = { call: "echo", params: { text: "z".repeat(1000 * (1 + this.below(30))) } };
+      return {
+        name: `c${i}`,
+        devices: group,
+        ...(this.likely(60)
+          ? { every: `${isLarge ? 1 + this.below(3) : 3 + this.below(40)}s` }
+          : { rate: `${1 + this.below(60)}/m` }),
+        from: `${10 + this.below(20)}s`,
+        ...(isLarge ? large : {}),
+        ...(this.likely(40) ? { presence: true } : {}),
+        ...(this.likely(40) ? { idempotent: true } : {}),
+        ...(this.likely(15) ? { abort_after: `${100 + this.below(900)}ms` } : {}),
+        ...(this.likely(15) ? { wait_for_agent: true } : {}),
+        ...(this.likely(20) ? { timeout: `${1 + this.below(20)}s` } : {}),
+      };
+    });
+  }
+
+  private drivers(devices: readonly DeviceGroupSpec[]): DriverSpec[] {
+    const busy = devices.filter(({ kind }) => kind === "busy");
+    const drivers: DriverSpec[] = [];
+    for (const { group } of busy) {
+      if (this.likely(70)) drivers.push({ kind: "subscriber", devices: group });
+      if (this.likely(50)) {
+        drivers.push({ kind: "streams", devices: group, every: `${20 + this.below(60)}s` });
+      }
+    }
+    for (const kind of RAW) {
+      if (this.likely(7)) drivers.push({ kind, from: `${15 + this.below(10)}s`, every: "5m" });
+    }
+    return drivers;
+  }
+
+  /** Of a user's scenario: a few of each group. */
+  private fewer(devices: readonly DeviceGroupSpec[]): DeviceGroupSpec[] {
+    return devices.map(({ start: _, ...group }) => ({
+      ...group,
+      count: Math.min(group.count, 1 + this.below(4)),
+    }));
+  }
+
+  /** Of a user's scenario: its clients, and some for what nobody calls. */
+  private callers({ scenario, methods }: Base, devices: readonly DeviceGroupSpec[]) {
+    const own = (scenario.clients ?? []).map(({ until: _, ...client }, i) => ({
+      ...client,
+      name: client.name ?? `clients-${i + 1}`,
+      count: Math.min(client.count ?? 1, 3),
+      from: `${10 + this.below(20)}s`,
+    }));
+    const called = new Set(own.map(({ devices: group }) => group));
+    const others = devices.flatMap(({ group }): ClientGroupSpec[] => {
+      if (called.has(group) || methods.length === 0) return [];
+      return Array.from({ length: 1 + this.below(3) }, (_, i) => ({
+        name: `${group}-${i}`,
+        devices: group,
+        call: this.one(methods),
+        params: this.params(),
+        every: `${3 + this.below(30)}s`,
+        from: `${10 + this.below(20)}s`,
+        ...(this.likely(30) ? { presence: true } : {}),
+      }));
+    });
+    return [...own, ...others] as (ClientGroupSpec & { name: string })[];
+  }
+
+  private params(): object {
+    return this.one<object>([
+      {},
+      [],
+      { n: this.below(100), percent: this.below(101), on: this.likely(50), text: "x" },
+      { n: -1, percent: 1e9, on: null, text: "z".repeat(this.below(4000)) },
+    ]);
+  }
+
+  private relay(): NonNullable<Scenario["relay"]> {
+    return {
+      ...(this.likely(30) ? { session_ttl: this.one(["30s", "60s", "90s"]) } : {}),
+      ...(this.likely(30) ? { outbox: this.one(["64KB", "128KB", "256KB"]) } : {}),
+      ...(this.likely(15) ? { store_latency: `${this.below(200)}ms` } : {}),
+    };
+  }
+
+  private kinds(nodes: number): FaultKind[] {
+    return KINDS.filter((kind) => {
+      const isOfNodes = kind.startsWith("bus.") || kind === "relay.freeze";
+      return nodes > 1 || !isOfNodes;
+    });
+  }
+
+  private faults(busyS: number, nodes: number, clients: readonly ClientGroupSpec[]): Fault[] {
+    const used = this.kinds(nodes).filter(() => this.likely(25));
+    const faults: Fault[] = [];
+    let at = 15 + this.below(20);
+    while (used.length > 0 && at < busyS && faults.length < MAX_FAULTS) {
+      faults.push(this.fault(this.one(used), at, nodes, busyS, clients));
+      at += this.likely(50) ? this.below(5) : 20 + this.below(60);
+    }
+    return faults;
+  }
+
+  private network() {
+    return {
+      latency: `${this.below(400)}ms`,
+      jitter: `${this.below(300)}ms`,
+      ...(this.likely(50) ? { bandwidth: `${1 + this.below(16)}KB/s` } : {}),
+    };
+  }
+
+  private fault(
+    kind: FaultKind,
+    at: number,
+    nodes: number,
+    endS: number,
+    clients: readonly { name?: string | undefined }[],
+  ): Fault {
+    const { properties } = FAULTS[kind].schema as unknown as {
+      properties: Record<string, unknown>;
+    };
+    const longest = (): number => Math.min(this.likely(33) ? 120 : 20, endS - at);
+    const value: Record<string, () => unknown> = {
+      for: () => `${1 + this.below(Math.max(1, longest()))}s`,
+      share: () => `${10 + this.below(91)}%`,
+      messages: () => `${1 + this.below(100)}%`,
+      latency: () => `${this.below(3000)}ms`,
+      jitter: () => `${this.below(1000)}ms`,
+      bandwidth: () => `${50 + this.below(4000)}B/s`,
+      by: () => `${1 + this.below(120)}m`,
+      back: () => this.likely(50),
+      node: () => 1 + this.below(nodes),
+      attack: () => this.one(ATTACKS),
+      storage: () => (this.likely(50) ? "keep" : "lose"),
+    };
+    const fields = Object.keys(properties).flatMap((key) => {
+      const draw = value[key];
+      return draw === undefined ? [] : [[key, draw()]];
+    });
+    const { length } = clients;
+    const ofClients = "clients" in properties && length > 0 && this.likely(25);
+    const target = ofClients ? { clients: this.one(clients).name } : {};
+    return { kind, at: `${at}s`, ...Object.fromEntries(fields), ...target } as Fault;
+  }
+}
+
+export const drawScenario = (seed: number): Scenario =>
+  new Drawing(new Stream(`scenario ${seed}`)).scenario(`random ${seed}`);
+
+/** Calls that are given up. */
+const abortsOf = (clients: readonly ClientGroupSpec[]): Allowed[] =>
+  clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : [];
+
+/** Whether a threshold holds for a smaller fleet too. */
+const isOfAnyFleet = (threshold: NonNullable<Scenario["thresholds"]>[number]): boolean =>
+  !/agents\.|call\.(sent|ok)|relay\./.test(
+    typeof threshold === "string" ? threshold : threshold.expression,
+  );
+
+const near = (at: string, byS: number, endS: number): string =>
+  `${Math.max(1, Math.min(endS - 2, Math.round(seconds(at)) + byS))}s`;
+
+const seconds = (text: string): number => durationMs(text) / 1000;

@@ -1,0 +1,46 @@
+/** Messages that are refused: each is answered, with its reason. */
+import type { RawWorld } from "./driver-raw.ts";
+
+/** The relay's limit is 64 KiB. */
+const TOO_LONG = 70_000;
+/** The relay waits 30 s for a login. */
+const LOGIN_MS = 45_000;
+
+export const garbage = async (raw: RawWorld): Promise<void> => {
+  const silent = await raw.connect();
+  const peer = (await raw.client())?.peer;
+  if (silent === null || peer === undefined || !raw.isQuiet) return;
+  const fresh = await raw.connect();
+  if (fresh === null) return;
+  const cases: readonly [RawPeerOf, string, string, string][] = [
+    [fresh, "a request before the login", raw.envelope("a.x", 1), "AUTH_REQUIRED"],
+    [peer, "an unknown type", '{"type":"nonsense"}', "UNKNOWN_TYPE"],
+    [
+      peer,
+      "a second login",
+      '{"type":"auth","api_token":"x","client_type":"client"}',
+      "BAD_MESSAGE",
+    ],
+    [peer, "no JSON", "{{{", "BAD_MESSAGE"],
+    [
+      peer,
+      "a packet of no session",
+      '{"v":"1","sid":"zz.x","seq":1,"p":"AAAA"}',
+      "UNKNOWN_SESSION",
+    ],
+    [peer, "too many bytes", `{"type":"relay","x":"${"x".repeat(TOO_LONG)}"}`, "TOO_LARGE"],
+    [peer, "an agent of nobody", raw.envelope("b.x", 1, "AAAA", "nobody"), "AGENT_NOT_FOUND"],
+  ];
+  for (const [from, what, text, code] of cases) {
+    const answer = await from.ask(text, (told) => told.type === "error");
+    if (!raw.isQuiet || from.isOver) return;
+    if (answer === null) raw.untold(`${what} got no answer`);
+    else if (answer.code !== code) raw.untold(`${what} got ${answer.code}, not ${code}`);
+  }
+  const pong = await peer.ask('{"type":"ping"}', ({ type }) => type === "pong");
+  if (pong === null && raw.isQuiet && !peer.isOver) raw.untold("a ping got no answer");
+  const isEnded = await silent.until(() => silent.isOver, LOGIN_MS);
+  if (!isEnded && raw.isQuiet) raw.untold("a connection without a login was left open");
+};
+
+type RawPeerOf = NonNullable<Awaited<ReturnType<RawWorld["connect"]>>>;
