@@ -59,7 +59,7 @@ export const explainRecordLine = (text: string): { value: object; text: string }
   const at = own(value, "at");
   if (typeof at !== "string") return null;
   const said = (what: string) => ({ value: value as object, text: `${at}  ${what}` });
-  if (own(value, "record") === 1) {
+  if (own(value, "record") === 1 && typeof own(value, "agent_id") === "string") {
     const port = own(value, "port") ?? "its port";
     return said(`record of ${own(value, "agent_id")}, ${port}`);
   }
