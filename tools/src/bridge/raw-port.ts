@@ -1,7 +1,7 @@
 /**
  * A raw port and those who use it (section 2, "A serial port outlives its link"): bytes with their
  * numbers in both directions, one claim that writes, any number that read. It outlives the port's
- * openings and the links; a claim outlives its sessions for a minute.
+ * openings and the links; a claim outlives its sessions, and may write again for a minute.
  *
  * Bounded: what nobody has acknowledged is kept up to MAX_KEPT_BYTES. The claim that writes, or the
  * only one, makes a full store pause the port while something is heard from it; the others never
@@ -25,6 +25,10 @@ const WRITE_WINDOW_BYTES = 65_536;
 const CHUNK_BYTES = 12_288;
 /** How long a claim outlives its session, and how long a full store waits for one unheard. */
 const CLAIM_MS = 60_000;
+/** How long a claim that cannot write any more still finds what was kept for it. */
+const CLAIM_KEPT_MS = 3_600_000;
+/** Claims of a port; the oldest without a session is forgotten first. */
+const MAX_CLAIMS = 64;
 /** How long one who is asked has to show itself. */
 const ASKED_MS = 10_000;
 const ASKED_LOOK_MS = 50;
@@ -183,7 +187,9 @@ export class RawPort {
   /** What `serial.ports` says of it. */
   get usage(): object {
     const writer = this.writer();
-    const watchers = [...this.claims.values()].filter((claim) => claim !== writer).length;
+    const watchers = [...this.claims.values()].filter(
+      (claim) => claim !== writer && claim.out !== null,
+    ).length;
     const user = writer === null ? null : { user: writer.user, since: writer.since };
     return { access: this.access, open: this.opening !== null, opening: this.opening, user, watchers };
   }
@@ -360,9 +366,10 @@ export class RawPort {
 
   /** The one for whom the port is paused. */
   private leader(): Claim | null {
-    const readers = this.readers();
-    const writer = readers.find(({ writes }) => writes);
-    return writer ?? (readers.length === 1 ? (readers[0] as Claim) : null);
+    const now = this.timer.now();
+    const heard = this.readers().filter((claim) => now - this.lastHeard(claim) < CLAIM_MS);
+    const writer = heard.find(({ writes }) => writes);
+    return writer ?? (heard.length === 1 ? (heard[0] as Claim) : null);
   }
 
   private lastHeard(claim: Claim): number {
@@ -373,11 +380,10 @@ export class RawPort {
   private bound(): void {
     const { kept } = this;
     const leader = this.leader();
-    const isHeard = leader !== null && this.timer.now() - this.lastHeard(leader) < CLAIM_MS;
     let from = kept.end;
     for (const { acknowledged } of this.readers()) from = Math.min(from, acknowledged);
     from = Math.max(from, kept.end - MAX_KEPT_BYTES);
-    const waiting = leader !== null && isHeard ? kept.end - leader.acknowledged : 0;
+    const waiting = leader === null ? 0 : kept.end - leader.acknowledged;
     kept.drop(Math.min(from, kept.end - waiting));
     if (!this.paused && waiting >= MAX_KEPT_BYTES) {
       this.paused = true;
@@ -537,7 +543,7 @@ export class RawPort {
     while (this.timer.now() - askedAt < ASKED_MS) {
       await new Promise<void>((resolve) => this.timer.set(ASKED_LOOK_MS, resolve));
       if (!holder.writes || this.claims.get(holder.id) !== holder) return true;
-      if (holder.sid !== sid || (this.sessions?.heardAt(sid) ?? 0) > askedAt) return false;
+      if (holder.sid !== sid || (this.sessions?.heardAt(sid) ?? -1) >= askedAt) return false;
     }
     return true;
   }
@@ -548,6 +554,7 @@ export class RawPort {
   }
 
   private makeClaim(id: string, sid: string, user: string, isBare: boolean): Claim {
+    this.makeRoom();
     const claim: Claim = {
       id,
       isBare,
@@ -565,6 +572,17 @@ export class RawPort {
     };
     this.claims.set(id, claim);
     return claim;
+  }
+
+  /** Throws an Error if every claim is in use. */
+  private makeRoom(): void {
+    if (this.claims.size < MAX_CLAIMS) return;
+    for (const claim of this.claims.values()) {
+      if (claim.expiry === null) continue;
+      this.remove(claim);
+      return;
+    }
+    throw new Error(`${this.name} has ${MAX_CLAIMS} users, which is the most`);
   }
 
   private endStreams(claim: Claim, reason: string): void {
@@ -594,8 +612,12 @@ export class RawPort {
   private expireLater(claim: Claim): void {
     claim.heardAt = Math.max(claim.heardAt, this.timer.now() - 1);
     claim.expiry ??= this.timer.set(CLAIM_MS, () => {
-      claim.expiry = null;
-      this.remove(claim);
+      claim.writes = false;
+      this.bound();
+      claim.expiry = this.timer.set(CLAIM_KEPT_MS - CLAIM_MS, () => {
+        claim.expiry = null;
+        this.remove(claim);
+      });
     });
   }
 
