@@ -46,7 +46,7 @@ const block = (n: number, seed: number): Buffer => {
 class Check {
   got = 0;
   private readonly seed: number;
-  private current = Buffer.alloc(0);
+  private current: Uint8Array = new Uint8Array(0);
 
   constructor(seed: number) {
     this.seed = seed;
@@ -97,7 +97,7 @@ try {
   const tool = world.tool(String(where));
   const [down, up] = [new Check(1), new Check(2)];
   cable.received = (bytes) => down.take(bytes);
-  tool.on("data", (bytes: Buffer) => up.take(bytes));
+  tool.stdout.on("data", (bytes: Buffer) => up.take(bytes));
   const said: unknown[] = [];
   void (async () => {
     for (;;) said.push(await running.json());
@@ -105,7 +105,7 @@ try {
   await sleep(500);
   const cpuBefore = cpuMs(bridge) + cpuMs(running);
   const began = performance.now();
-  const sending = Promise.all([send(device, 2), send(tool, 1)]);
+  const sending = Promise.all([send(device, 2), send(tool.stdin, 1)]);
   const losses = Number(values.losses);
   for (let n = 1; n <= losses; n++) {
     const at = (n * total) / (losses + 1);

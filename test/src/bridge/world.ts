@@ -2,9 +2,9 @@
  * A relay, the `blindrelay bridge` command and a client as users run them, with a device that the
  * test plays.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { chmodSync, readFileSync } from "node:fs";
-import { Duplex } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { type Client, connect } from "@blindrelay/client-sdk/node";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
 import { type Added, House, PASSWORD, type Running } from "../cli/processes.ts";
@@ -65,17 +65,16 @@ export class BridgeHouse {
   }
 
   /** A program of this machine that has a terminal open: socat, as any other would. */
-  tool(path: string): Duplex {
+  tool(path: string): ChildProcessByStdio<Writable, Readable, null> {
     const tcp = /^tcp:\/\/(.*)$/.exec(path);
     const place = tcp === null ? `OPEN:${path},raw,echo=0` : `TCP:${tcp[1]}`;
     const socat = spawn("socat", ["-b", "4096", "-", place], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     this.tools.push(socat);
-    const tool = Duplex.from({ readable: socat.stdout, writable: socat.stdin });
     // Its end is the test's end.
-    tool.on("error", () => undefined);
-    return tool;
+    socat.stdin.on("error", () => undefined);
+    return socat;
   }
 
   async client(): Promise<Client> {

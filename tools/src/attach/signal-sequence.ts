@@ -8,6 +8,11 @@ import type { ControlLines } from "../serial/port.ts";
 
 /** A tool that has done nothing for this long is not in a sequence: esptool's longest gap is 120 ms. */
 const QUIET_MS = 250;
+/**
+ * Lines that change within this time are meant to change at once, and do so at the bridge: a tool
+ * that sets one after the other waits for an answer in between, and its real gaps are from 50 ms.
+ */
+const AT_ONCE_MS = 30;
 /** Limits of `serial.signals`. */
 const MAX_STEPS = 32;
 const MAX_MS = 10_000;
@@ -37,9 +42,14 @@ export class SignalSequence {
       this.flush();
       gapMs = 0;
     }
-    this.steps.push({ ...lines, after_ms: gapMs });
-    this.takesMs += gapMs;
-    this.lastAt = now;
+    const last = this.steps.at(-1);
+    const isNew = last === undefined || Object.keys(lines).some((name) => name in last);
+    if (!isNew && gapMs < AT_ONCE_MS) this.steps[this.steps.length - 1] = { ...last, ...lines };
+    else {
+      this.steps.push({ ...lines, after_ms: gapMs });
+      this.takesMs += gapMs;
+      this.lastAt = now;
+    }
     if (this.waiting !== null) this.timer.clear(this.waiting);
     this.waiting = this.timer.set(QUIET_MS, () => {
       this.waiting = null;
