@@ -114,9 +114,14 @@ try {
     way?.cut();
     await sleep(1000 * (0.2 + Math.random() * (Number(values.away) - 0.2)));
     way?.mend();
-    console.error(`loss ${n} at ${down.got} and ${up.got} bytes, ${Math.round(performance.now() - began)} ms`);
+    console.error(
+      `loss ${n} at ${down.got} and ${up.got} bytes, ${Math.round(performance.now() - began)} ms`,
+    );
   }
-  const ticker = setInterval(() => console.error(Math.round(performance.now() - began), down.got, up.got), 2_000);
+  const ticker = setInterval(
+    () => console.error(Math.round(performance.now() - began), down.got, up.got),
+    2_000,
+  );
   await sending;
   while (down.got < total || up.got < total) await sleep(20);
   clearInterval(ticker);

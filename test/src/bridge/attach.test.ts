@@ -1,8 +1,8 @@
 /** `blindrelay attach` over a real relay, a real bridge and a real terminal as its device. */
 import { createHash } from "node:crypto";
 import { lstatSync } from "node:fs";
-import { esp32, SYNC_ANSWER, SYNC_REQUEST } from "@blindrelay/tools/testing/serial/esp32";
 import { DEFAULT_SETTINGS, rfc2217Opener } from "@blindrelay/tools/testing/serial/client";
+import { esp32, SYNC_ANSWER, SYNC_REQUEST } from "@blindrelay/tools/testing/serial/esp32";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Running } from "../cli/processes.ts";

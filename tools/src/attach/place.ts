@@ -31,10 +31,7 @@ const read = (file: string): { claim: string; target: string | null } => {
 };
 
 /** Rejects with a Failure (device) if another process has it. */
-export const takePlace = async (
-  profilePath: string,
-  names: readonly string[],
-): Promise<Place> => {
+export const takePlace = async (profilePath: string, names: readonly string[]): Promise<Place> => {
   const key = createHash("sha256").update(JSON.stringify(names)).digest("hex").slice(0, 24);
   const folder = join(dirname(profilePath), "attach", key);
   const file = join(folder, "claim.json");

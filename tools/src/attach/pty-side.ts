@@ -147,7 +147,10 @@ export interface PtyPlace {
 export const openPtySide = async (remote: Remote, place: PtyPlace): Promise<LocalSide> => {
   const { platform } = process;
   if (platform !== "linux" && platform !== "darwin") {
-    throw new Failure("usage", `${platform} has no pseudo-terminals: use --rfc2217 instead of --pty`);
+    throw new Failure(
+      "usage",
+      `${platform} has no pseudo-terminals: use --rfc2217 instead of --pty`,
+    );
   }
   clear(place.path, place.isOurs);
   let pty: Pty;

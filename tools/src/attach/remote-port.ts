@@ -3,12 +3,9 @@
  * relay or the bridge (section 2, "A serial port outlives its link"). Nothing is lost or doubled
  * while the port stays open and 256 KB suffice; anything else is said with position and number.
  */
-import {
-  type Agent,
-  CallError,
-  type SessionStreams,
-} from "@blindrelay/client-sdk";
+
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
 import { callFailure } from "../base/call-failure.ts";
@@ -285,7 +282,12 @@ export class RemotePort {
       });
     }
     if (this.settings !== null) {
-      this.events.lost({ direction: "from the device", outcome: "unknown", from: null, bytes: null });
+      this.events.lost({
+        direction: "from the device",
+        outcome: "unknown",
+        from: null,
+        bytes: null,
+      });
       this.tellUnacknowledged();
     }
     this.kept = new NumberedBytes();

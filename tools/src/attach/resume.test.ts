@@ -1,11 +1,12 @@
 /** `attach` and a raw bridge, with their streams, sessions and a link between that is lost. */
-import type { Agent as BridgeAgent, SessionPart } from "@blindrelay/agent-sdk/node";
+
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import type { Agent as BridgeAgent, SessionPart } from "@blindrelay/agent-sdk/node";
 import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
 import { StreamTable } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
-import { type Access, RawPort } from "../bridge/raw-port.ts";
 import { rawProgram } from "../bridge/raw.ts";
+import { type Access, RawPort } from "../bridge/raw-port.ts";
 import { DEFAULT_SETTINGS, NO_STATUS, type OpenPort } from "../serial/port.ts";
 import { type Loss, RemotePort } from "./remote-port.ts";
 
@@ -96,7 +97,12 @@ class World {
     return true;
   }
 
-  receive(sid: string, method: string, params: unknown, answer: (value: unknown, error: unknown) => void): void {
+  receive(
+    sid: string,
+    method: string,
+    params: unknown,
+    answer: (value: unknown, error: unknown) => void,
+  ): void {
     if (this.user === null) return;
     this.held.set(sid, this.timer.now());
     if (method.startsWith("stream.")) {
@@ -305,7 +311,10 @@ const attachTo = (
   };
 };
 
-const started = async (world: World, options: Parameters<typeof attachTo>[1] = {}): Promise<Attached> => {
+const started = async (
+  world: World,
+  options: Parameters<typeof attachTo>[1] = {},
+): Promise<Attached> => {
   const attached = attachTo(world, options);
   const start = attached.remote.start().then(
     () => "up",
@@ -329,40 +338,43 @@ const bytes = (count: number, seed: number): Uint8Array => {
 };
 
 describe("attach to a raw bridge", () => {
-  it.each([1, 2, 3, 4, 5, 6])("loses and doubles nothing over lost links, in order %d", async (seed) => {
-    const world = new World();
-    world.plug();
-    const { remote, link, got, losses } = await started(world);
-    const [down, up] = [bytes(60_000, seed), bytes(60_000, seed + 100)];
-    let state = seed;
-    const random = (below: number): number => {
-      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-      return Math.floor((state / 2 ** 32) * below);
-    };
-    let [sent, said, cuts] = [0, 0, 0];
-    let step = 0;
-    await world.run(() => {
-      if (sent < down.length && remote.room > 5_000) {
-        const end = sent + 1 + random(4_000);
-        remote.write(down.subarray(sent, end));
-        sent = Math.min(end, down.length);
-      }
-      if (said < up.length && !world.isPaused) {
-        const end = said + 1 + random(3_000);
-        world.says(...up.subarray(said, end));
-        said = Math.min(end, up.length);
-      }
-      if (++step > 3 && cuts < 20 && random(6) === 0) {
-        cuts++;
-        link.cut();
-      }
-      return world.device.length >= down.length && got.length >= up.length;
-    });
-    expect(cuts).toBeGreaterThan(0);
-    expect(Buffer.from(world.device).equals(down)).toBe(true);
-    expect(Buffer.from(got).equals(up)).toBe(true);
-    expect(losses).toEqual([]);
-  });
+  it.each([1, 2, 3, 4, 5, 6])(
+    "loses and doubles nothing over lost links, in order %d",
+    async (seed) => {
+      const world = new World();
+      world.plug();
+      const { remote, link, got, losses } = await started(world);
+      const [down, up] = [bytes(60_000, seed), bytes(60_000, seed + 100)];
+      let state = seed;
+      const random = (below: number): number => {
+        state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+        return Math.floor((state / 2 ** 32) * below);
+      };
+      let [sent, said, cuts] = [0, 0, 0];
+      let step = 0;
+      await world.run(() => {
+        if (sent < down.length && remote.room > 5_000) {
+          const end = sent + 1 + random(4_000);
+          remote.write(down.subarray(sent, end));
+          sent = Math.min(end, down.length);
+        }
+        if (said < up.length && !world.isPaused) {
+          const end = said + 1 + random(3_000);
+          world.says(...up.subarray(said, end));
+          said = Math.min(end, up.length);
+        }
+        if (++step > 3 && cuts < 20 && random(6) === 0) {
+          cuts++;
+          link.cut();
+        }
+        return world.device.length >= down.length && got.length >= up.length;
+      });
+      expect(cuts).toBeGreaterThan(0);
+      expect(Buffer.from(world.device).equals(down)).toBe(true);
+      expect(Buffer.from(got).equals(up)).toBe(true);
+      expect(losses).toEqual([]);
+    },
+  );
 
   it("says with position and number what a replugged port has not taken, and sends it to no other", async () => {
     const world = new World();
@@ -457,7 +469,9 @@ describe("attach to a raw bridge", () => {
       return writer.got.length >= total;
     });
     expect(watcher.got.length).toBeLessThan(total);
-    expect(Buffer.from(watcher.got).equals(Buffer.from(writer.got.slice(0, watcher.got.length)))).toBe(true);
+    expect(
+      Buffer.from(watcher.got).equals(Buffer.from(writer.got.slice(0, watcher.got.length))),
+    ).toBe(true);
   });
 
   it("the next process with the same claim goes on at once, without the bytes of the one before", async () => {
@@ -483,7 +497,10 @@ describe("attach to a raw bridge", () => {
     const { remote } = await started(world);
     remote.write(Uint8Array.of(1));
     let ran = false;
-    const steps = [{ dtr: false, rts: true }, { rts: false, after_ms: 5 }];
+    const steps = [
+      { dtr: false, rts: true },
+      { rts: false, after_ms: 5 },
+    ];
     void remote.signals(steps).then(() => {
       ran = true;
     });

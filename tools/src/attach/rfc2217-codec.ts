@@ -117,7 +117,8 @@ class Rfc2217Codec implements Codec {
       },
       asked: (verb, option) => this.asked(verb, option),
       told: (option, body) => {
-        if (option === OPTION_COM_PORT && body.length > 0) this.told(body[0] as number, body.subarray(1));
+        if (option === OPTION_COM_PORT && body.length > 0)
+          this.told(body[0] as number, body.subarray(1));
       },
     });
     for (const option of [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD]) {

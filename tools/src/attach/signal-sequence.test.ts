@@ -1,6 +1,6 @@
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { expect, it } from "vitest";
-import { SignalSequence, type SequenceStep } from "./signal-sequence.ts";
+import { type SequenceStep, SignalSequence } from "./signal-sequence.ts";
 
 const world = () => {
   const timer = new ManualTimer();

@@ -191,7 +191,13 @@ export class RawPort {
       (claim) => claim !== writer && claim.out !== null,
     ).length;
     const user = writer === null ? null : { user: writer.user, since: writer.since };
-    return { access: this.access, open: this.opening !== null, opening: this.opening, user, watchers };
+    return {
+      access: this.access,
+      open: this.opening !== null,
+      opening: this.opening,
+      user,
+      watchers,
+    };
   }
 
   get isRead(): boolean {
@@ -246,7 +252,10 @@ export class RawPort {
   }
 
   /** `serial.resume`. Rejects with an Error if it is refused, or a DeviceAway without a port. */
-  async resume(sid: string, asked: Resume): Promise<{ opening: string; read: number; written: number }> {
+  async resume(
+    sid: string,
+    asked: Resume,
+  ): Promise<{ opening: string; read: number; written: number }> {
     if (this.opening === null) throw this.away();
     if (asked.write !== undefined) this.checkWritable();
     const known = this.claims.get(asked.claim);

@@ -50,7 +50,8 @@ const asCallError = (error: unknown): Error =>
     ? new DeviceAway(error.message, false)
     : (error as Error);
 
-const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) >= 0;
+const isNumber = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0;
 
 /** Throws an Error for invalid params. */
 const readResume = (params: unknown): Resume => {
@@ -169,18 +170,22 @@ export const rawProgram = (
     handle("serial.configure", async (params) => {
       line.checkWritable();
       const next = readSettings(withoutPort(params), current);
-      await line.inOrder((open) => open.configure(next)).catch((error) => {
-        throw asCallError(error);
-      });
+      await line
+        .inOrder((open) => open.configure(next))
+        .catch((error) => {
+          throw asCallError(error);
+        });
       current = next;
       return settingsAsJson(current);
     });
     handle("serial.signals", async (params) => {
       line.checkWritable();
       const steps = readSignals(params);
-      await line.inOrder((open) => runSignals(open, steps)).catch((error) => {
-        throw asCallError(error);
-      });
+      await line
+        .inOrder((open) => runSignals(open, steps))
+        .catch((error) => {
+          throw asCallError(error);
+        });
       return {};
     });
     handle("serial.purge", (params, { sid }) => {

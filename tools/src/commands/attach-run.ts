@@ -51,7 +51,10 @@ export const readListen = (text: string, exposes: boolean): { host: string; port
   const host = bracketed ?? named ?? "127.0.0.1";
   if (!isLoopback(host) && !exposes) {
     const why = "whoever reaches it has the port";
-    throw new Failure("usage", `${host} is not on loopback, and ${why}: add --expose if you mean it`);
+    throw new Failure(
+      "usage",
+      `${host} is not on loopback, and ${why}: add --expose if you mean it`,
+    );
   }
   return { host, port };
 };
@@ -75,13 +78,16 @@ const checkFlags = (side: Side, flags: AttachFlags): void => {
     wrong("--expose goes with --rfc2217 and --tcp");
   }
   if (side === "pty" && flags.onLoss === "close") {
-    wrong("a pseudo-terminal cannot be closed for its program: --on-loss close goes with the others");
+    wrong(
+      "a pseudo-terminal cannot be closed for its program: --on-loss close goes with the others",
+    );
   }
   if (side === "pty" && process.platform === "win32") {
     wrong("Windows has no pseudo-terminals: use --rfc2217 instead of --pty");
   }
   if (side === "stdio" && flags.json === true) wrong("--json does not go with --stdio");
-  if (side === "rfc2217" || side === "tcp") readListen(flags[side] as string, flags.expose === true);
+  if (side === "rfc2217" || side === "tcp")
+    readListen(flags[side] as string, flags.expose === true);
 };
 
 const userName = (): string => {

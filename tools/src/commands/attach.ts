@@ -17,9 +17,10 @@ export const addAttach = (cli: Command, context: Context): void => {
     .option("--watch", "only read, beside the one who writes")
     .option("--takeover", "take the place of the one who writes, if the port's access allows it")
     .addOption(
-      new Option("--on-loss <what>", "what a lost port does to its programs; wait by default").choices(
-        ["wait", "close"],
-      ),
+      new Option(
+        "--on-loss <what>",
+        "what a lost port does to its programs; wait by default",
+      ).choices(["wait", "close"]),
     )
     .option("--record <file>", "write both directions with times; blindrelay inspect reads it")
     .option("--json", "one JSON document per change on standard output; not with --stdio")

@@ -176,7 +176,10 @@ const openPath = async (
             // serialport 13 changes only the rate of an open port.
             const { fd } = serial.port as unknown as { readonly fd?: number | null };
             if (typeof fd !== "number" || !(await setLine(fd, next))) {
-              throw new PortError("unsupported", "only the baud rate of this port can change while open");
+              throw new PortError(
+                "unsupported",
+                "only the baud rate of this port can change while open",
+              );
             }
           }
           current = next;

@@ -40,7 +40,10 @@ export const esp32 = async (riseMs: number) => {
       data: (bytes) => {
         heard = Buffer.concat([heard, bytes]).subarray(-SYNC_REQUEST.length);
         if (!chip.isLoader || !heard.equals(SYNC_REQUEST)) return;
-        const answer = Buffer.concat([SYNC_ANSWER, Buffer.from([7, 7, 0x12, 0x20, 0, 0, 0, 0, 0xc0])]);
+        const answer = Buffer.concat([
+          SYNC_ANSWER,
+          Buffer.from([7, 7, 0x12, 0x20, 0, 0, 0, 0, 0xc0]),
+        ]);
         socket.write(escapeData(answer));
       },
       asked: (verb, option) => {
