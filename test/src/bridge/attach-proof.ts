@@ -1,6 +1,6 @@
 /**
- * By hand: bytes through `blindrelay attach` in both directions, with a delay each way and losses of
- * the link in between, and what it costs.
+ * By hand: bytes through `blindrelay attach` in both directions, with a delay each way and losses
+ * of the link in between, and what it costs.
  *
  *   node test/src/bridge/attach-proof.ts --mb 20 --losses 10 --delay 100 --away 9
  */

@@ -1,7 +1,7 @@
 /**
  * What `attach` keeps beside the profile, by agent, port and local side: the claim, with which the
- * next attach after a crash goes on at once, and the terminal that its link led to. One process at a
- * time has a place.
+ * next attach after a crash goes on at once, and the terminal that its link led to. One process at
+ * a time has a place.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -93,7 +93,7 @@ export class RemotePort {
   /** The bridge is older than `serial.resume`. */
   private isOld = false;
   private takeover: boolean;
-  /** Settings that the local side asked for, to be asked for again when the bridge has restarted. */
+  /** Settings that the local side asked for, asked for again when the bridge has restarted. */
   private asked: Partial<SettingsJson> = {};
   private failures = 0;
   private retry: unknown = null;

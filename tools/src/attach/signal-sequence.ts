@@ -6,7 +6,7 @@
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import type { ControlLines } from "../serial/port.ts";
 
-/** A tool that has done nothing for this long is not in a sequence: esptool's longest gap is 120 ms. */
+/** A tool that pauses for this long is not in a sequence: esptool's longest gap is 120 ms. */
 const QUIET_MS = 250;
 /**
  * Lines that change within this time are meant to change at once, and do so at the bridge: a tool

@@ -1,4 +1,4 @@
-/** `blindrelay devices --remote`: the serial ports that the account's bridges offer, and who uses them. */
+/** `blindrelay devices --remote`: the ports that the account's bridges offer, and who uses them. */
 import { CallError } from "@blindrelay/client-sdk";
 import { isObject, own } from "@blindrelay/protocol/crypto";
 import { accountRest, listAgents } from "../account/account.ts";

@@ -1,7 +1,7 @@
 /**
  * An ESP32 behind a port server: its usual reset circuit, and a boot loader that answers a sync.
- * DTR pulls IO0 low and RTS pulls EN low, each only while the other is off; EN rises slowly, and the
- * chip looks at IO0 when it has risen.
+ * DTR pulls IO0 low and RTS pulls EN low, each only while the other is off; EN rises slowly, and
+ * the chip looks at IO0 when it has risen.
  */
 import { escapeData, TelnetReader } from "../telnet.ts";
 import { serve } from "./server.ts";
