@@ -13,12 +13,12 @@ import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
 import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
 import type { Peer } from "./core/peer.ts";
-import type { Missing } from "./core/session.ts";
+import type { Missing, PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
 import { Listeners } from "./listeners.ts";
 import type { Log, Ports } from "./ports.ts";
 import { ReadStream } from "./read-stream.ts";
-import type { StreamOptions } from "./streams.ts";
+import { type SessionStreams, type StreamOptions, streamsOf } from "./streams.ts";
 import { relayUrl } from "./url.ts";
 import { WriteStream } from "./write-stream.ts";
 
@@ -139,6 +139,38 @@ export class Agent {
     options: StreamOptions = {},
   ): Promise<WriteStream> {
     return WriteStream.open(this.opening(method, params, options));
+  }
+
+  /**
+   * Calls a method that opens streams which the caller numbers and acknowledges itself.
+   * `sent`: gets the session's streams before the answer can come, again if the call is made in
+   * another session. Rejects as `call` does.
+   */
+  callWithStreams<Result = unknown>(
+    method: string,
+    params: object,
+    sent: (streams: SessionStreams) => void,
+    timeoutMs: number = CALL_TIMEOUT_MS,
+  ): Promise<Result> {
+    const { core, peer } = this;
+    return new Promise((resolve, reject) => {
+      const request = {
+        method,
+        params,
+        timeoutMs,
+        idempotent: false,
+        sent: (session: PeerSession) => sent(streamsOf(core, session)),
+      };
+      core.call(peer, request, (outcome) => {
+        if (outcome.ok) resolve(outcome.result as Result);
+        else reject(outcome.error);
+      });
+    });
+  }
+
+  /** A stream's number for `callWithStreams`. */
+  streamNumber(): number {
+    return this.core.streamNumber();
   }
 
   private opening(method: string, params: object, options: StreamOptions) {

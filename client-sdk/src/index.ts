@@ -16,6 +16,6 @@ export {
 } from "./errors.ts";
 export type { Link, LinkEvents, LinkPort, Log, Ports, Random, TimerPort } from "./ports.ts";
 export { ReadStream } from "./read-stream.ts";
-export type { StreamOptions } from "./streams.ts";
+export type { SessionStreams, StreamOptions } from "./streams.ts";
 export { relayUrl } from "./url.ts";
 export { WriteStream } from "./write-stream.ts";

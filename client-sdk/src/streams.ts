@@ -4,6 +4,12 @@
  * fails with a CallError that states how many bytes are known to have arrived; it is never
  * truncated silently. This file has the call that opens either.
  */
+import type {
+  IncomingEvents,
+  IncomingStream,
+  OutgoingEvents,
+  OutgoingStream,
+} from "@blindrelay/protocol/streams";
 import type { ClientCore } from "./core/client-core.ts";
 import type { Outcome } from "./core/jsonrpc.ts";
 import type { Peer } from "./core/peer.ts";
@@ -16,6 +22,25 @@ export interface StreamOptions {
   /** For a reader: bytes that may arrive before the first is consumed; defaults to 262,144. */
   readonly windowBytes?: number;
 }
+
+/** The streams of one session, without buffers: see protocol's session/streams.ts. */
+export interface SessionStreams {
+  incoming(id: number, events: IncomingEvents): IncomingStream;
+  outgoing(id: number, events: OutgoingEvents): OutgoingStream;
+  /** The session's notifications, in their place between the data. */
+  onNotice(fn: (event: string, data: unknown) => void): void;
+  /** Milliseconds until the relay's rate limit has room for another message; 0: now. */
+  paceMs(): number;
+}
+
+export const streamsOf = (core: ClientCore, session: PeerSession): SessionStreams => ({
+  incoming: (id, events) => session.streams.incoming(id, events),
+  outgoing: (id, events) => session.streams.outgoing(id, events),
+  onNotice: (fn) => {
+    session.notice = fn;
+  },
+  paceMs: () => core.paceMs(),
+});
 
 export interface Opening {
   readonly core: ClientCore;

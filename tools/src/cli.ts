@@ -41,6 +41,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
       addAgentRun(agent, context);
     };
   },
+  attach: async () => (await import("./commands/attach.ts")).addAttach,
   bridge: async () => (await import("./commands/bridge.ts")).addBridge,
   call: async () => (await import("./commands/call.ts")).addCall,
   events: async () => (await import("./commands/events.ts")).addEvents,

@@ -24,7 +24,7 @@ import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/p
 import type { AgentsPacket, Form } from "@blindrelay/protocol/wire";
 import { BARE, encodeInForm } from "@blindrelay/protocol/wire";
 import type { SessionPart, SessionWiring } from "./agent.ts";
-import { Agent } from "./agent.ts";
+import { Agent, CLIENT_LEFT } from "./agent.ts";
 import { credentialsProblem } from "./credentials.ts";
 import type { CallContext, Refuses } from "./dispatch.ts";
 import { Dispatcher } from "./dispatch.ts";
@@ -237,7 +237,7 @@ export class AgentCore {
   private clientLeft(context: CallContext): void {
     if (!context.notification) throw new Error(`${CLOSE_METHOD} is a notification`);
     this.sessions.close(context.sid);
-    this.forgetLapsed(this.ports.timer.now());
+    this.forgetLapsed(this.ports.timer.now(), CLIENT_LEFT);
   }
 
   /** See Agent.attach. */
@@ -248,6 +248,7 @@ export class AgentCore {
     return {
       maxPlaintext: this.maxPlaintext,
       send: (sid, text) => this.sendSealed(sid, asciiBytes(text), this.formOf(sid)),
+      heardAt: (sid) => this.sessions.heardAt(sid),
     };
   }
 
@@ -368,10 +369,11 @@ export class AgentCore {
     return { enveloped: form.enveloped, requestId: null };
   }
 
-  private forgetLapsed(now: number): void {
+  /** `reason`: absent where time ended them. */
+  private forgetLapsed(now: number, reason?: string): void {
     for (const sid of this.sessions.expire(now)) {
       this.dispatcher.forget(sid);
-      this.tellPart(sid, "the session is over");
+      this.tellPart(sid, reason === undefined ? "the session is over" : reason);
       const index = this.formSids.indexOf(sid);
       if (index >= 0) {
         this.formSids.splice(index, 1);

@@ -31,7 +31,12 @@ export interface SessionWiring {
   readonly maxPlaintext: number;
   /** Seals ASCII JSON for a session; false if it cannot be sent now. */
   send(sid: string, text: string): boolean;
+  /** When its last packet was verified, by the timer's clock; null if it is not held. */
+  heardAt(sid: string): number | null;
 }
+
+/** Why a session ended whose client said `system.close`. */
+export const CLIENT_LEFT = "the client left";
 
 /** The parts of the core that a program uses through its agent. */
 interface AgentParts {

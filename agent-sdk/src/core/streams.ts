@@ -36,7 +36,7 @@ export class Streams {
   declare private tables: StreamTable[];
 
   /** Throws if the agent already has Streams. */
-  constructor(agent: Agent) {
+  constructor(agent: Pick<Agent, "attach">) {
     this.methods = [STREAM_DATA, STREAM_CREDIT, STREAM_END];
     this.sids = [];
     this.tables = [];

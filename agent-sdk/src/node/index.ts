@@ -1,6 +1,6 @@
 export { systemTimer } from "@blindrelay/protocol/elapsed-clock";
-export type { Program } from "../core/agent.ts";
-export { Agent } from "../core/agent.ts";
+export type { Program, SessionPart, SessionWiring } from "../core/agent.ts";
+export { Agent, CLIENT_LEFT } from "../core/agent.ts";
 export type { CallContext, Handler } from "../core/dispatch.ts";
 export type { AgentStatus } from "../core/link.ts";
 export { SDK_VERSION } from "../version.ts";

@@ -110,6 +110,8 @@ export class PeerSession {
   readonly agentId: string;
   readonly peer: PeerSessionEvents;
   readonly streams: StreamTable;
+  /** Also gets this session's notifications, whether or not they are a subscriber's events. */
+  notice: ((event: string, data: unknown) => void) | null = null;
   /** Bytes of the packets in flight. */
   bytesInFlight = 0;
   /** Waiting before refused packets are sent again; later packets would overtake them. */
@@ -479,7 +481,10 @@ export class PeerSession {
       if (said.event === CLOSE_METHOD) this.droppedByAgent();
       else if (said.event === LOST_METHOD) this.eventsLost(said.data);
       else if (said.event.startsWith("stream.")) this.streams.receive(said.event, said.data);
-      else this.peer.event(this, said.event, said.data);
+      else {
+        this.notice?.(said.event, said.data);
+        this.peer.event(this, said.event, said.data);
+      }
     }
     if (said.kind === "lost event") {
       this.ports.log("warn", "an event with a number that JavaScript cannot hold was dropped", {

@@ -286,6 +286,12 @@ export class AgentSessions {
     this.buckets = new Buckets(1, 0);
   }
 
+  /** When the last packet of a session was verified; null if the session is not held. */
+  heardAt(sid: string): number | null {
+    const held = this.find(sid);
+    return held === null ? null : held.acceptedAt;
+  }
+
   has(sid: string): boolean {
     return this.find(sid) !== null;
   }

@@ -2,7 +2,9 @@
  * A relay, the `blindrelay bridge` command and a client as users run them, with a device that the
  * test plays.
  */
+import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { chmodSync, readFileSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
 import { type Client, connect } from "@blindrelay/client-sdk/node";
 import { Cable } from "@blindrelay/tools/testing/serial/pty";
 import { type Added, House, PASSWORD, type Running } from "../cli/processes.ts";
@@ -22,6 +24,7 @@ export class BridgeHouse {
   readonly house = new House();
   private readonly clients: Client[] = [];
   private readonly cables: Cable[] = [];
+  private readonly tools: ChildProcess[] = [];
 
   async open(): Promise<void> {
     await this.house.open();
@@ -33,6 +36,7 @@ export class BridgeHouse {
   async close(): Promise<void> {
     for (const client of this.clients) client.close();
     await this.house.close();
+    for (const tool of this.tools) tool.kill();
     await Promise.all(this.cables.map((cable) => cable.end()));
   }
 
@@ -50,14 +54,27 @@ export class BridgeHouse {
   }
 
   /** The command with one port in its configuration file. */
-  bridge(agent: Added, port: object): Running {
+  bridge(agent: Added, port: object, relay = this.house.url): Running {
     const { agent_id: id } = agent;
     const config = {
-      relay: this.house.url,
+      relay,
       ports: [{ credentials: `${id}.json`, state_dir: `state-${id}`, ...port }],
     };
     const file = this.house.write(`bridge-${id}.json`, JSON.stringify(config));
     return this.house.start(["bridge", "--config", file, "--json"]);
+  }
+
+  /** A program of this machine that has a terminal open: socat, as any other would. */
+  tool(path: string): ChildProcessByStdio<Writable, Readable, null> {
+    const tcp = /^tcp:\/\/(.*)$/.exec(path);
+    const place = tcp === null ? `OPEN:${path},raw,echo=0` : `TCP:${tcp[1]}`;
+    const socat = spawn("socat", ["-b", "4096", "-", place], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.tools.push(socat);
+    // Its end is the test's end.
+    socat.stdin.on("error", () => undefined);
+    return socat;
   }
 
   async client(): Promise<Client> {
@@ -73,10 +90,10 @@ export class BridgeHouse {
 }
 
 /** Reads messages until one matches. */
-export const newsOf = async (running: Running, event: string, state: string): Promise<News> => {
+export const newsOf = async (running: Running, event: string, state?: string): Promise<News> => {
   for (;;) {
     const news = await running.json<News>();
-    if (news.event === event && news.state === state) return news;
+    if (news.event === event && (state === undefined || news.state === state)) return news;
   }
 };
 

@@ -21,6 +21,7 @@ import { PortSupervisor, type PortUser } from "../serial/supervise.ts";
 import type { PortPlan } from "./config.ts";
 import { linesProgram } from "./lines.ts";
 import { type PortProgram, rawProgram } from "./raw.ts";
+import { RawPort } from "./raw-port.ts";
 import { carrySealed } from "./sealed.ts";
 
 /** What is reported to a person or a supervising program. */
@@ -67,6 +68,8 @@ export class Bridge {
   private readonly options: BridgeOptions;
   private readonly timer: TimerPort = systemTimer();
   private readonly supervisor: PortSupervisor;
+  /** Of mode raw: who uses the port, over its openings. */
+  private readonly line: RawPort;
   private wasOnline = false;
   /** The agent's last reported state: each is reported once, not at every attempt. */
   private told = "";
@@ -74,6 +77,7 @@ export class Bridge {
   constructor(options: BridgeOptions) {
     this.options = options;
     const { plan } = options;
+    this.line = new RawPort(plan.port, plan.access, this.timer);
     this.supervisor = new PortSupervisor({
       open: openerFor(plan.address, plan.lines),
       settings: plan.settings,
@@ -107,7 +111,11 @@ export class Bridge {
     if (mode.kind === "sealed") return carrySealed(port, { url, timer: this.timer, log });
     const made =
       mode.kind === "raw"
-        ? rawProgram(port, plan.settings)
+        ? rawProgram(port, plan.settings, {
+            line: this.line,
+            names: [plan.port, plan.name],
+            timer: this.timer,
+          })
         : linesProgram(port, mode.mapping, this.timer);
     const agent = await this.startAgent(mode.identity, mode.stateDir, made);
     made.begin?.();

@@ -21,6 +21,7 @@ import {
   type OpeningLines,
 } from "../serial/port.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
+import type { Access } from "./raw-port.ts";
 import { readSettings } from "./settings.ts";
 
 const strict = { additionalProperties: false } as const;
@@ -58,6 +59,12 @@ const Port = Type.Object(
         minimum: 0,
         maximum: 1_000,
         description: "Pause after each byte, for a device that loses bytes at the line's rate.",
+      }),
+    ),
+    access: Type.Optional(
+      Type.Union([Type.Literal("first"), Type.Literal("takeover"), Type.Literal("read-only")], {
+        description:
+          "Of mode raw: who came first writes (default), a later one may take over, or nobody writes.",
       }),
     ),
     write_timeout_ms: Type.Optional(Type.Integer({ minimum: 100, maximum: 600_000 })),
@@ -98,6 +105,8 @@ export interface PortPlan {
   readonly lines: OpeningLines;
   readonly writeTimeoutMs: number;
   readonly byteDelayMs: number;
+  /** Of mode raw. */
+  readonly access: Access;
   readonly mode: PortMode;
 }
 
@@ -211,6 +220,9 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   const mode = planMode(port, folder, where);
   const address = readAddress(port.port);
   const { dtr, rts, hupcl } = port;
+  if (port.access !== undefined && port.mode !== "raw") {
+    throw new Failure("usage", `${where}: access goes with mode raw`);
+  }
   return {
     name: port.name ?? (mode.kind === "sealed" ? port.port : mode.identity.agentId),
     port: port.port,
@@ -219,6 +231,7 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
     lines: checkLines(address, { dtr, rts, hupcl }),
     writeTimeoutMs: port.write_timeout_ms ?? DEFAULT_WRITE_TIMEOUT_MS,
     byteDelayMs: port.byte_delay_ms ?? 0,
+    access: port.access ?? "first",
     mode,
   };
 };

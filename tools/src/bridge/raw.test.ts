@@ -1,9 +1,10 @@
 /** Mode `raw` without a port or a session: what a takeover does to the bytes. */
-import type { Agent } from "@blindrelay/agent-sdk/node";
+import { type Agent, systemTimer } from "@blindrelay/agent-sdk/node";
 import { toBase64 } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_SETTINGS, NO_STATUS } from "../serial/port.ts";
 import { rawProgram } from "./raw.ts";
+import { RawPort } from "./raw-port.ts";
 
 type Part = Parameters<Agent["attach"]>[0];
 type Handler = (params: unknown, context: { readonly sid: string }) => unknown;
@@ -18,7 +19,7 @@ const world = () => {
     handle: (method: string, handler: Handler) => handlers.set(method, handler),
     attach: (attached: Part) => {
       part = attached;
-      return { maxPlaintext: 16_384, send: () => true };
+      return { maxPlaintext: 16_384, send: () => true, heardAt: () => 0 };
     },
   };
   const port = {
@@ -31,7 +32,11 @@ const world = () => {
     status: async () => NO_STATUS,
     close: async () => undefined,
   };
-  rawProgram(port, DEFAULT_SETTINGS).program(agent as unknown as Agent);
+  const timer = systemTimer();
+  const line = new RawPort("tty", "first", timer);
+  rawProgram(port, DEFAULT_SETTINGS, { line, names: ["tty"], timer }).program(
+    agent as unknown as Agent,
+  );
   return {
     writes,
     open: (stream: number) => handlers.get("serial.write")?.({ stream }, { sid: SID }),

@@ -1,35 +1,27 @@
 /**
- * Mode `raw`: the port as two byte streams, for a remote terminal.
+ * Mode `raw`: the port's bytes in both directions, for `blindrelay attach` and `shell --serial`.
  *
+ *   serial.resume {claim, read, write?, …}  begins and resumes, without loss; see raw-port.ts
  *   serial.read {stream}                    bytes from the device; the newest reader takes over
  *   serial.write {stream}                   bytes to the device; ends when the port accepted them
  *   all
  *   serial.configure {baud_rate, …}         settings, kept when the port is reopened
- *   serial.signals {dtr, rts, break}        control lines
+ *   serial.signals {steps} or {dtr, rts, break}   control lines
+ *   serial.purge {read, write}              forgets what is under way
  *   serial.status {}                        settings, status lines, counts
+ *   serial.ports {}                         the port and who uses it
  *
- * Bounded in both directions: a writer is granted what the port has accepted, and while a reader
- * grants nothing the port is not read. Without a reader the device's output is lost, as on an
- * unconnected cable.
+ * Without a reader the device's output is lost, as on an unconnected cable.
  */
-import type { Agent, CallContext } from "@blindrelay/agent-sdk/node";
+import type { Agent, CallContext, SessionPart, SessionWiring } from "@blindrelay/agent-sdk/node";
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { Streams } from "@blindrelay/agent-sdk/streams";
-import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
-import {
-  type ControlLines,
-  type LineSettings,
-  messageOf,
-  type OpenPort,
-  PortError,
-} from "../serial/port.ts";
+import { type LineSettings, type OpenPort, PortError, type StatusLines } from "../serial/port.ts";
 import type { PortUser } from "../serial/supervise.ts";
 import { DeviceAway } from "./away.ts";
+import type { RawPort, Resume } from "./raw-port.ts";
 import { readSettings, settingsAsJson } from "./settings.ts";
-
-/** What a writer may send before the port has accepted any of it. */
-const WRITE_WINDOW_BYTES = 32_768;
-/** Bytes from the device that wait for the reader's credit before the port is paused. */
-const READ_HIGH_BYTES = 65_536;
+import { readSignals, runSignals } from "./signals.ts";
 
 /** What raw.ts and lines.ts provide for an open port. */
 export interface PortProgram {
@@ -39,169 +31,18 @@ export interface PortProgram {
   readonly user: PortUser;
 }
 
-interface Counts {
-  bytes_in: number;
-  bytes_out: number;
-  /** Bytes from the device that arrived while no stream was open. */
-  discarded: number;
+export interface RawProgramOptions {
+  /** Outlives the port's openings. */
+  readonly line: RawPort;
+  /** Names that `port` in a call may have. */
+  readonly names: readonly string[];
+  readonly timer: TimerPort;
 }
 
-/** From the device to the newest reader. */
-class Reader {
-  readonly counts: Counts;
-  private readonly port: OpenPort;
-  private stream: OutgoingStream | null = null;
-  private pending: Uint8Array[] = [];
-  private pendingBytes = 0;
-  private paused = false;
-
-  constructor(port: OpenPort, counts: Counts) {
-    this.port = port;
-    this.counts = counts;
-  }
-
-  get isOpen(): boolean {
-    return this.stream !== null;
-  }
-
-  open(streams: Streams, sid: string, id: unknown): void {
-    const stream = streams.outgoing(sid, id, {
-      writable: () => this.flush(),
-      ended: () => {
-        if (this.stream === stream) this.leave();
-      },
-    });
-    const before = this.stream;
-    this.leave();
-    this.stream = stream;
-    before?.abort("another reader took over");
-  }
-
-  data(bytes: Uint8Array): void {
-    this.counts.bytes_in += bytes.length;
-    if (this.stream === null) {
-      this.counts.discarded += bytes.length;
-      return;
-    }
-    this.pending.push(bytes);
-    this.pendingBytes += bytes.length;
-    this.flush();
-    if (this.pendingBytes > READ_HIGH_BYTES && !this.paused) {
-      this.paused = true;
-      this.port.pause();
-    }
-  }
-
-  /** Sends the rest as far as there is credit for it, and then tells the reader the reason. */
-  end(reason: string): void {
-    this.flush();
-    const left = this.pendingBytes;
-    this.stream?.abort(
-      left === 0 ? reason : `${reason}; ${left} bytes of the device were not read`,
-    );
-  }
-
-  private flush(): void {
-    while (this.stream !== null && this.pending.length > 0) {
-      const first = this.pending[0] as Uint8Array;
-      const taken = this.stream.write(first);
-      if (this.stream === null) return;
-      this.pendingBytes -= taken;
-      if (taken < first.length) {
-        this.pending[0] = first.subarray(taken);
-        break;
-      }
-      this.pending.shift();
-    }
-    this.resumeWhenLow();
-  }
-
-  private leave(): void {
-    this.stream = null;
-    this.counts.discarded += this.pendingBytes;
-    this.pending = [];
-    this.pendingBytes = 0;
-    this.resumeWhenLow();
-  }
-
-  private resumeWhenLow(): void {
-    if (!this.paused || this.pendingBytes > READ_HIGH_BYTES / 2) return;
-    this.paused = false;
-    this.port.resume();
-  }
-}
-
-/** From the newest writer to the device. */
-class Writer {
-  private readonly port: OpenPort;
-  private readonly counts: Counts;
-  private stream: IncomingStream | null = null;
-  /**
-   * Belongs to the port, not to a stream: otherwise the rest of a write from before a takeover
-   * would end up between the bytes of the new writer.
-   */
-  private queue: Promise<void> = Promise.resolve();
-
-  constructor(port: OpenPort, counts: Counts) {
-    this.port = port;
-    this.counts = counts;
-  }
-
-  get isOpen(): boolean {
-    return this.stream !== null;
-  }
-
-  open(streams: Streams, sid: string, id: unknown): void {
-    const stream = streams.incoming(sid, id, {
-      data: (bytes) => {
-        this.queue = this.queue.then(() => this.write(stream, bytes));
-      },
-      ended: (error) => {
-        if (error !== null) this.leave(stream);
-        else {
-          this.queue = this.queue.then(() => {
-            stream.confirm();
-            this.leave(stream);
-          });
-        }
-      },
-    });
-    const before = this.stream;
-    this.stream = stream;
-    before?.abort("another writer took over");
-    stream.grant(WRITE_WINDOW_BYTES);
-  }
-
-  end(reason: string): void {
-    this.stream?.abort(reason);
-  }
-
-  private async write(stream: IncomingStream, bytes: Uint8Array): Promise<void> {
-    if (this.stream !== stream) return;
-    try {
-      await this.port.write(bytes);
-      this.counts.bytes_out += bytes.length;
-      stream.grant(bytes.length);
-    } catch (error) {
-      stream.abort(messageOf(error));
-    }
-  }
-
-  private leave(stream: IncomingStream): void {
-    if (this.stream === stream) this.stream = null;
-  }
-}
-
-const readSignals = (params: unknown): ControlLines => {
-  const signals: Record<string, boolean> = {};
-  for (const [name, value] of Object.entries((params ?? {}) as object)) {
-    if (!["dtr", "rts", "break"].includes(name) || typeof value !== "boolean") {
-      throw new Error("signals are dtr, rts and break, each true or false");
-    }
-    signals[name] = value;
-  }
-  return signals;
-};
+const CLAIM = /^[A-Za-z0-9_-]{22}$/;
+const MAX_USER_LENGTH = 64;
+/** How often status lines are read, where the port has some. */
+const STATUS_MS = 100;
 
 /** If the port rejects a request, that is the caller's error; if it is gone, a retry may help. */
 const asCallError = (error: unknown): Error =>
@@ -209,57 +50,180 @@ const asCallError = (error: unknown): Error =>
     ? new DeviceAway(error.message, false)
     : (error as Error);
 
+const isNumber = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0;
+
+/** Throws an Error for invalid params. */
+const readResume = (params: unknown): Resume => {
+  const { claim, opening, read, write, takeover, user } = (params ?? {}) as Record<string, unknown>;
+  const { stream, from } = (read ?? {}) as { stream?: unknown; from?: unknown };
+  if (typeof claim !== "string" || !CLAIM.test(claim)) {
+    throw new Error("claim is 22 characters of base64url, drawn at random");
+  }
+  if (stream === undefined) throw new Error("read needs a stream: {stream, from?}");
+  if (from !== undefined && !isNumber(from)) throw new Error("read.from is the number of a byte");
+  if (write !== undefined && (typeof write !== "object" || write === null)) {
+    throw new Error("write is {stream}");
+  }
+  if (user !== undefined && (typeof user !== "string" || user.length > MAX_USER_LENGTH)) {
+    throw new Error(`user is a text of at most ${MAX_USER_LENGTH} characters`);
+  }
+  return {
+    claim,
+    opening,
+    read: { stream, from },
+    write: write as Resume["write"],
+    takeover: takeover === true,
+    user: user === undefined || user === "" ? "another client" : (user as string),
+  };
+};
+
+const readPurge = (params: unknown): { read: boolean; write: boolean } => {
+  const { read, write } = (params ?? {}) as { read?: unknown; write?: unknown };
+  for (const value of [read, write]) {
+    if (value !== undefined && typeof value !== "boolean") {
+      throw new Error("read and write are true or false");
+    }
+  }
+  return { read: read === true, write: write === true };
+};
+
+/** Streams over an agent's sessions, of whose ends the port hears too. */
+const attachTo = (agent: Agent, line: RawPort): { streams: Streams; wiring: SessionWiring } => {
+  let wiring!: SessionWiring;
+  const streams = new Streams({
+    attach: (part: SessionPart) => {
+      wiring = agent.attach({
+        methods: part.methods,
+        receive: (method, params, sid) => part.receive(method, params, sid),
+        lost: (sid, reason) => {
+          part.lost(sid, reason);
+          line.lost(sid, reason);
+        },
+      });
+      return wiring;
+    },
+  });
+  return { streams, wiring };
+};
+
 /** The device program for an open port. */
-export const rawProgram = (port: OpenPort, settings: LineSettings): PortProgram => {
+export const rawProgram = (
+  port: OpenPort,
+  settings: LineSettings,
+  { line, names, timer }: RawProgramOptions,
+): PortProgram => {
+  const [name = "", ...others] = names;
   let current = settings;
   let streams: Streams | null = null;
-  const counts: Counts = { bytes_in: 0, bytes_out: 0, discarded: 0 };
-  const reader = new Reader(port, counts);
-  const writer = new Writer(port, counts);
+  let changed: (lines: StatusLines) => void = () => undefined;
+  let polling: unknown = null;
+  let isOver = false;
+
+  const checkPort = (params: unknown): void => {
+    const { port: asked } = (params ?? {}) as { port?: unknown };
+    if (asked === undefined || names.includes(asked as string)) return;
+    const also = others.filter((other) => other !== name);
+    const list = [name, ...also].join(", also called ");
+    throw new Error(`there is no port ${JSON.stringify(asked)}: this agent has ${list}`);
+  };
+  const withoutPort = (params: unknown): unknown => {
+    if (typeof params !== "object" || params === null || !("port" in params)) return params;
+    const { port: _, ...rest } = params;
+    return rest;
+  };
 
   const program = (agent: Agent): void => {
-    const made = new Streams(agent);
+    const { streams: made, wiring } = attachTo(agent, line);
     streams = made;
+    line.opened(port, {
+      streams: made,
+      heardAt: (sid) => wiring.heardAt(sid),
+      notify: (sid, method, params) =>
+        wiring.send(sid, JSON.stringify({ jsonrpc: "2.0", method, params })),
+    });
+    changed = (lines) => void agent.emit("serial.changed", { port: name, ...lines });
     type Params = { readonly stream?: unknown } | undefined;
-    agent.handle("serial.read", (params: Params, { sid }: CallContext) => {
-      reader.open(made, sid, params?.stream);
-      return settingsAsJson(current);
-    });
-    agent.handle("serial.write", (params: Params, { sid }: CallContext) => {
-      writer.open(made, sid, params?.stream);
-      return settingsAsJson(current);
-    });
-    agent.handle("serial.configure", async (params: unknown) => {
-      const next = readSettings(params, current);
-      await port.configure(next).catch((error) => {
-        throw asCallError(error);
+    /** Its calls are about one port, and are refused in the same way. */
+    const handle = (
+      method: string,
+      run: (params: unknown, context: CallContext) => unknown,
+    ): void => {
+      agent.handle(method, (params: unknown, context: CallContext) => {
+        checkPort(params);
+        return run(params, context);
       });
+    };
+    handle("serial.resume", async (params, { sid }) => ({
+      ...(await line.resume(sid, readResume(params))),
+      settings: settingsAsJson(current),
+    }));
+    handle("serial.read", (params, { sid }) => {
+      line.readBare(sid, (params as Params)?.stream);
+      return settingsAsJson(current);
+    });
+    handle("serial.write", (params, { sid }) => {
+      const started = line.writeBare(sid, (params as Params)?.stream);
+      if (started === undefined) return settingsAsJson(current);
+      return started.then(() => settingsAsJson(current));
+    });
+    handle("serial.configure", async (params) => {
+      line.checkWritable();
+      const next = readSettings(withoutPort(params), current);
+      await line
+        .inOrder((open) => open.configure(next))
+        .catch((error) => {
+          throw asCallError(error);
+        });
       current = next;
       return settingsAsJson(current);
     });
-    agent.handle("serial.signals", async (params: unknown) => {
-      await port.control(readSignals(params)).catch((error) => {
-        throw asCallError(error);
-      });
+    handle("serial.signals", async (params) => {
+      line.checkWritable();
+      const steps = readSignals(params);
+      await line
+        .inOrder((open) => runSignals(open, steps))
+        .catch((error) => {
+          throw asCallError(error);
+        });
       return {};
     });
-    agent.handle("serial.status", async () => ({
+    handle("serial.purge", (params, { sid }) => {
+      const { read, write } = readPurge(params);
+      if (write) line.checkWritable();
+      line.purge(sid, read, write);
+      return {};
+    });
+    handle("serial.status", async () => ({
       mode: "raw",
       ...settingsAsJson(current),
       ...(await port.status()),
-      ...counts,
-      reader: reader.isOpen,
-      writer: writer.isOpen,
+      ...line.counts,
+      reader: line.isRead,
+      writer: line.isWritten,
     }));
+    agent.handle("serial.ports", () => ({ ports: [{ port: name, mode: "raw", ...line.usage }] }));
+  };
+
+  let known = "";
+  const poll = async (): Promise<void> => {
+    const lines = await port.status();
+    const text = JSON.stringify(lines);
+    if (known !== "" && text !== known) changed(lines);
+    known = text;
+    const hasLines = Object.values(lines).some((value) => value !== null);
+    if (!isOver && hasLines) polling = timer.set(STATUS_MS, () => void poll());
   };
 
   return {
     program,
+    begin: () => void poll(),
     user: {
-      data: (bytes) => reader.data(bytes),
+      data: (bytes) => line.data(bytes),
       end: async (reason) => {
-        reader.end(reason);
-        writer.end(reason);
+        isOver = true;
+        if (polling !== null) timer.clear(polling);
+        line.closed(reason);
         streams?.fail(reason);
       },
     },

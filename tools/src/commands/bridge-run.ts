@@ -78,6 +78,7 @@ const planOf = async (settings: Settings, port: string, flags: BridgeFlags): Pro
     settings: lineSettings,
     writeTimeoutMs: DEFAULT_WRITE_TIMEOUT_MS,
     byteDelayMs: 0,
+    access: "first",
     mode,
   };
 };

@@ -35,7 +35,7 @@ export const addBridge = (cli: Command, context: Context): void => {
 Modes:
   sealed  the board runs the SDK; its messages are carried and cannot be read here
   lines   a mapping file turns the board's lines into calls and events
-  raw     serial.read and serial.write as byte streams: blindrelay shell AGENT --serial
+  raw     the port's bytes: blindrelay attach AGENT, blindrelay shell AGENT --serial
 
 Example:
   blindrelay bridge /dev/ttyACM0

@@ -14,6 +14,7 @@ import type { Context } from "./context.ts";
 interface DevicesFlags extends PortFlags {
   readonly all?: boolean;
   readonly probe: boolean;
+  readonly remote?: boolean;
   readonly json?: boolean;
 }
 
@@ -98,7 +99,7 @@ const asRow = (device: Device): string[] => [
   device.serial_number ?? "",
 ];
 
-export const addDevices = (cli: Command, _context: Context): void => {
+export const addDevices = (cli: Command, context: Context): void => {
   withBaud(
     cli
       .command("devices")
@@ -107,12 +108,19 @@ export const addDevices = (cli: Command, _context: Context): void => {
   )
     .option("--all", "include ports that are not USB devices")
     .option("--no-probe", "do not open any port")
+    .option("--remote", "the ports that your bridges offer instead, and who uses them")
     .option("--json", "one JSON document")
     .addHelpText(
       "after",
       "\nExample:\n  blindrelay devices\n  blindrelay devices tcp://192.168.1.9:23",
     )
     .action(async (named: string[], flags: DevicesFlags) => {
+      if (flags.remote === true) {
+        if (named.length > 0) throw new Failure("usage", "--remote lists all ports: name none");
+        const { listRemotePorts } = await import("./remote-ports.ts");
+        await listRemotePorts(context.settings(), flags.json === true);
+        return;
+      }
       const found =
         named.length > 0
           ? named.map((port) => ({ port, manufacturer: null, serial_number: null, usb: null }))

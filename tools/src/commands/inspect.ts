@@ -7,6 +7,7 @@ import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { explainRecordLine } from "../attach/record.ts";
 import { jsonText, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
 import type { Context } from "./context.ts";
@@ -54,7 +55,10 @@ export const addInspect = (cli: Command, context: Context): void => {
   cli
     .command("inspect")
     .description("explain packets: every field, the content, and the reason for a failure")
-    .argument("[file]", "a packet, or a capture with one in each line (default: standard input)")
+    .argument(
+      "[file]",
+      "a packet, a capture with one in each line, or a record of attach (default: standard input)",
+    )
     .option("--agent <agent-id>", "the agent, if the capture does not name it")
     .option("--json", "one JSON document per packet")
     .addHelpText(
@@ -74,8 +78,15 @@ open, or if there is none.`,
       let line = 0;
       let packets = 0;
       let wrong = 0;
+      let isRecord = false;
       for await (const words of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
         line++;
+        const recorded = line === 1 || isRecord ? explainRecordLine(words) : null;
+        if (recorded !== null) {
+          isRecord = true;
+          printResult(flags, recorded.value, recorded.text);
+          continue;
+        }
         for (const { text, value, agentId } of packetsIn(words)) {
           const report = explainPacket(text, value, flags.agent ?? agentId, (id) =>
             settings.secretAtHand(id),
@@ -89,6 +100,7 @@ open, or if there is none.`,
           );
         }
       }
+      if (isRecord && packets === 0) return;
       if (packets === 0) throw new Failure("expectation", `no packet in ${line} lines`);
       if (wrong > 0)
         throw new Failure("expectation", `${wrong} of ${packets} packets failed verification`);

@@ -56,6 +56,10 @@ const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
  */
 export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void> => {
   const { reader, writer } = await openStreams(agent, flags);
+  // Another client wants the port: an answer shows that it is in use.
+  agent.on("event", (event) => {
+    if (event === "serial.asked") agent.call("system.ping").catch(() => undefined);
+  });
   const { stdin, stdout } = process;
   const raw = stdin.isTTY === true;
   if (raw) {

@@ -13,6 +13,7 @@ import {
   type PortOpener,
 } from "./port.ts";
 import { type ListedPort, portsOfSysfs } from "./sysfs.ts";
+import { setLine } from "./termios.ts";
 
 /** A terminal that is not a real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
@@ -82,6 +83,7 @@ const openPath = async (
       autoOpen: false,
     });
     let over = false;
+    let current = settings;
     // serialport forgets a write that was in progress when the port ended.
     const writing = new Set<(error: PortError) => void>();
     const finish = (reason: string): void => {
@@ -160,17 +162,28 @@ const openPath = async (
           }),
         pause: () => serial.pause(),
         resume: () => serial.resume(),
-        configure: (next) =>
-          new Promise((set, failed) => {
-            // The other settings cannot change while it is open (serialport 13).
-            const same =
-              next.dataBits === settings.dataBits &&
-              next.parity === settings.parity &&
-              next.stopBits === settings.stopBits &&
-              next.flowControl === settings.flowControl;
-            if (same) serial.update({ baudRate: next.baudRate }, done(set, failed, "baud rate"));
-            else failed(new PortError("unsupported", "only the baud rate can change while open"));
-          }),
+        configure: async (next) => {
+          const same =
+            next.dataBits === current.dataBits &&
+            next.parity === current.parity &&
+            next.stopBits === current.stopBits &&
+            next.flowControl === current.flowControl;
+          if (same) {
+            await new Promise<void>((set, failed) => {
+              serial.update({ baudRate: next.baudRate }, done(set, failed, "baud rate"));
+            });
+          } else {
+            // serialport 13 changes only the rate of an open port.
+            const { fd } = serial.port as unknown as { readonly fd?: number | null };
+            if (typeof fd !== "number" || !(await setLine(fd, next))) {
+              throw new PortError(
+                "unsupported",
+                "only the baud rate of this port can change while open",
+              );
+            }
+          }
+          current = next;
+        },
         control,
         status: () =>
           new Promise((told) => {

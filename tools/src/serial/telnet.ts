@@ -1,6 +1,6 @@
 /**
- * The parts of telnet (RFC 854, 855) and its COM-PORT-OPTION (RFC 2217) that a client of a port
- * server needs: bytes in, data and commands out, and the bytes to send. Pure.
+ * The parts of telnet (RFC 854, 855) and its COM-PORT-OPTION (RFC 2217) that a port server and its
+ * clients need: bytes in, data and commands out, and the bytes to send. Pure.
  */
 
 const NUL = 0;
@@ -19,6 +19,7 @@ export const OPTION_COM_PORT = 44;
 
 /** Client to server; the server's answer and notices are 100 higher. */
 export const COM_PORT = {
+  signature: 0,
   setBaudRate: 1,
   setDataSize: 2,
   setParity: 3,
@@ -28,19 +29,25 @@ export const COM_PORT = {
   notifyModemState: 7,
   flowSuspend: 8,
   flowResume: 9,
+  setLineStateMask: 10,
   setModemStateMask: 11,
+  purgeData: 12,
 } as const;
 export const FROM_SERVER = 100;
 
 /** Values of setControl (RFC 2217 section 3). */
 export const CONTROL = {
+  askFlow: 0,
   flowNone: 1,
   flowXon: 2,
   flowHardware: 3,
+  askBreak: 4,
   breakOn: 5,
   breakOff: 6,
+  askDtr: 7,
   dtrOn: 8,
   dtrOff: 9,
+  askRts: 10,
   rtsOn: 11,
   rtsOff: 12,
 } as const;

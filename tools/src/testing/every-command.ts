@@ -144,6 +144,7 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
     },
   ],
   "board report": [alone(["board", "report", "/dev/none"], { ends: 7 })],
+  attach: [alone(["attach", "pump-7", "--stdio"], { ends: 4 })],
   bridge: [
     {
       ...each(["bridge", "/dev/none", "--mode", "raw", "--agent", "pump-7", "--check"], EXPORT),

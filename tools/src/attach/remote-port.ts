@@ -1,0 +1,484 @@
+/**
+ * A bridged port as `attach` uses it: begins and resumes its streams over every loss of a link, a
+ * relay or the bridge (section 2, "A serial port outlives its link"). Nothing is lost or doubled
+ * while the port stays open and 256 KB suffice; anything else is said with position and number.
+ */
+
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
+import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
+import { callFailure } from "../base/call-failure.ts";
+import type { SettingsJson } from "../bridge/settings.ts";
+import { Gather } from "../serial/gather.ts";
+import { MAX_KEPT_BYTES, NumberedBytes } from "../serial/numbered-bytes.ts";
+
+/** Bytes that may come before the local side has taken any. */
+const READ_WINDOW_BYTES = 131_072;
+/** Bytes of one message: the streams' own limit. */
+const CHUNK_BYTES = 12_288;
+const RETRY_FIRST_MS = 250;
+const RETRY_MAX_MS = 5_000;
+const CALL_MS = 30_000;
+/** JSON-RPC 2.0, "Method not found". */
+const UNKNOWN_METHOD = -32_601;
+
+/** Bytes that are gone, or may be, by their numbers since the opening of the port. */
+export interface Loss {
+  readonly direction: "from the device" | "to the device";
+  /** `unknown`: they were sent, and the port may have taken them. */
+  readonly outcome: "lost" | "unknown" | "not sent";
+  /** Null with a bridge that does not number. */
+  readonly from: number | null;
+  readonly bytes: number | null;
+}
+
+export interface StatusLinesJson {
+  readonly cts?: boolean | null;
+  readonly dsr?: boolean | null;
+  readonly dcd?: boolean | null;
+}
+
+export interface RemoteEvents {
+  /** Bytes from the device, valid during the call; `taken` is due once they are passed on. */
+  data(bytes: Uint8Array): void;
+  /** There is room again. */
+  writable(): void;
+  up(settings: SettingsJson): void;
+  down(reason: string): void;
+  lost(loss: Loss): void;
+  changed(lines: StatusLinesJson): void;
+}
+
+export interface RemoteOptions {
+  readonly port: string | undefined;
+  /** 22 characters of base64url. */
+  readonly claim: string;
+  readonly user: string;
+  readonly watch: boolean;
+  readonly takeover: boolean;
+  readonly timer: TimerPort;
+}
+
+interface Resumed {
+  readonly opening: string;
+  readonly read: number;
+  readonly written: number;
+  readonly settings: SettingsJson;
+}
+
+/** The streams of one attempt. */
+interface Attempt {
+  streams: SessionStreams | null;
+  in: IncomingStream | null;
+  out: OutgoingStream | null;
+  /** The first grant of `out`, and the number of the first byte that it sends. */
+  window: number;
+  base: number;
+  isUp: boolean;
+  isOver: boolean;
+}
+
+export class RemotePort {
+  settings: SettingsJson | null = null;
+  private readonly agent: Agent;
+  private readonly options: RemoteOptions;
+  private readonly events: RemoteEvents;
+  private readonly gather: Gather;
+  private opening: string | null = null;
+  private readAt = 0;
+  private kept = new NumberedBytes();
+  private sendAt = 0;
+  private attempt: Attempt | null = null;
+  /** The bridge is older than `serial.resume`. */
+  private isOld = false;
+  private takeover: boolean;
+  /** Settings that the local side asked for, asked for again when the bridge has restarted. */
+  private asked: Partial<SettingsJson> = {};
+  private failures = 0;
+  private retry: unknown = null;
+  private stopped = false;
+  private finished: (() => void) | null = null;
+  private isPurging = 0;
+
+  constructor(agent: Agent, options: RemoteOptions, events: RemoteEvents) {
+    this.agent = agent;
+    this.options = options;
+    this.events = events;
+    this.takeover = options.takeover;
+    this.gather = new Gather(options.timer, () => this.send());
+  }
+
+  get isUp(): boolean {
+    return this.attempt?.isUp === true;
+  }
+
+  /** Bytes that may be written now; more are taken, but should wait for `writable`. */
+  get room(): number {
+    return MAX_KEPT_BYTES - this.kept.size;
+  }
+
+  /** Rejects with a Failure if the port cannot be used now. */
+  async start(): Promise<void> {
+    try {
+      await this.connect();
+    } catch (error) {
+      throw this.startFailure(error);
+    }
+  }
+
+  write(bytes: Uint8Array): void {
+    this.kept.push(bytes);
+    this.gather.add(this.kept.end - this.sendAt >= CHUNK_BYTES);
+  }
+
+  /** The local side has passed on this many of the bytes it got. */
+  taken(bytes: number): void {
+    this.attempt?.in?.grant(bytes);
+  }
+
+  /** Resolves when everything is written to the port; gives up with the port. */
+  finish(): Promise<void> {
+    return new Promise((resolve) => {
+      this.finished = resolve;
+      this.send();
+    });
+  }
+
+  /** Stops resuming. The client's end ends the claim. */
+  stop(): void {
+    this.stopped = true;
+    this.gather.stop();
+    if (this.retry !== null) this.options.timer.clear(this.retry);
+    this.retry = null;
+  }
+
+  /** Something suggests that another attempt may succeed. */
+  retryNow(): void {
+    if (this.retry === null) return;
+    this.options.timer.clear(this.retry);
+    this.retry = null;
+    this.failures = 0;
+    void this.connectAgain();
+  }
+
+  /** Rejects with a CallError. */
+  async configure(settings: Partial<SettingsJson>): Promise<SettingsJson> {
+    this.asked = { ...this.asked, ...settings };
+    this.send();
+    this.settings = await this.call<SettingsJson>("serial.configure", settings);
+    return this.settings;
+  }
+
+  /** Steps of `serial.signals`, after what was written before. Rejects with a CallError. */
+  async signals(steps: readonly object[]): Promise<void> {
+    if (this.isOld) {
+      const needs = "0.2.0 or newer";
+      throw new Failure("device", `the bridge runs no reset sequences: it must be ${needs}`);
+    }
+    this.send();
+    await this.call("serial.signals", { steps });
+  }
+
+  /** Forgets bytes that are under way. Rejects with a CallError. */
+  async purge(read: boolean, write: boolean): Promise<void> {
+    if (write) {
+      this.kept.truncate(this.sendAt);
+      this.events.writable();
+    }
+    if (this.isOld) return;
+    if (read) this.isPurging++;
+    try {
+      await this.call("serial.purge", { read, write });
+    } finally {
+      if (read) this.isPurging--;
+    }
+  }
+
+  status(): Promise<StatusLinesJson> {
+    return this.call("serial.status", {});
+  }
+
+  private call<Result>(method: string, params: object): Promise<Result> {
+    const { port } = this.options;
+    const named = port === undefined || this.isOld ? params : { port, ...params };
+    return this.agent.call<Result>(method, named, { timeoutMs: CALL_MS });
+  }
+
+  // ---- resuming
+
+  private async connect(): Promise<void> {
+    if (!this.isOld) {
+      try {
+        await this.resume();
+        return;
+      } catch (error) {
+        if (!(error instanceof CallError) || error.remote?.code !== UNKNOWN_METHOD) throw error;
+        this.isOld = true;
+      }
+    }
+    await this.openOld();
+  }
+
+  private async resume(): Promise<void> {
+    const { port, claim, user, watch } = this.options;
+    const attempt = newAttempt();
+    this.attempt = attempt;
+    const [read, write] = [this.agent.streamNumber(), this.agent.streamNumber()];
+    const known = this.opening === null ? {} : { opening: this.opening };
+    const from = this.opening === null ? {} : { from: this.readAt };
+    const params = {
+      ...(port === undefined ? {} : { port }),
+      claim,
+      ...known,
+      read: { stream: read, ...from },
+      ...(watch ? {} : { write: { stream: write } }),
+      ...(this.takeover ? { takeover: true } : {}),
+      user,
+    };
+    const resumed = await this.callFor<Resumed>(attempt, "serial.resume", params, (streams) => {
+      attempt.in = this.incoming(attempt, streams, read);
+      attempt.out = watch ? null : this.outgoing(attempt, streams, write);
+    });
+    this.takeover = false;
+    this.accept(attempt, resumed);
+    this.begin(attempt, resumed.settings);
+  }
+
+  /** Where both sides are. */
+  private accept(attempt: Attempt, { opening, read, written }: Resumed): void {
+    const isSame = opening === this.opening;
+    const isKnown = written >= this.kept.from && written <= this.kept.end;
+    if (isSame && read > this.readAt) {
+      this.tellLost(this.readAt, read - this.readAt);
+    }
+    if (!isSame || !isKnown) {
+      this.tellUnacknowledged();
+      this.kept = new NumberedBytes(written);
+    }
+    this.opening = opening;
+    this.readAt = isSame ? Math.max(read, this.readAt) : read;
+    this.kept.drop(written);
+    this.sendAt = written;
+    attempt.base = written;
+  }
+
+  /** A bridge from before `serial.resume`: nothing is numbered, and nothing is sent again. */
+  private async openOld(): Promise<void> {
+    const attempt = newAttempt();
+    this.attempt = attempt;
+    const [read, write] = [this.agent.streamNumber(), this.agent.streamNumber()];
+    const settings = await this.callFor<SettingsJson>(
+      attempt,
+      "serial.read",
+      { stream: read },
+      (streams) => {
+        attempt.in = this.incoming(attempt, streams, read);
+      },
+    );
+    if (!this.options.watch) {
+      await this.callFor(attempt, "serial.write", { stream: write }, (streams) => {
+        attempt.out = this.outgoing(attempt, streams, write);
+      });
+    }
+    if (this.settings !== null) {
+      this.events.lost({
+        direction: "from the device",
+        outcome: "unknown",
+        from: null,
+        bytes: null,
+      });
+      this.tellUnacknowledged();
+    }
+    this.kept = new NumberedBytes();
+    this.sendAt = 0;
+    this.begin(attempt, settings);
+  }
+
+  private async callFor<Result>(
+    attempt: Attempt,
+    method: string,
+    params: object,
+    open: (streams: SessionStreams) => void,
+  ): Promise<Result> {
+    const sent = (streams: SessionStreams): void => {
+      attempt.streams = streams;
+      streams.onNotice((event, data) => this.notice(attempt, event, data));
+      open(streams);
+    };
+    try {
+      return await this.agent.callWithStreams<Result>(method, params, sent, CALL_MS);
+    } catch (error) {
+      this.end(attempt);
+      throw error;
+    }
+  }
+
+  private begin(attempt: Attempt, settings: SettingsJson): void {
+    if (attempt.isOver || this.stopped) {
+      // It broke between its opening and the answer.
+      this.end(attempt);
+      if (!this.stopped) this.again();
+      return;
+    }
+    this.failures = 0;
+    attempt.isUp = true;
+    this.settings = settings;
+    this.restoreSettings(settings);
+    this.events.up(settings);
+    attempt.in?.grant(READ_WINDOW_BYTES);
+    this.send();
+    this.events.writable();
+  }
+
+  /** A restarted bridge has its configuration's settings. */
+  private restoreSettings(now: SettingsJson): void {
+    const differs = Object.entries(this.asked).some(
+      ([name, value]) => now[name as keyof SettingsJson] !== value,
+    );
+    if (differs) this.configure(this.asked).catch(() => undefined);
+  }
+
+  private incoming(attempt: Attempt, streams: SessionStreams, id: number): IncomingStream {
+    attempt.in?.conclude("it is opened in another session");
+    return streams.incoming(id, {
+      data: (bytes) => {
+        this.readAt += bytes.length;
+        if (this.isPurging > 0) this.taken(bytes.length);
+        else this.events.data(bytes);
+      },
+      ended: (error) => this.broke(attempt, error ?? "the bridge ended it"),
+    });
+  }
+
+  private outgoing(attempt: Attempt, streams: SessionStreams, id: number): OutgoingStream {
+    attempt.out?.conclude("it is opened in another session");
+    const out = streams.outgoing(id, {
+      writable: () => {
+        const granted = out.credit + out.sent;
+        if (attempt.window === 0) attempt.window = granted;
+        else if (attempt.isUp && this.attempt === attempt) {
+          this.kept.drop(attempt.base + granted - attempt.window);
+          this.events.writable();
+        }
+        this.send();
+      },
+      ended: (error) => {
+        if (error === null) this.finished?.();
+        else this.broke(attempt, error);
+      },
+    });
+    return out;
+  }
+
+  private notice(attempt: Attempt, event: string, data: unknown): void {
+    if (this.attempt !== attempt) return;
+    if (event === "serial.asked") {
+      this.agent.call("system.ping").catch(() => undefined);
+    } else if (event === "serial.changed") {
+      this.events.changed((data ?? {}) as StatusLinesJson);
+    } else if (event === "serial.lost") {
+      const { opening, from, bytes } = (data ?? {}) as Record<string, unknown>;
+      if (opening !== this.opening || typeof from !== "number" || typeof bytes !== "number") return;
+      // What the answer said already is not said again.
+      const first = Math.max(from, this.readAt);
+      if (from + bytes <= first) return;
+      if (this.isPurging === 0) this.tellLost(first, from + bytes - first);
+      this.readAt = from + bytes;
+    }
+  }
+
+  private broke(attempt: Attempt, reason: string): void {
+    if (attempt.isOver) return;
+    const wasUp = attempt.isUp;
+    this.end(attempt);
+    if (this.attempt !== attempt || this.stopped) return;
+    if (!wasUp) return;
+    this.events.down(reason);
+    this.again(0);
+  }
+
+  private end(attempt: Attempt): void {
+    attempt.isOver = true;
+    attempt.isUp = false;
+    attempt.in?.abort("it is resumed");
+    attempt.out?.abort("it is resumed");
+  }
+
+  private again(waitMs?: number): void {
+    if (this.stopped || this.retry !== null) return;
+    const grown = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** this.failures);
+    this.failures++;
+    this.retry = this.options.timer.set(waitMs ?? grown, () => {
+      this.retry = null;
+      void this.connectAgain();
+    });
+  }
+
+  private async connectAgain(): Promise<void> {
+    try {
+      await this.connect();
+    } catch (error) {
+      if (this.stopped) return;
+      if (this.failures === 1) this.events.down(this.startFailure(error).message);
+      this.again();
+    }
+  }
+
+  private startFailure(error: unknown): Failure {
+    if (!(error instanceof CallError)) throw error;
+    const { id } = this.agent;
+    const code = error.remote?.code;
+    if (code === undefined) return callFailure(error);
+    if (code === UNKNOWN_METHOD) {
+      const text = `${id} has no serial port to share: it is not a bridge with --mode raw`;
+      return new Failure("device", text, error);
+    }
+    return new Failure("device", `${id}: ${error.remote?.message}`, error);
+  }
+
+  // ---- to the device
+
+  private send(): void {
+    const { attempt } = this;
+    const out = attempt?.out;
+    if (!attempt?.isUp || out === null || out === undefined) return;
+    while (!out.over && out.credit > 0 && this.sendAt < this.kept.end) {
+      const waitMs = attempt.streams?.paceMs() ?? 0;
+      if (waitMs > 0) {
+        this.gather.later(waitMs);
+        return;
+      }
+      this.sendAt += out.write(this.kept.read(this.sendAt, CHUNK_BYTES));
+    }
+    if (this.finished !== null && this.sendAt === this.kept.end) out.end();
+  }
+
+  // ---- losses
+
+  private tellLost(from: number, bytes: number): void {
+    this.events.lost({ direction: "from the device", outcome: "lost", from, bytes });
+  }
+
+  /** Nothing is sent again to another opening of the port. */
+  private tellUnacknowledged(): void {
+    const { kept, sendAt } = this;
+    const tell = (outcome: Loss["outcome"], from: number, to: number): void => {
+      if (to <= from) return;
+      const number = this.isOld ? null : from;
+      this.events.lost({ direction: "to the device", outcome, from: number, bytes: to - from });
+    };
+    tell("unknown", kept.from, Math.min(sendAt, kept.end));
+    tell("not sent", Math.max(kept.from, sendAt), kept.end);
+  }
+}
+
+const newAttempt = (): Attempt => ({
+  streams: null,
+  in: null,
+  out: null,
+  window: 0,
+  base: 0,
+  isUp: false,
+  isOver: false,
+});

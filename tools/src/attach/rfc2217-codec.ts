@@ -1,0 +1,298 @@
+/**
+ * The server's side of RFC 2217 for one connection: what a tool sets goes to the bridge, in its
+ * order between the bytes, and is answered when the bridge has done it. Control lines are answered
+ * at once and run as one sequence (signal-sequence.ts).
+ */
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import { printStatus } from "../base/output.ts";
+import type { SettingsJson } from "../bridge/settings.ts";
+import type { ControlLines } from "../serial/port.ts";
+import {
+  COM_PORT,
+  CONTROL,
+  encodeComPort,
+  encodeVerb,
+  escapeData,
+  FROM_SERVER,
+  MODEM,
+  OPTION_BINARY,
+  OPTION_COM_PORT,
+  OPTION_SUPPRESS_GO_AHEAD,
+  TelnetReader,
+} from "../serial/telnet.ts";
+import type { Remote } from "./local-side.ts";
+import type { StatusLinesJson } from "./remote-port.ts";
+import { SignalSequence } from "./signal-sequence.ts";
+import type { Codec } from "./tcp-side.ts";
+
+const PARITIES = ["none", "odd", "even", "mark", "space"] as const;
+const STOP_BITS = [1, 2, 1.5] as const;
+const FLOWS = ["none", "xon", "rts"] as const;
+
+type Verb = "do" | "dont" | "will" | "wont";
+
+/** What a setting is set to; null: it is only asked for, or cannot be. */
+const changeOf = (command: number, body: Uint8Array): Partial<SettingsJson> | null => {
+  const [value = 0] = body;
+  if (command === COM_PORT.setBaudRate) {
+    const rate = body.reduce((sum, byte) => sum * 256 + byte, 0);
+    return rate === 0 ? null : { baud_rate: rate };
+  }
+  if (command === COM_PORT.setDataSize) return value === 0 ? null : { data_bits: value };
+  if (command === COM_PORT.setParity) {
+    const parity = PARITIES[value - 1];
+    return parity === undefined ? null : { parity };
+  }
+  if (command === COM_PORT.setStopSize) {
+    const bits = STOP_BITS[value - 1];
+    return bits === undefined ? null : { stop_bits: bits };
+  }
+  return null;
+};
+
+/** The body of an answer: the value that is set now. */
+const answerOf = (command: number, settings: SettingsJson): number[] => {
+  const { baud_rate: rate } = settings;
+  switch (command) {
+    case COM_PORT.setBaudRate:
+      return [(rate >>> 24) & 255, (rate >>> 16) & 255, (rate >>> 8) & 255, rate & 255];
+    case COM_PORT.setDataSize:
+      return [settings.data_bits];
+    case COM_PORT.setParity:
+      return [PARITIES.indexOf(settings.parity) + 1];
+    default:
+      return [STOP_BITS.indexOf(settings.stop_bits as (typeof STOP_BITS)[number]) + 1];
+  }
+};
+
+const SETTERS: readonly number[] = [
+  COM_PORT.setBaudRate,
+  COM_PORT.setDataSize,
+  COM_PORT.setParity,
+  COM_PORT.setStopSize,
+];
+
+/** Lines that a value of setControl sets. */
+const LINES: { readonly [value: number]: ControlLines } = {
+  [CONTROL.breakOn]: { break: true },
+  [CONTROL.breakOff]: { break: false },
+  [CONTROL.dtrOn]: { dtr: true },
+  [CONTROL.dtrOff]: { dtr: false },
+  [CONTROL.rtsOn]: { rts: true },
+  [CONTROL.rtsOff]: { rts: false },
+};
+
+const bitsOf = ({ cts, dsr, dcd }: StatusLinesJson): number =>
+  (cts === true ? MODEM.cts : 0) | (dsr === true ? MODEM.dsr : 0) | (dcd === true ? MODEM.dcd : 0);
+
+class Rfc2217Codec implements Codec {
+  private readonly remote: Remote;
+  private readonly say: (bytes: Uint8Array) => void;
+  private readonly reader: TelnetReader;
+  private readonly sequence: SignalSequence;
+  /** Options that are on: ours by WILL, theirs by DO. */
+  private readonly ours = new Set<number>();
+  private readonly theirs = new Set<number>();
+  /** Changes of settings that came together, and their commands. */
+  private change: Partial<SettingsJson> = {};
+  private commands: number[] = [];
+  private isScheduled = false;
+  /** What must be done before the next change is answered. */
+  private last: Promise<unknown> = Promise.resolve();
+  private lines: ControlLines = { dtr: true, rts: true, break: false };
+  private modem = 0;
+  private modemMask = 255;
+  private isOver = false;
+
+  constructor(remote: Remote, timer: TimerPort, say: (bytes: Uint8Array) => void) {
+    this.remote = remote;
+    this.say = say;
+    this.sequence = new SignalSequence(timer, (steps) =>
+      this.doNext("the control lines", () => remote.signals(steps)),
+    );
+    this.reader = new TelnetReader({
+      data: (bytes) => {
+        this.settle();
+        remote.write(bytes);
+      },
+      asked: (verb, option) => this.asked(verb, option),
+      told: (option, body) => {
+        if (option === OPTION_COM_PORT && body.length > 0)
+          this.told(body[0] as number, body.subarray(1));
+      },
+    });
+    for (const option of [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD]) {
+      this.turn(this.ours, "will", option);
+      this.turn(this.theirs, "do", option);
+    }
+    this.turn(this.theirs, "do", OPTION_COM_PORT);
+  }
+
+  receive(bytes: Uint8Array): void {
+    this.reader.receive(bytes);
+  }
+
+  encode(bytes: Uint8Array): Uint8Array {
+    return escapeData(bytes);
+  }
+
+  changed(lines: StatusLinesJson): void {
+    const bits = bitsOf(lines);
+    // The lower half: which of them have changed.
+    const notice = bits | ((bits ^ this.modem) >> 4);
+    this.modem = bits;
+    if ((notice & this.modemMask) !== 0) this.answer(COM_PORT.notifyModemState, [notice]);
+  }
+
+  end(): void {
+    this.isOver = true;
+    this.sequence.stop();
+  }
+
+  private turn(on: Set<number>, verb: Verb, option: number): void {
+    if (on.has(option)) return;
+    on.add(option);
+    this.say(encodeVerb(verb, option));
+  }
+
+  private asked(verb: Verb, option: number): void {
+    const known = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT].includes(option);
+    if (verb === "will") {
+      if (known) this.turn(this.theirs, "do", option);
+      else this.say(encodeVerb("dont", option));
+    } else if (verb === "do") {
+      if (known && option !== OPTION_COM_PORT) this.turn(this.ours, "will", option);
+      else this.say(encodeVerb("wont", option));
+    }
+    if (verb === "will" && option === OPTION_COM_PORT) void this.tellModem();
+  }
+
+  /** Tools wait for the first notice before they read a status line. */
+  private async tellModem(): Promise<void> {
+    let lines: StatusLinesJson = {};
+    try {
+      lines = await this.remote.status();
+    } catch {
+      // Unknown lines are told as off.
+    }
+    this.modem = bitsOf(lines);
+    this.answer(COM_PORT.notifyModemState, [this.modem]);
+  }
+
+  private told(command: number, body: Uint8Array): void {
+    const [value = 0] = body;
+    if (SETTERS.includes(command)) this.set(command, changeOf(command, body));
+    else if (command === COM_PORT.setControl) this.control(value);
+    else if (command === COM_PORT.purgeData) this.purge(value);
+    else if (command === COM_PORT.setModemStateMask) {
+      this.modemMask = value;
+      this.answer(command, [value]);
+    } else if (command === COM_PORT.setLineStateMask) this.answer(command, [value]);
+    else if (command === COM_PORT.notifyModemState) void this.tellModem();
+    else if (command === COM_PORT.signature) {
+      this.answer(command, [...Buffer.from("blindrelay attach")]);
+    }
+  }
+
+  /** Those that come together make one call. */
+  private set(command: number, change: Partial<SettingsJson> | null): void {
+    this.change = { ...this.change, ...change };
+    this.commands.push(command);
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    setImmediate(() => this.settleSettings());
+  }
+
+  /** Whatever came before is on its way to the bridge. */
+  private settle(): void {
+    this.sequence.flush();
+    if (this.isScheduled) this.settleSettings();
+  }
+
+  private settleSettings(): void {
+    if (!this.isScheduled) return;
+    this.isScheduled = false;
+    this.sequence.flush();
+    const { change, commands } = this;
+    this.change = {};
+    this.commands = [];
+    this.doNext(
+      "the settings",
+      async () => {
+        if (Object.keys(change).length > 0) await this.remote.configure(change);
+      },
+      () => {
+        const { settings } = this.remote;
+        if (settings === null) return;
+        for (const command of commands) this.answer(command, answerOf(command, settings));
+      },
+    );
+  }
+
+  private control(value: number): void {
+    const lines = LINES[value];
+    if (lines !== undefined) {
+      if (this.isScheduled) this.settleSettings();
+      this.lines = { ...this.lines, ...lines };
+      this.sequence.add(lines);
+      this.answer(COM_PORT.setControl, [value]);
+      return;
+    }
+    const { settings } = this.remote;
+    if (value >= CONTROL.flowNone && value <= CONTROL.flowHardware) {
+      const flow = FLOWS[value - 1] as (typeof FLOWS)[number];
+      this.settle();
+      this.doNext(
+        "the flow control",
+        async () => {
+          if (settings?.flow_control !== flow) await this.remote.configure({ flow_control: flow });
+        },
+        () => this.answerControl(CONTROL.askFlow),
+      );
+      return;
+    }
+    this.answerControl(value);
+  }
+
+  /** For a value that only asks. Input's flow control is that of the output. */
+  private answerControl(asked: number): void {
+    const { dtr, rts, break: isBreak } = this.lines;
+    const flow = FLOWS.indexOf(this.remote.settings?.flow_control ?? "none") + 1;
+    const now: { readonly [value: number]: number } = {
+      [CONTROL.askFlow]: flow,
+      [CONTROL.askBreak]: isBreak === true ? CONTROL.breakOn : CONTROL.breakOff,
+      [CONTROL.askDtr]: dtr === true ? CONTROL.dtrOn : CONTROL.dtrOff,
+      [CONTROL.askRts]: rts === true ? CONTROL.rtsOn : CONTROL.rtsOff,
+    };
+    this.answer(COM_PORT.setControl, [now[asked] ?? asked]);
+  }
+
+  private purge(value: number): void {
+    this.settle();
+    this.doNext(
+      "the purge",
+      () => this.remote.purge((value & 1) !== 0, (value & 2) !== 0),
+      () => this.answer(COM_PORT.purgeData, [value]),
+    );
+  }
+
+  /**
+   * Starts at once, so that it keeps its place before what is written next; its answer waits for
+   * those before it.
+   */
+  private doNext(what: string, run: () => Promise<unknown>, answer?: () => void): void {
+    const started = run().catch((error: Error) => {
+      if (!this.isOver) printStatus(`${what} could not be set: ${error.message}`);
+    });
+    this.last = Promise.all([this.last, started]).then(() => answer?.());
+  }
+
+  private answer(command: number, body: readonly number[]): void {
+    if (!this.isOver) this.say(encodeComPort(command + FROM_SERVER, body));
+  }
+}
+
+export const rfc2217Codec =
+  (timer: TimerPort) =>
+  (remote: Remote, say: (bytes: Uint8Array) => void): Codec =>
+    new Rfc2217Codec(remote, timer, say);

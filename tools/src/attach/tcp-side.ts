@@ -1,0 +1,140 @@
+/** A TCP port for one program at a time, as plain bytes or over RFC 2217 (codec). */
+import { createServer, type Server, type Socket } from "node:net";
+import { Failure } from "@blindrelay/protocol/command-line";
+import { printStatus } from "../base/output.ts";
+import type { LocalSide, Remote } from "./local-side.ts";
+import type { StatusLinesJson } from "./remote-port.ts";
+
+/** How a connection's bytes become the port's. */
+export interface Codec {
+  receive(bytes: Uint8Array): void;
+  encode(bytes: Uint8Array): Uint8Array;
+  changed(lines: StatusLinesJson): void;
+  end(): void;
+}
+
+export interface TcpOptions {
+  readonly host: string;
+  readonly port: number;
+  /** The connection is closed when the remote port is lost. */
+  readonly closesOnLoss: boolean;
+  readonly codec: (remote: Remote, say: (bytes: Uint8Array) => void) => Codec;
+  readonly scheme: "tcp" | "rfc2217";
+}
+
+export const plainCodec = (remote: Remote): Codec => ({
+  receive: (bytes) => remote.write(bytes),
+  encode: (bytes) => bytes,
+  changed: () => undefined,
+  end: () => undefined,
+});
+
+const KEEPALIVE_MS = 15_000;
+
+class TcpSide implements LocalSide {
+  where = "";
+  private readonly remote: Remote;
+  private readonly options: TcpOptions;
+  private readonly server: Server;
+  private socket: Socket | null = null;
+  private codec: Codec | null = null;
+
+  constructor(remote: Remote, options: TcpOptions) {
+    this.remote = remote;
+    this.options = options;
+    this.server = createServer((socket) => this.connected(socket));
+  }
+
+  listen(): Promise<void> {
+    const { host, port, scheme } = this.options;
+    return new Promise((resolve, reject) => {
+      this.server.once("error", (error: NodeJS.ErrnoException) => {
+        const why = error.code === "EADDRINUSE" ? "another program listens there" : error.message;
+        reject(new Failure("usage", `cannot listen on ${host}:${port}: ${why}`, error));
+      });
+      this.server.listen({ host, port }, () => {
+        const address = this.server.address();
+        const bound = typeof address === "object" && address !== null ? address.port : port;
+        this.where = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${bound}`;
+        resolve();
+      });
+    });
+  }
+
+  deliver(bytes: Uint8Array): void {
+    const { socket, codec, remote } = this;
+    const { length } = bytes;
+    // As on an unconnected cable.
+    if (socket === null || codec === null) {
+      remote.taken(length);
+      return;
+    }
+    let isTaken = false;
+    const taken = (): void => {
+      if (isTaken) return;
+      isTaken = true;
+      socket.off("close", taken);
+      remote.taken(length);
+    };
+    socket.once("close", taken);
+    socket.write(codec.encode(bytes), taken);
+  }
+
+  writable(): void {
+    if (this.remote.room > 0) this.socket?.resume();
+  }
+
+  up(): void {}
+
+  down(): void {
+    if (this.options.closesOnLoss) this.socket?.destroy();
+  }
+
+  changed(lines: StatusLinesJson): void {
+    this.codec?.changed(lines);
+  }
+
+  async close(): Promise<void> {
+    this.socket?.destroy();
+    if (this.server.listening) await new Promise((resolve) => this.server.close(resolve));
+  }
+
+  private connected(socket: Socket): void {
+    socket.on("error", () => undefined);
+    const isClosed = this.options.closesOnLoss && !this.remote.isUp;
+    if (this.socket !== null || isClosed) {
+      printStatus(
+        `${this.where}: ${isClosed ? "the port is away" : "in use"}; a connection was closed`,
+      );
+      socket.destroy();
+      return;
+    }
+    this.socket = socket;
+    socket.setMaxListeners(0);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEPALIVE_MS);
+    const codec = this.options.codec(this.remote, (bytes) => {
+      if (!socket.destroyed) socket.write(bytes);
+    });
+    this.codec = codec;
+    socket.on("data", (bytes: Uint8Array) => {
+      codec.receive(bytes);
+      if (this.remote.room <= 0) socket.pause();
+    });
+    // A program that is done sending may still read.
+    socket.on("end", () => socket.destroy());
+    socket.on("close", () => {
+      codec.end();
+      if (this.socket !== socket) return;
+      this.socket = null;
+      this.codec = null;
+    });
+  }
+}
+
+/** Listens. Rejects with a Failure (usage). */
+export const openTcp = async (remote: Remote, options: TcpOptions): Promise<LocalSide> => {
+  const side = new TcpSide(remote, options);
+  await side.listen();
+  return side;
+};

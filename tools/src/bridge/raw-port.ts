@@ -1,0 +1,656 @@
+/**
+ * A raw port and those who use it (section 2, "A serial port outlives its link"): bytes with their
+ * numbers in both directions, one claim that writes, any number that read. It outlives the port's
+ * openings and the links; a claim outlives its sessions, and may write again for a minute.
+ *
+ * Bounded: what nobody has acknowledged is kept up to MAX_KEPT_BYTES. The claim that writes, or the
+ * only one, makes a full store pause the port while something is heard from it; the others never
+ * do: they are told what they miss.
+ */
+import { randomBytes } from "node:crypto";
+import { CLIENT_LEFT, type SessionWiring } from "@blindrelay/agent-sdk/node";
+import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import type { Streams } from "@blindrelay/agent-sdk/streams";
+import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
+import { Gather } from "../serial/gather.ts";
+import { MAX_KEPT_BYTES, NumberedBytes } from "../serial/numbered-bytes.ts";
+import { messageOf, type OpenPort } from "../serial/port.ts";
+import { DeviceAway } from "./away.ts";
+
+export type Access = "first" | "takeover" | "read-only";
+
+/** What a writer may send before the port has accepted any of it. */
+const WRITE_WINDOW_BYTES = 65_536;
+/** Bytes of one message: the streams' own limit. */
+const CHUNK_BYTES = 12_288;
+/** How long a claim outlives its session, and how long a full store waits for one unheard. */
+const CLAIM_MS = 60_000;
+/** How long a claim that cannot write any more still finds what was kept for it. */
+const CLAIM_KEPT_MS = 3_600_000;
+/** Claims of a port; the oldest without a session is forgotten first. */
+const MAX_CLAIMS = 64;
+/** How long one who is asked has to show itself. */
+const ASKED_MS = 10_000;
+const ASKED_LOOK_MS = 50;
+/** How often a paused port's reader is looked for, and an untold end is told again. */
+const LOOK_MS = 250;
+
+/** How the sessions of the running agent are reached. */
+export interface SessionsOfPort extends Pick<SessionWiring, "heardAt"> {
+  readonly streams: Streams;
+  /** False if it cannot be sent now. */
+  notify(sid: string, method: string, params: object): boolean;
+}
+
+export interface Resume {
+  readonly claim: string;
+  readonly user: string;
+  readonly opening: unknown;
+  readonly read: { readonly stream: unknown; readonly from: number | undefined };
+  /** Undefined: it only reads. */
+  readonly write: { readonly stream: unknown } | undefined;
+  readonly takeover: boolean;
+}
+
+interface Claim {
+  readonly id: string;
+  /** Of `serial.read` and `serial.write`: it ends with its streams. */
+  readonly isBare: boolean;
+  user: string;
+  readonly since: string;
+  sid: string;
+  writes: boolean;
+  out: OutgoingStream | null;
+  in: IncomingStream | null;
+  /** The number of the next byte to send to it, and of the first that it has not acknowledged. */
+  next: number;
+  acknowledged: number;
+  /** The first grant of `out`, which acknowledges nothing. */
+  window: number;
+  /** When something verified last came from it, once its session is over. */
+  heardAt: number;
+  expiry: unknown;
+}
+
+/** Bytes, or a change of settings, in the order in which they came. */
+interface Job {
+  readonly claim: Claim | null;
+  readonly bytes: number;
+  run(port: OpenPort): Promise<void>;
+  drop(): void;
+}
+
+export interface Counts {
+  bytes_in: number;
+  bytes_out: number;
+  /** Bytes from the device that came while nobody read, or that a reader left. */
+  discarded: number;
+}
+
+export class RawPort {
+  readonly counts: Counts = { bytes_in: 0, bytes_out: 0, discarded: 0 };
+  /** Null while the port is closed. */
+  opening: string | null = null;
+  readonly access: Access;
+  private readonly name: string;
+  private readonly timer: TimerPort;
+  private port: OpenPort | null = null;
+  private sessions: SessionsOfPort | null = null;
+  private kept = new NumberedBytes();
+  private taken = 0;
+  private jobs: Job[] = [];
+  private running: Promise<void> | null = null;
+  private readonly claims = new Map<string, Claim>();
+  private readonly gather: Gather;
+  private paused = false;
+  private look: unknown = null;
+
+  constructor(name: string, access: Access, timer: TimerPort) {
+    this.name = name;
+    this.access = access;
+    this.timer = timer;
+    this.gather = new Gather(timer, () => this.flush());
+  }
+
+  // ---- the port
+
+  opened(port: OpenPort, sessions: SessionsOfPort): void {
+    this.port = port;
+    this.sessions = sessions;
+    this.opening = randomBytes(16).toString("base64url");
+    this.kept = new NumberedBytes();
+    this.taken = 0;
+    this.paused = false;
+    for (const claim of this.claims.values()) {
+      claim.next = 0;
+      claim.acknowledged = 0;
+    }
+  }
+
+  /** Sends the rest as far as there is credit for it, and then tells everybody the reason. */
+  closed(reason: string): void {
+    this.flush();
+    for (const claim of this.claims.values()) {
+      const left = this.kept.end - claim.next;
+      if (left > 0) this.tellLost(claim, this.kept.end);
+      const unread = claim.isBare && left > 0;
+      const told = unread ? `${reason}; ${left} bytes of the device were not read` : reason;
+      this.endStreams(claim, told);
+    }
+    this.gather.stop();
+    this.stopLooking();
+    for (const job of this.jobs.splice(0)) job.drop();
+    this.opening = null;
+    this.port = null;
+  }
+
+  data(bytes: Uint8Array): void {
+    this.counts.bytes_in += bytes.length;
+    const readers = this.readers();
+    if (readers.length === 0) {
+      this.counts.discarded += bytes.length;
+      this.kept.skip(bytes.length);
+      return;
+    }
+    this.kept.push(bytes);
+    const first = Math.min(...readers.map((claim) => claim.next));
+    this.gather.add(this.kept.end - first >= CHUNK_BYTES);
+    this.bound();
+  }
+
+  /** The session is over, or packets of it are missing; null: the agent stops. */
+  lost(sid: string | null, reason: string): void {
+    for (const claim of this.claims.values()) {
+      if (sid !== null && claim.sid !== sid) continue;
+      if (sid !== null && this.sessions?.heardAt(sid) !== null) continue;
+      claim.out = null;
+      claim.in = null;
+      if (reason === CLIENT_LEFT || claim.isBare) this.remove(claim);
+      else this.expireLater(claim);
+    }
+  }
+
+  /** After the bytes that came before. Rejects with what `change` rejects with. */
+  inOrder(change: (port: OpenPort) => Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.run({
+        claim: null,
+        bytes: 0,
+        run: (port) => change(port).then(resolve, reject),
+        drop: () => reject(this.away()),
+      });
+    });
+  }
+
+  // ---- those who use it
+
+  /** What `serial.ports` says of it. */
+  get usage(): object {
+    const writer = this.writer();
+    const watchers = [...this.claims.values()].filter(
+      (claim) => claim !== writer && claim.out !== null,
+    ).length;
+    const user = writer === null ? null : { user: writer.user, since: writer.since };
+    return {
+      access: this.access,
+      open: this.opening !== null,
+      opening: this.opening,
+      user,
+      watchers,
+    };
+  }
+
+  get isRead(): boolean {
+    return [...this.claims.values()].some(({ out }) => out !== null);
+  }
+
+  get isWritten(): boolean {
+    return [...this.claims.values()].some((claim) => claim.in !== null);
+  }
+
+  /** Throws an Error if nobody may write, or change anything. */
+  checkWritable(): void {
+    if (this.access === "read-only") throw new Error(`${this.name} is read-only`);
+  }
+
+  /** `serial.read`: the newest such reader takes over from the one before. */
+  readBare(sid: string, stream: unknown): void {
+    const claim = this.bareClaim(sid);
+    try {
+      this.startReading(claim, stream);
+    } catch (error) {
+      this.removeIfDone(claim);
+      throw error;
+    }
+    for (const other of this.claims.values()) {
+      if (other !== claim && other.isBare) other.out?.abort("another reader took over");
+    }
+  }
+
+  /** `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. */
+  writeBare(sid: string, stream: unknown): void | Promise<void> {
+    this.checkWritable();
+    const claim = this.bareClaim(sid);
+    const start = (): void => {
+      try {
+        this.dropJobs(null);
+        this.startWriting(claim, stream);
+      } finally {
+        this.removeIfDone(claim);
+      }
+    };
+    const holder = this.writer();
+    if (holder === null || holder === claim) return start();
+    if (this.access === "takeover") {
+      this.takeFrom(holder, claim);
+      return start();
+    }
+    return this.demand(claim, false).then(start, (error) => {
+      this.removeIfDone(claim);
+      throw error;
+    });
+  }
+
+  /** `serial.resume`. Rejects with an Error if it is refused, or a DeviceAway without a port. */
+  async resume(
+    sid: string,
+    asked: Resume,
+  ): Promise<{ opening: string; read: number; written: number }> {
+    if (this.opening === null) throw this.away();
+    if (asked.write !== undefined) this.checkWritable();
+    const known = this.claims.get(asked.claim);
+    const claim = known ?? this.makeClaim(asked.claim, sid, asked.user, false);
+    try {
+      if (asked.write !== undefined && !claim.writes) await this.demand(claim, asked.takeover);
+      if (this.opening === null) throw this.away();
+      // Its session ended while another was asked.
+      if (this.sessions?.heardAt(sid) === null) throw new Error("the session is over");
+    } catch (error) {
+      if (known === undefined) this.claims.delete(claim.id);
+      throw error;
+    }
+    this.endStreams(claim, "its claim was resumed");
+    claim.sid = sid;
+    claim.user = asked.user;
+    this.stopExpiry(claim);
+    const { from } = asked.read;
+    if (asked.opening === this.opening && from !== undefined) {
+      if (from > this.kept.end) {
+        throw new Error(`read.from is ${from}, and ${this.kept.end} bytes have come`);
+      }
+      claim.next = from;
+      claim.acknowledged = from;
+    }
+    const written = this.taken + this.queuedOf(claim);
+    try {
+      this.startReading(claim, asked.read.stream);
+      if (asked.write !== undefined) {
+        claim.writes = true;
+        this.startWriting(claim, asked.write.stream);
+      } else claim.writes = false;
+    } catch (error) {
+      this.endStreams(claim, messageOf(error));
+      if (known === undefined) this.remove(claim);
+      else this.expireLater(claim);
+      throw error;
+    }
+    this.bound();
+    return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written };
+  }
+
+  /** Forgets what has not been sent to the session's claims, or not been written yet. */
+  purge(sid: string, read: boolean, write: boolean): void {
+    for (const claim of this.claims.values()) {
+      if (claim.sid !== sid) continue;
+      if (read && claim.next < this.kept.end) this.tellLost(claim, this.kept.end);
+    }
+    this.bound();
+    // They count as taken, so that both sides go on with the same numbers.
+    if (write) for (const job of this.jobs.splice(0)) this.skip(job);
+  }
+
+  // ---- from the device
+
+  private startReading(claim: Claim, id: unknown): void {
+    const { streams } = this.sessions as SessionsOfPort;
+    const { sid } = claim;
+    const before = claim.out;
+    claim.out = null;
+    before?.abort("another reader took over");
+    claim.window = 0;
+    const out = streams.outgoing(sid, id, {
+      writable: () => {
+        const granted = out.credit + out.sent;
+        if (claim.window === 0) claim.window = granted;
+        if (claim.out === out) {
+          const unacknowledged = out.sent - (granted - claim.window);
+          claim.acknowledged = Math.max(claim.acknowledged, claim.next - unacknowledged);
+        }
+        this.send(claim);
+        this.bound();
+      },
+      ended: (error) => {
+        this.tellEnd(sid, out.id, out.sent, error);
+        if (claim.out !== out) return;
+        claim.out = null;
+        claim.heardAt = this.lastHeard(claim);
+        this.removeIfDone(claim);
+        this.bound();
+      },
+    });
+    if (claim.isBare) {
+      claim.next = this.kept.end;
+      claim.acknowledged = this.kept.end;
+    }
+    claim.out = out;
+  }
+
+  private flush(): void {
+    for (const claim of this.claims.values()) this.send(claim);
+  }
+
+  private send(claim: Claim): void {
+    const { out } = claim;
+    if (out === null) return;
+    while (claim.out === out && out.credit > 0 && claim.next < this.kept.end) {
+      if (claim.next < this.kept.from && !this.tellLost(claim, this.kept.from)) return;
+      claim.next += out.write(this.kept.read(claim.next, CHUNK_BYTES));
+    }
+  }
+
+  /** Says that bytes up to number `to` do not come; false if that cannot be said now. */
+  private tellLost(claim: Claim, to: number): boolean {
+    const { name: port, opening } = this;
+    const lost = { port, opening, from: claim.next, bytes: to - claim.next };
+    if (claim.isBare) this.counts.discarded += lost.bytes;
+    else if (this.sessions?.notify(claim.sid, "serial.lost", lost) !== true) return false;
+    claim.next = to;
+    claim.acknowledged = Math.max(claim.acknowledged, to - (claim.out?.sent ?? 0));
+    return true;
+  }
+
+  private readers(): Claim[] {
+    return [...this.claims.values()].filter(({ isBare, out }) => !isBare || out !== null);
+  }
+
+  /** The one for whom the port is paused. */
+  private leader(): Claim | null {
+    const now = this.timer.now();
+    const heard = this.readers().filter((claim) => now - this.lastHeard(claim) < CLAIM_MS);
+    const writer = heard.find(({ writes }) => writes);
+    return writer ?? (heard.length === 1 ? (heard[0] as Claim) : null);
+  }
+
+  private lastHeard(claim: Claim): number {
+    return this.sessions?.heardAt(claim.sid) ?? claim.heardAt;
+  }
+
+  /** Forgets what is acknowledged, or too much; pauses and resumes the port. */
+  private bound(): void {
+    const { kept } = this;
+    const leader = this.leader();
+    let from = kept.end;
+    for (const { acknowledged } of this.readers()) from = Math.min(from, acknowledged);
+    from = Math.max(from, kept.end - MAX_KEPT_BYTES);
+    const waiting = leader === null ? 0 : kept.end - leader.acknowledged;
+    kept.drop(Math.min(from, kept.end - waiting));
+    if (!this.paused && waiting >= MAX_KEPT_BYTES) {
+      this.paused = true;
+      this.port?.pause();
+    } else if (this.paused && waiting <= MAX_KEPT_BYTES / 2) {
+      this.paused = false;
+      this.port?.resume();
+    }
+    if (this.paused) this.look ??= this.timer.set(LOOK_MS, () => this.lookAgain());
+  }
+
+  private lookAgain(): void {
+    this.look = null;
+    this.bound();
+  }
+
+  private stopLooking(): void {
+    if (this.look !== null) this.timer.clear(this.look);
+    this.look = null;
+  }
+
+  // ---- to the device
+
+  private startWriting(claim: Claim, id: unknown): void {
+    const { streams } = this.sessions as SessionsOfPort;
+    const { sid } = claim;
+    const stream = streams.incoming(sid, id, {
+      data: (bytes) => {
+        if (claim.in === stream) this.write(claim, bytes);
+      },
+      ended: (error) => {
+        if (error !== null) {
+          this.tellEnd(sid, stream.id, stream.received, error);
+          if (claim.in !== stream) return;
+          claim.in = null;
+          claim.heardAt = this.lastHeard(claim);
+          this.removeIfDone(claim);
+        } else this.finish(claim, stream);
+      },
+    });
+    const before = claim.in;
+    claim.in = stream;
+    claim.writes = true;
+    before?.abort("another writer took over");
+    stream.grant(WRITE_WINDOW_BYTES);
+  }
+
+  /** The client has ended its stream: its claim to write ends when everything is written. */
+  private finish(claim: Claim, stream: IncomingStream): void {
+    this.run({
+      claim,
+      bytes: 0,
+      run: async () => {
+        stream.confirm();
+        if (claim.in !== stream) return;
+        claim.in = null;
+        claim.writes = false;
+        this.removeIfDone(claim);
+      },
+      drop: () => undefined,
+    });
+  }
+
+  private write(claim: Claim, bytes: Uint8Array): void {
+    this.run({
+      claim,
+      bytes: bytes.length,
+      run: async (port) => {
+        try {
+          await port.write(bytes);
+          this.counts.bytes_out += bytes.length;
+          this.taken += bytes.length;
+          claim.in?.grant(bytes.length);
+        } catch (error) {
+          claim.in?.abort(messageOf(error));
+        }
+      },
+      drop: () => undefined,
+    });
+  }
+
+  private run(job: Job): void {
+    this.jobs.push(job);
+    this.running ??= this.runAll().finally(() => {
+      this.running = null;
+    });
+  }
+
+  private async runAll(): Promise<void> {
+    // In a later turn, so that whoever asked is ready for the outcome.
+    await null;
+    for (let job = this.jobs[0]; job !== undefined; job = this.jobs[0]) {
+      const { port } = this;
+      if (port === null) {
+        this.jobs.shift();
+        job.drop();
+        continue;
+      }
+      await job.run(port);
+      if (this.jobs[0] === job) this.jobs.shift();
+    }
+  }
+
+  private skip(job: Job): void {
+    this.taken += job.bytes;
+    if (job.bytes > 0) job.claim?.in?.grant(job.bytes);
+    job.drop();
+  }
+
+  private queuedOf(claim: Claim): number {
+    return this.jobs.reduce((sum, job) => sum + (job.claim === claim ? job.bytes : 0), 0);
+  }
+
+  /** Drops what was not written by `claim`, except for what the port is accepting. */
+  private dropJobs(claim: Claim | null): void {
+    this.jobs = this.jobs.filter((job, index) => {
+      const stays = index === 0 || job.claim === null || job.claim === claim;
+      if (!stays) job.drop();
+      return stays;
+    });
+  }
+
+  // ---- claims
+
+  private writer(): Claim | null {
+    for (const claim of this.claims.values()) if (claim.writes) return claim;
+    return null;
+  }
+
+  /** Resolves when `claim` may write; rejects with an Error that names who does. */
+  private async demand(claim: Claim, takeover: boolean): Promise<void> {
+    for (let holder = this.writer(); holder !== null && holder !== claim; holder = this.writer()) {
+      if (takeover && this.access === "takeover") this.takeFrom(holder, claim);
+      else if (await this.isGone(holder)) this.remove(holder);
+      else {
+        const how = takeover ? `; its access is ${this.access}, not takeover` : "";
+        throw new Error(`${this.name} is in use by ${holder.user} since ${holder.since}${how}`);
+      }
+    }
+    this.dropJobs(claim);
+    // What the port is accepting from the one before counts.
+    while (this.jobs[0] !== undefined && this.jobs[0].claim !== claim && this.running !== null) {
+      await this.running;
+    }
+  }
+
+  private takeFrom(holder: Claim, claim: Claim): void {
+    this.endStreams(holder, `${claim.user} took over`);
+    this.remove(holder);
+  }
+
+  /** Asks the one who writes; resolves to true if nothing verified comes from it. */
+  private async isGone(holder: Claim): Promise<boolean> {
+    const { sid } = holder;
+    const askedAt = this.timer.now();
+    this.sessions?.notify(sid, "serial.asked", { port: this.name });
+    while (this.timer.now() - askedAt < ASKED_MS) {
+      await new Promise<void>((resolve) => this.timer.set(ASKED_LOOK_MS, resolve));
+      if (!holder.writes || this.claims.get(holder.id) !== holder) return true;
+      if (holder.sid !== sid || (this.sessions?.heardAt(sid) ?? -1) >= askedAt) return false;
+    }
+    return true;
+  }
+
+  private bareClaim(sid: string): Claim {
+    const id = `session ${sid}`;
+    return this.claims.get(id) ?? this.makeClaim(id, sid, "another client", true);
+  }
+
+  private makeClaim(id: string, sid: string, user: string, isBare: boolean): Claim {
+    this.makeRoom();
+    const claim: Claim = {
+      id,
+      isBare,
+      user,
+      since: new Date().toISOString(),
+      sid,
+      writes: false,
+      out: null,
+      in: null,
+      next: this.kept.end,
+      acknowledged: this.kept.end,
+      window: 0,
+      heardAt: this.timer.now(),
+      expiry: null,
+    };
+    this.claims.set(id, claim);
+    return claim;
+  }
+
+  /** Throws an Error if every claim is in use. */
+  private makeRoom(): void {
+    if (this.claims.size < MAX_CLAIMS) return;
+    for (const claim of this.claims.values()) {
+      if (claim.expiry === null) continue;
+      this.remove(claim);
+      return;
+    }
+    throw new Error(`${this.name} has ${MAX_CLAIMS} users, which is the most`);
+  }
+
+  private endStreams(claim: Claim, reason: string): void {
+    const { out, in: incoming } = claim;
+    claim.out = null;
+    claim.in = null;
+    out?.abort(reason);
+    incoming?.abort(reason);
+  }
+
+  private removeIfDone(claim: Claim): void {
+    if (claim.in === null && claim.isBare) claim.writes = false;
+    if (claim.isBare && claim.out === null && claim.in === null) this.remove(claim);
+  }
+
+  private remove(claim: Claim): void {
+    this.stopExpiry(claim);
+    if (this.claims.get(claim.id) !== claim) return;
+    claim.writes = false;
+    this.claims.delete(claim.id);
+    if (this.readers().length === 0) {
+      this.counts.discarded += Math.max(0, this.kept.end - Math.max(claim.next, this.kept.from));
+    }
+    this.bound();
+  }
+
+  private expireLater(claim: Claim): void {
+    claim.heardAt = Math.max(claim.heardAt, this.timer.now() - 1);
+    claim.expiry ??= this.timer.set(CLAIM_MS, () => {
+      claim.writes = false;
+      this.bound();
+      claim.expiry = this.timer.set(CLAIM_KEPT_MS - CLAIM_MS, () => {
+        claim.expiry = null;
+        this.remove(claim);
+      });
+    });
+  }
+
+  private stopExpiry(claim: Claim): void {
+    if (claim.expiry !== null) this.timer.clear(claim.expiry);
+    claim.expiry = null;
+  }
+
+  /**
+   * A stream that ended because nothing could be sent is over at this end only: the other side is
+   * told as soon as the link carries it. One that knows already ignores it.
+   */
+  private tellEnd(sid: string, stream: number, bytes: number, error: string | null): void {
+    if (error === null) return;
+    const { sessions } = this;
+    const tell = (): void => {
+      if (sessions === null || sessions.heardAt(sid) === null) return;
+      if (sessions.notify(sid, "stream.end", { stream, bytes, error })) return;
+      this.timer.set(LOOK_MS, tell);
+    };
+    tell();
+  }
+
+  private away(): DeviceAway {
+    return new DeviceAway(`${this.name} is not there`, false);
+  }
+}
