@@ -9,6 +9,16 @@ export type { Credentials } from "./core/credentials.ts";
 export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
+export type { DeviceLog, LogLine, LogOptions, RestartReason } from "./core/log.ts";
+export {
+  endLog,
+  keepingLog,
+  keepLine,
+  LARGE_LOG_BYTES,
+  openLog,
+  SMALL_LOG_BYTES,
+  serveLog,
+} from "./core/log.ts";
 export type {
   Link,
   LinkEvents,

@@ -242,8 +242,13 @@ export class AgentCore {
     this.part = part;
     return {
       maxPlaintext: this.maxPlaintext,
-      send: (sid, text) => this.sendSealed(sid, asciiBytes(text), this.formOf(sid)),
+      send: (sid, text) => this.notify(sid, text),
     };
+  }
+
+  /** Seals ASCII JSON for a session; false if it cannot be sent now. */
+  notify(sid: string, text: string): boolean {
+    return this.sendSealed(sid, asciiBytes(text), this.formOf(sid));
   }
 
   /**

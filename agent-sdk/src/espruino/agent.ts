@@ -12,8 +12,19 @@ import { decodeJson } from "@blindrelay/protocol/crypto";
 import type { Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { reasonOf } from "../core/dispatch.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
+import {
+  type DeviceLog,
+  endLog,
+  keepingLog,
+  keepLine,
+  openLog,
+  type RestartReason,
+  SMALL_LOG_BYTES,
+  serveLog,
+} from "../core/log.ts";
 import type { LinkPort } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import type { EspruinoCrypto, EspruinoStorage } from "./board.ts";
@@ -26,8 +37,13 @@ declare const require: (name: string) => unknown;
 declare const process: {
   env: { BOARD: string; VERSION: string };
   memory(collect?: boolean): { free: number; total: number; blocksize: number };
+  on(event: "uncaughtException", fn: (thrown: unknown) => void): void;
 };
-declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
+declare const E: {
+  on(event: "kill", fn: () => void): void;
+  on(event: "errorFlag", fn: (flags: readonly string[]) => void): void;
+  defrag(): void;
+};
 declare const getSerial: () => string;
 
 /** Needed by the shortest message until it is answered, on a board of 32 bits. */
@@ -67,6 +83,27 @@ const makeRoom = (): void => {
 export const boardSuite = new EspruinoSuite(boardCrypto, makeRoom);
 
 let core: AgentCore | null = null;
+let kept: DeviceLog | null = null;
+/** Whether this start has run out of memory. */
+let isStarved = false;
+let thrower: ((thrown: unknown) => void) | null = null;
+
+/** The board will restart: what it says of that when it is back. */
+export const tellEnd = (reason: RestartReason, text: string): void => {
+  if (kept !== null) endLog(kept, isStarved ? "memory" : reason, text);
+};
+
+/** Keeps in flash that memory ran out: once, and by itself, since endLog may not find enough. */
+export const tellStarved = (): void => {
+  if (isStarved || kept === null) return;
+  isStarved = true;
+  boardStorage.write("log.last", "memory\nit ran out of memory");
+};
+
+/** `fn` gets what is thrown outside of handlers. */
+export const watchThrows = (fn: (thrown: unknown) => void): void => {
+  thrower = fn;
+};
 
 const freeBytes = (): number => process.memory().free * process.memory().blocksize;
 
@@ -82,7 +119,21 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
   const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
   if (!count.ok) throw new Error(count.advice);
   const roomy = process.memory().total > ROOMY_VARIABLES;
-  return new AgentCore({
+  const bytes = config.log === undefined ? SMALL_LOG_BYTES : config.log;
+  let log = boardLog;
+  if (bytes > 0) {
+    kept = openLog({
+      bytes: bytes,
+      bootCount: count.count,
+      timer: boardTimer,
+      storage: storageFiles(boardStorage),
+      secrets: [config.relay_token, config.agent_token].concat(
+        config.wifi === undefined ? [] : [config.wifi.password],
+      ),
+    });
+    log = keepingLog(kept, boardLog, () => "");
+  }
+  const made = new AgentCore({
     url: config.url,
     agentId: config.agent_id,
     relayToken: config.relay_token,
@@ -109,9 +160,11 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
       timer: boardTimer,
       random: boardRandom,
       suite: boardSuite,
-      log: boardLog,
+      log: log,
     },
   });
+  if (kept !== null) serveLog(kept, made);
+  return made;
 };
 
 /**
@@ -136,6 +189,7 @@ export const boardCore = (): AgentCore | null => core;
 export const stopAgent = (): void => {
   if (core !== null) core.stop();
   core = null;
+  kept = null;
 };
 
 /** The agent's status; null if none is running. */
@@ -150,3 +204,17 @@ export const provisionAgent = (): void => {
 
 // Before save(), load() and reset(): no saved image may contain a session or epoch.
 E.on("kill", stopAgent);
+
+E.on("errorFlag", (flags) => {
+  if (flags.indexOf("MEMORY") >= 0) tellStarved();
+});
+
+process.on("uncaughtException", (thrown) => {
+  if (thrower !== null) thrower(thrown);
+  // Another timer of the same pass that catches an error takes this one's value.
+  const reason = thrown === undefined ? "unknown" : reasonOf(thrown);
+  // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
+  if (kept !== null) keepLine(kept, "error", "uncaught: " + reason, undefined);
+  // For the console.
+  throw thrown;
+});
