@@ -20,22 +20,22 @@ export const LOG_METHOD = "system.log";
 export const SMALL_LOG_BYTES = 1024;
 export const LARGE_LOG_BYTES = 65536;
 
-const FILE = "log.last";
+const LOG_FILE = "log.last";
 /** What the file holds while there is nothing to say: after a power cut, it is what remains. */
 const FORGOTTEN = "reset\n";
-const MAX_LINES = 100;
+const MAX_LOG_LINES = 100;
 /** A line may take an eighth of the ring, but no more than this. */
-const MAX_TEXT = 2000;
+const MAX_LINE_TEXT = 2000;
 /** Between two writes of a failure. */
-const WRITE_MS = 600000;
+const FAILURE_WRITE_MS = 600000;
 /** Around the answer and its id, or around a notification. */
-const AROUND = 96;
+const AROUND_LINES = 96;
 /** When lines for a session could not be sent. */
-const AGAIN_MS = 5000;
-const PREFIXES = ["acct_", "agt_", "sess_", "login_", "e2e_", "key_", "push_"];
+const TELL_AGAIN_MS = 5000;
+const TOKEN_PREFIXES = ["acct_", "agt_", "sess_", "login_", "e2e_", "key_", "push_"];
 /** A token has 49 of them after its prefix; a cut one is masked too. */
 const TOKEN_DIGITS = 20;
-const MASK = "***";
+const MASKED = "***";
 
 /**
  * Why a device restarted. `first`: nothing is known of an earlier start; `reset`: a power cut, a
@@ -95,14 +95,14 @@ export interface DeviceLog {
   timer: unknown;
 }
 
-const REASONS = ["reset", "stop", "throw", "memory", "push"];
+const END_REASONS = ["reset", "stop", "throw", "memory", "push"];
 
 /** Anything but what `write` wrote means that a power cut came between. */
 const readRestart = (text: string | null): { reason: string; text: string } => {
   if (text === null) return { reason: "first", text: "" };
   const end = text.indexOf("\n");
   const reason = end < 0 ? "" : text.substring(0, end);
-  return REASONS.indexOf(reason) < 0
+  return END_REASONS.indexOf(reason) < 0
     ? { reason: "reset", text: "" }
     : { reason: reason, text: text.substring(end + 1) };
 };
@@ -115,9 +115,9 @@ export const openLog = (options: LogOptions): DeviceLog => {
   const storage = options.storage;
   let restart = readRestart(null);
   try {
-    const text = storage === null ? null : storage.read(FILE);
+    const text = storage === null ? null : storage.read(LOG_FILE);
     restart = readRestart(text);
-    if (storage !== null && text !== FORGOTTEN) storage.write(FILE, FORGOTTEN);
+    if (storage !== null && text !== FORGOTTEN) storage.write(LOG_FILE, FORGOTTEN);
   } catch {
     // A log must not keep a device from its work.
   }
@@ -138,28 +138,28 @@ export const openLog = (options: LogOptions): DeviceLog => {
   };
 };
 
-const isDigit = (code: number): boolean =>
+const isTokenDigit = (code: number): boolean =>
   (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122);
 
 /** Espruino's `split` by a text that is longer than this one gives nothing. */
-const without = (text: string, secret: string): string =>
-  secret === "" || text.indexOf(secret) < 0 ? text : text.split(secret).join(MASK);
+const withoutSecret = (text: string, secret: string): string =>
+  secret === "" || text.indexOf(secret) < 0 ? text : text.split(secret).join(MASKED);
 
 /** What follows a token's prefix, without its digits. */
-const masked = (text: string): string => {
+const maskDigits = (text: string): string => {
   let end = 0;
-  while (end < text.length && isDigit(text.charCodeAt(end))) end++;
-  return end < TOKEN_DIGITS ? text : MASK + text.substring(end);
+  while (end < text.length && isTokenDigit(text.charCodeAt(end))) end++;
+  return end < TOKEN_DIGITS ? text : MASKED + text.substring(end);
 };
 
-const mask = (given: string, secrets: readonly string[]): string => {
+const maskSecrets = (given: string, secrets: readonly string[]): string => {
   let text = given;
-  for (const secret of secrets) text = without(text, secret);
-  for (const prefix of PREFIXES) {
+  for (const secret of secrets) text = withoutSecret(text, secret);
+  for (const prefix of TOKEN_PREFIXES) {
     let at = text.indexOf(prefix);
     while (at >= 0) {
       at += prefix.length;
-      text = text.substring(0, at) + masked(text.substring(at));
+      text = text.substring(0, at) + maskDigits(text.substring(at));
       at = text.indexOf(prefix, at);
     }
   }
@@ -177,14 +177,14 @@ const fieldsText = (fields: unknown): string => {
 };
 
 const maxText = (log: DeviceLog): number =>
-  Math.min(MAX_TEXT, Math.floor(log.options.bytes / 8));
+  Math.min(MAX_LINE_TEXT, Math.floor(log.options.bytes / 8));
 
-const write = (log: DeviceLog, reason: string): void => {
+const writeEnd = (log: DeviceLog, reason: string): void => {
   const storage = log.options.storage;
   if (storage === null) return;
   try {
     // biome-ignore lint/style/useTemplate: see fieldsText.
-    storage.write(FILE, reason + "\n" + log.failure);
+    storage.write(LOG_FILE, reason + "\n" + log.failure);
   } catch {
     // No space in flash.
   }
@@ -195,14 +195,14 @@ const write = (log: DeviceLog, reason: string): void => {
  * the last one.
  */
 export const endLog = (log: DeviceLog, reason: RestartReason, text: string): void => {
-  if (text !== "") log.failure = mask(text, log.options.secrets).substring(0, maxText(log));
-  write(log, reason);
+  if (text !== "") log.failure = maskSecrets(text, log.options.secrets).substring(0, maxText(log));
+  writeEnd(log, reason);
   log.followers = [];
   if (log.timer !== null) log.options.timer.clear(log.timer);
   log.timer = null;
 };
 
-const lineOf = (entry: string): LogLine => {
+const readLine = (entry: string): LogLine => {
   const parts = entry.split(" ");
   const head = 3 + parts[0]!.length + parts[1]!.length + parts[2]!.length;
   return {
@@ -221,7 +221,7 @@ interface Page {
 }
 
 /** A line that no packet would contain is cut until one does. */
-const fitted = (line: LogLine, room: number): LogLine => {
+const fitLine = (line: LogLine, room: number): LogLine => {
   let cut = line;
   while (cut.text !== "" && (encodeJson(cut) as string).length > room) {
     const text = cut.text.substring(0, Math.floor(cut.text.length / 2));
@@ -231,15 +231,15 @@ const fitted = (line: LogLine, room: number): LogLine => {
 };
 
 /** `after`: the first lines after that one; null: the latest. */
-const pageOf = (log: DeviceLog, after: number | null, count: number, room: number): Page => {
+const linesFor = (log: DeviceLog, after: number | null, count: number, room: number): Page => {
   const lines = log.lines;
   const first = log.last - lines.length + 1;
   let page: LogLine[] = [];
   let left = room;
   let at = after === null ? lines.length - 1 : Math.max(0, after + 1 - first);
   while (at >= 0 && at < lines.length && page.length < count) {
-    let line = lineOf(lines[at] as string);
-    if (page.length === 0) line = fitted(line, left);
+    let line = readLine(lines[at] as string);
+    if (page.length === 0) line = fitLine(line, left);
     left -= (encodeJson(line) as string).length + 1;
     if (left < 0 && page.length > 0) break;
     page = after === null ? [line].concat(page) : page.concat([line]);
@@ -249,7 +249,7 @@ const pageOf = (log: DeviceLog, after: number | null, count: number, room: numbe
   return { lines: page, last: end === undefined ? log.last : end.n };
 };
 
-const follow = (log: DeviceLog, sid: string, reached: number): void => {
+const addFollower = (log: DeviceLog, sid: string, reached: number): void => {
   const index = log.followers.indexOf(sid);
   if (index >= 0) {
     log.reached[index] = reached;
@@ -259,27 +259,27 @@ const follow = (log: DeviceLog, sid: string, reached: number): void => {
   log.reached.push(reached);
 };
 
-const unfollow = (log: DeviceLog, sid: string): void => {
+const dropFollower = (log: DeviceLog, sid: string): void => {
   const index = log.followers.indexOf(sid);
   if (index < 0) return;
   log.followers.splice(index, 1);
   log.reached.splice(index, 1);
 };
 
-/** Sends what each session that follows does not have yet. */
-const tell = (log: DeviceLog): void => {
+/** Sends what each session that follows does not have yet; false if something could not be sent. */
+const tellFollowers = (log: DeviceLog): boolean => {
   const core = log.core as LogCore;
   const held = core.sessions.held();
-  const room = core.maxPlaintext - AROUND;
+  const room = core.maxPlaintext - AROUND_LINES;
   let unsent = false;
   for (const sid of log.followers.concat([])) {
     if (held.indexOf(sid) < 0) {
-      unfollow(log, sid);
+      dropFollower(log, sid);
       continue;
     }
     const index = log.followers.indexOf(sid);
     while ((log.reached[index] as number) < log.last) {
-      const page = pageOf(log, log.reached[index] as number, MAX_LINES, room);
+      const page = linesFor(log, log.reached[index] as number, MAX_LOG_LINES, room);
       const params = encodeJson({ lines: page.lines });
       // biome-ignore lint/style/useTemplate: see fieldsText.
       const text = '{"jsonrpc":"2.0","method":"system.logged","params":' + params + "}";
@@ -290,15 +290,15 @@ const tell = (log: DeviceLog): void => {
       log.reached[index] = page.last;
     }
   }
-  if (unsent) tellIn(log, AGAIN_MS);
+  return !unsent;
 };
 
 /** Not at once: a line may be logged in the middle of the core's work. */
-const tellIn = (log: DeviceLog, ms: number): void => {
+const tellLater = (log: DeviceLog, ms: number): void => {
   if (log.timer !== null) return;
   log.timer = log.options.timer.set(ms, () => {
     log.timer = null;
-    tell(log);
+    if (!tellFollowers(log)) tellLater(log, TELL_AGAIN_MS);
   });
 };
 
@@ -311,7 +311,7 @@ export const keepLine = (
 ): void => {
   if (level === "debug") return;
   // biome-ignore lint/style/useTemplate: see fieldsText.
-  const whole = mask("" + message + fieldsText(fields), log.options.secrets);
+  const whole = maskSecrets("" + message + fieldsText(fields), log.options.secrets);
   const text = whole.substring(0, maxText(log));
   const now = log.options.timer.now();
   log.last++;
@@ -325,15 +325,15 @@ export const keepLine = (
   }
   if (level === "error") {
     log.failure = text;
-    if (log.writtenAt === null || now - log.writtenAt >= WRITE_MS) {
+    if (log.writtenAt === null || now - log.writtenAt >= FAILURE_WRITE_MS) {
       log.writtenAt = now;
-      write(log, "reset");
+      writeEnd(log, "reset");
     }
   }
-  if (log.followers.length > 0) tellIn(log, 0);
+  if (log.followers.length > 0) tellLater(log, 0);
 };
 
-const isCount = (value: unknown): value is number =>
+const isLineNumber = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value % 1 === 0;
 
 /** Answers `system.log`. Throws an Error for params of another form. */
@@ -342,19 +342,19 @@ const answerLog = (log: DeviceLog, params: unknown, sid: string, maxPlaintext: n
   const after = own(asked, "after");
   const lines = own(asked, "lines");
   const follows = own(asked, "follow");
-  if (after !== undefined && !isCount(after)) throw new Error("after: the number of a line");
-  if (lines !== undefined && !(isCount(lines) && lines > 0))
+  if (after !== undefined && !isLineNumber(after)) throw new Error("after: the number of a line");
+  if (lines !== undefined && !(isLineNumber(lines) && lines > 0))
     throw new Error("lines: a whole number from 1");
   if (follows !== undefined && follows !== true && follows !== false)
     throw new Error("follow: true or false");
   const rest = { boot: log.options.bootCount, restart: log.restart, dropped: log.dropped };
-  const room = maxPlaintext - AROUND - (encodeJson(rest) as string).length;
-  const count = lines === undefined ? MAX_LINES : Math.min(lines, MAX_LINES);
-  const page = pageOf(log, after === undefined ? null : after, count, room);
-  if (follows === false) unfollow(log, sid);
+  const room = maxPlaintext - AROUND_LINES - (encodeJson(rest) as string).length;
+  const count = lines === undefined ? MAX_LOG_LINES : Math.min(lines, MAX_LOG_LINES);
+  const page = linesFor(log, after === undefined ? null : after, count, room);
+  if (follows === false) dropFollower(log, sid);
   if (follows === true) {
-    follow(log, sid, page.last);
-    if (page.last < log.last) tellIn(log, 0);
+    addFollower(log, sid, page.last);
+    if (page.last < log.last) tellLater(log, 0);
   }
   return Object.assign({ lines: page.lines }, rest);
 };
@@ -369,9 +369,8 @@ export const serveLog = (log: DeviceLog, core: LogCore): void => {
 
 /** A log that also keeps its lines. `place`: where something was thrown, "" if that is unknown. */
 export const keepingLog =
-  (log: DeviceLog, write: Log, place: (thrown: unknown) => string): Log =>
+  (kept: DeviceLog, port: Log, place: (thrown: unknown) => string): Log =>
   (level, message, fields, thrown) => {
-    // biome-ignore lint/style/useTemplate: see fieldsText.
-    keepLine(log, level, message + place(thrown), fields);
-    write(level, message, fields, thrown);
+    keepLine(kept, level, message + place(thrown), fields);
+    port(level, message, fields, thrown);
   };

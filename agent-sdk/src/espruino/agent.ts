@@ -12,20 +12,9 @@ import { decodeJson } from "@blindrelay/protocol/crypto";
 import type { Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
-import { reasonOf } from "../core/dispatch.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
-import {
-  type DeviceLog,
-  endLog,
-  keepingLog,
-  keepLine,
-  openLog,
-  type RestartReason,
-  SMALL_LOG_BYTES,
-  serveLog,
-} from "../core/log.ts";
-import type { LinkPort } from "../ports.ts";
+import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import type { EspruinoCrypto, EspruinoStorage } from "./board.ts";
 import type { BoardConfig } from "./files.ts";
@@ -37,13 +26,8 @@ declare const require: (name: string) => unknown;
 declare const process: {
   env: { BOARD: string; VERSION: string };
   memory(collect?: boolean): { free: number; total: number; blocksize: number };
-  on(event: "uncaughtException", fn: (thrown: unknown) => void): void;
 };
-declare const E: {
-  on(event: "kill", fn: () => void): void;
-  on(event: "errorFlag", fn: (flags: readonly string[]) => void): void;
-  defrag(): void;
-};
+declare const E: { on(event: "kill", fn: () => void): void; defrag(): void };
 declare const getSerial: () => string;
 
 /** Needed by the shortest message until it is answered, on a board of 32 bits. */
@@ -83,26 +67,18 @@ const makeRoom = (): void => {
 export const boardSuite = new EspruinoSuite(boardCrypto, makeRoom);
 
 let core: AgentCore | null = null;
-let kept: DeviceLog | null = null;
-/** Whether this start has run out of memory. */
-let isStarved = false;
-let thrower: ((thrown: unknown) => void) | null = null;
 
-/** The board will restart: what it says of that when it is back. */
-export const tellEnd = (reason: RestartReason, text: string): void => {
-  if (kept !== null) endLog(kept, isStarved ? "memory" : reason, text);
-};
+/** What log.ts makes for each start, in files that have it. */
+export interface BoardLog {
+  readonly log: Log;
+  readonly serve: (core: AgentCore) => void;
+}
+type MakeLog = (config: BoardConfig, bootCount: number) => BoardLog;
 
-/** Keeps in flash that memory ran out: once, and by itself, since endLog may not find enough. */
-export const tellStarved = (): void => {
-  if (isStarved || kept === null) return;
-  isStarved = true;
-  boardStorage.write("log.last", "memory\nit ran out of memory");
-};
+let logMaker: MakeLog | null = null;
 
-/** `fn` gets what is thrown outside of handlers. */
-export const watchThrows = (fn: (thrown: unknown) => void): void => {
-  thrower = fn;
+export const useLog = (make: MakeLog): void => {
+  logMaker = make;
 };
 
 const freeBytes = (): number => process.memory().free * process.memory().blocksize;
@@ -119,20 +95,7 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
   const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
   if (!count.ok) throw new Error(count.advice);
   const roomy = process.memory().total > ROOMY_VARIABLES;
-  const bytes = config.log === undefined ? SMALL_LOG_BYTES : config.log;
-  let log = boardLog;
-  if (bytes > 0) {
-    kept = openLog({
-      bytes: bytes,
-      bootCount: count.count,
-      timer: boardTimer,
-      storage: storageFiles(boardStorage),
-      secrets: [config.relay_token, config.agent_token].concat(
-        config.wifi === undefined ? [] : [config.wifi.password],
-      ),
-    });
-    log = keepingLog(kept, boardLog, () => "");
-  }
+  const kept = logMaker === null || config.log === 0 ? null : logMaker(config, count.count);
   const made = new AgentCore({
     url: config.url,
     agentId: config.agent_id,
@@ -160,10 +123,10 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
       timer: boardTimer,
       random: boardRandom,
       suite: boardSuite,
-      log: log,
+      log: kept === null ? boardLog : kept.log,
     },
   });
-  if (kept !== null) serveLog(kept, made);
+  if (kept !== null) kept.serve(made);
   return made;
 };
 
@@ -189,7 +152,6 @@ export const boardCore = (): AgentCore | null => core;
 export const stopAgent = (): void => {
   if (core !== null) core.stop();
   core = null;
-  kept = null;
 };
 
 /** The agent's status; null if none is running. */
@@ -204,17 +166,3 @@ export const provisionAgent = (): void => {
 
 // Before save(), load() and reset(): no saved image may contain a session or epoch.
 E.on("kill", stopAgent);
-
-E.on("errorFlag", (flags) => {
-  if (flags.indexOf("MEMORY") >= 0) tellStarved();
-});
-
-process.on("uncaughtException", (thrown) => {
-  if (thrower !== null) thrower(thrown);
-  // Another timer of the same pass that catches an error takes this one's value.
-  const reason = thrown === undefined ? "unknown" : reasonOf(thrown);
-  // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
-  if (kept !== null) keepLine(kept, "error", "uncaught: " + reason, undefined);
-  // For the console.
-  throw thrown;
-});

@@ -33,11 +33,9 @@ import {
   hasFree,
   MESSAGE_VARIABLES,
   startOver,
-  tellEnd,
-  tellStarved,
-  watchThrows,
 } from "./agent.ts";
 import { readConfig, storageFiles } from "./files.ts";
+import { tellEnd, tellStarved, watchThrows } from "./log.ts";
 import { boardTimer } from "./ports.ts";
 
 declare const require: (name: string) => unknown;
