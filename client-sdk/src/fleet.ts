@@ -54,7 +54,11 @@ const AT_ONCE = 32;
 
 const isShare = (share: number): boolean => share > 0 && share <= 1;
 
-const checkRollout = ({ staged, abortOver, atOnce }: RolloutOptions<never>): void => {
+const checkRollout = ({
+  staged,
+  abortOver,
+  atOnce,
+}: Pick<RolloutOptions, "staged" | "abortOver" | "atOnce">): void => {
   const refuse = (text: string): never => {
     throw new CallError("BAD_ARGUMENT", text);
   };
@@ -98,7 +102,7 @@ export async function* rollOut<Result>(
   work: (agentId: string) => Promise<FleetOutcome<Result>>,
   options: RolloutOptions<Result> = {},
 ): AsyncGenerator<FleetOutcome<Result>, void> {
-  checkRollout(options as RolloutOptions<never>);
+  checkRollout(options);
   const { staged, abortOver, abortFrom = ABORT_FROM, atOnce = AT_ONCE, signal } = options;
   const { before = [], isWell = ({ outcome }) => outcome === "ok" } = options;
   const known = new Map(before.map((outcome) => [outcome.agentId, isWell(outcome)]));

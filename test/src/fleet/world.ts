@@ -6,12 +6,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  AgentCore,
-  type Program,
-  provisionBootCount,
-  raiseBootCount,
-} from "@blindrelay/agent-sdk";
+import { AgentCore, type Program, provisionBootCount, raiseBootCount } from "@blindrelay/agent-sdk";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";
 import { Rest } from "@blindrelay/client-sdk/rest";
@@ -22,7 +17,7 @@ import { CLI, Running } from "../cli/processes.ts";
 
 const PASSWORD = "a long password of one's own";
 /** Requests and logins in progress at the same time. */
-const AT_ONCE = 32;
+const AT_ONCE = 8;
 
 /** Does `work` for 0 to `count` - 1, some at once. */
 const each = async (count: number, work: (n: number) => Promise<void>): Promise<void> => {
@@ -58,7 +53,13 @@ export class FleetWorld {
       const agentToken = makeToken("e2e", randomBytes(32));
       keyring[id] = { agent_token: agentToken, packet_version: "1" };
       this.ids[n] = id;
-      await this.start(id, made.api_token, agentToken, url, program(n, () => this.count(id)));
+      await this.start(
+        id,
+        made.api_token,
+        agentToken,
+        url,
+        program(n, () => this.count(id)),
+      );
     });
     const profile = { url, username: "ada", account_token: accountToken, keyring };
     writeFileSync(join(this.folder, "default.json"), JSON.stringify(profile), { mode: 0o600 });

@@ -95,45 +95,52 @@ codes: 2 usage, 4 agent offline or relay not reachable, 5 not your agent or refu
 answer in time (also if the secret is wrong), or "timed out, did not run": the agent refused the
 call because it came after the timeout.`,
     )
-    .action(async (first: string, second?: string, third?: string, flags: CallFlags) => {
-      const deadline = performance.now() + flags.timeout * 1000;
-      const isFleet = flags.where !== undefined;
-      if (isFleet ? third !== undefined : second === undefined) {
-        throw new Failure("usage", "name an agent and a method, or a method with --where");
-      }
-      if (isFleet) {
-        const given = await readParams(second);
-        await callFleet(context.settings(), first, given, flags);
-        return;
-      }
-      const wrong = OF_FLEETS.find((name) => flags[name] !== undefined);
-      if (wrong !== undefined) throw new Failure("usage", `--${dashed(wrong)} needs --where`);
-      const [agent, method] = [first, second as string];
-      const params = await readParams(third);
-      const settings = context.settings();
-      const secret = settings.secretOf(checkAgentId(agent));
-      checkToken(secret.agentToken, "e2e", "agent token");
-      const client = await connectClient(settings, flags.timeout * 1000, {
-        waits: flags.wait ?? false,
-      });
-      try {
-        const handle = client.agent(agent, secret.agentToken, { version: secret.version });
-        const options = () => ({
-          timeoutMs: Math.max(1, deadline - performance.now()),
-          idempotent: flags.idempotent ?? false,
-          waitForAgent: flags.wait ?? false,
+    .action(
+      async (
+        first: string,
+        second: string | undefined,
+        third: string | undefined,
+        flags: CallFlags,
+      ) => {
+        const deadline = performance.now() + flags.timeout * 1000;
+        const isFleet = flags.where !== undefined;
+        if (isFleet ? third !== undefined : second === undefined) {
+          throw new Failure("usage", "name an agent and a method, or a method with --where");
+        }
+        if (isFleet) {
+          const given = await readParams(second);
+          await callFleet(context.settings(), first, given, flags);
+          return;
+        }
+        const wrong = OF_FLEETS.find((name) => flags[name] !== undefined);
+        if (wrong !== undefined) throw new Failure("usage", `--${dashed(wrong)} needs --where`);
+        const [agent, method] = [first, second as string];
+        const params = await readParams(third);
+        const settings = context.settings();
+        const secret = settings.secretOf(checkAgentId(agent));
+        checkToken(secret.agentToken, "e2e", "agent token");
+        const client = await connectClient(settings, flags.timeout * 1000, {
+          waits: flags.wait ?? false,
         });
-        await checkCallLength(handle, method, params, options());
-        printJson(
-          await handle
-            .call(method, params, options())
-            .catch(helped(handle, method, flags.json === true)),
-        );
-      } catch (error) {
-        if (error instanceof CallError) throw callFailure(error);
-        throw error;
-      } finally {
-        client.close();
-      }
-    });
+        try {
+          const handle = client.agent(agent, secret.agentToken, { version: secret.version });
+          const options = () => ({
+            timeoutMs: Math.max(1, deadline - performance.now()),
+            idempotent: flags.idempotent ?? false,
+            waitForAgent: flags.wait ?? false,
+          });
+          await checkCallLength(handle, method, params, options());
+          printJson(
+            await handle
+              .call(method, params, options())
+              .catch(helped(handle, method, flags.json === true)),
+          );
+        } catch (error) {
+          if (error instanceof CallError) throw callFailure(error);
+          throw error;
+        } finally {
+          client.close();
+        }
+      },
+    );
 };

@@ -177,7 +177,13 @@ export class LogReader {
     }
   }
 
-  private report({ kind, ...more }: { readonly kind: LogReport["kind"] } & object): void {
+  private report({
+    kind,
+    ...more
+  }: {
+    readonly kind: LogReport["kind"];
+    readonly [member: string]: unknown;
+  }): void {
     const at = new Date().toISOString();
     this.tell({ kind, agent_id: this.agent.id, ...more, at } as unknown as LogReport);
   }
