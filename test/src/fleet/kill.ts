@@ -15,12 +15,7 @@ await world.open(count, (n, ran) => (agent) => {
   });
 });
 const journal = join(world.folder, "journal.jsonl");
-const { outcomes, killed } = await callKilled(
-  world,
-  journal,
-  kills,
-  () => 2_000 + Math.random() * 4_000,
-);
+const { outcomes, killed } = await callKilled(world, journal, kills);
 const counted = new Map<string, number>();
 for (const outcome of outcomes.values()) counted.set(outcome, (counted.get(outcome) ?? 0) + 1);
 const ran = [...world.runs.values()].reduce((sum, runs) => sum + runs, 0);

@@ -125,28 +125,34 @@ export const journalLines = (path: string): any[] =>
     .map((line) => JSON.parse(line));
 
 /**
- * Calls all agents and kills the command (SIGKILL) that many times, after a random time each, then
- * lets it end. Returns its outcomes by agent, and how often it was killed while it ran.
+ * Calls all agents and kills the command (SIGKILL) that many times, each time after a random number
+ * of printed outcomes, then lets it end. Returns its outcomes by agent, and how often it was killed
+ * before it had ended.
  */
 export const callKilled = async (
   world: FleetWorld,
   journal: string,
   kills: number,
-  waitMs: () => number,
 ): Promise<{ outcomes: Map<string, string>; killed: number }> => {
   const args = ["call", "--where", "id~unit-*", "act", "--resume", journal, "--json"];
   let killed = 0;
   for (let i = 0; i < kills; i++) {
     const running = world.command(args);
-    const timer = setTimeout(() => running.child.kill("SIGKILL"), waitMs());
-    const { code } = await running.ended;
-    clearTimeout(timer);
+    // Earlier outcomes are printed first, so the kills move through the fleet.
+    const least = (world.ids.length * i) / kills;
+    const lines = Math.floor(least + (Math.random() * world.ids.length) / kills);
+    try {
+      for (let n = 0; n < lines; n++) await running.line();
+      await new Promise((done) => setTimeout(done, Math.random() * 20));
+    } catch {
+      // It ended before.
+    }
+    const { code } = await running.stop("SIGKILL");
     if (code === null) killed++;
   }
   const { stdout } = await world.command(args).ended;
-  const lines = stdout.trim().split("\n");
   const outcomes = new Map<string, string>();
-  for (const line of lines) {
+  for (const line of stdout.trim().split("\n")) {
     const { agent_id, outcome } = JSON.parse(line);
     outcomes.set(agent_id, outcome);
   }

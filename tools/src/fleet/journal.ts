@@ -142,7 +142,7 @@ export class Journal {
     try {
       unlock = holdLock(path);
       if (unlock === null) return refuse(path, "is used by another process");
-      file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+      file = await open(path, constants.O_RDWR | constants.O_CREAT | constants.O_APPEND, 0o600);
       const content = readContent(path, await file.readFile());
       for (const key of ["url", "account", "method", "params_sha256", "where"] as const) {
         const was = content.head?.[key];
