@@ -7,6 +7,7 @@ import { readBoard } from "../repl/board.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { EspruinoRepl, REPL_LIMITS, runtimeOf } from "../repl/repl.ts";
 import { listSerialPorts } from "../serial/local.ts";
+import type { ListedPort } from "../serial/sysfs.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
@@ -69,13 +70,13 @@ export const probe = async (
 export const listPorts = async (
   all: boolean,
 ): Promise<Pick<Device, "port" | "manufacturer" | "serial_number" | "usb">[]> => {
-  let ports: Awaited<ReturnType<typeof listSerialPorts>>;
+  let ports: readonly ListedPort[];
   try {
     ports = await listSerialPorts();
   } catch (error) {
     throw new Failure(
       "device",
-      `the serial ports cannot be listed (is udevadm installed?): ${(error as Error).message}`,
+      `the serial ports cannot be listed: ${(error as Error).message}`,
       error,
     );
   }

@@ -12,6 +12,7 @@ import {
   type PortEvents,
   type PortOpener,
 } from "./port.ts";
+import { type ListedPort, portsOfSysfs } from "./sysfs.ts";
 
 /** A terminal that is not a real UART (a pty) has no control lines. */
 const UNSUPPORTED = /inappropriate ioctl|not supported|invalid argument/i;
@@ -50,8 +51,15 @@ const loadSerialPort = async (): Promise<typeof SerialPort> =>
   (await import("serialport")).SerialPort;
 
 /** The serial ports of this machine. Rejects if the system cannot list them. */
-export const listSerialPorts = async (): ReturnType<typeof SerialPort.list> =>
-  (await loadSerialPort()).list();
+export const listSerialPorts = async (): Promise<readonly ListedPort[]> => {
+  try {
+    return await (await loadSerialPort()).list();
+  } catch (error) {
+    // On Linux the library asks udev, which a container has not.
+    if ((error as NodeJS.ErrnoException).syscall !== "spawn udevadm") throw error;
+    return portsOfSysfs();
+  }
+};
 
 const openPath = async (
   path: string,
@@ -192,7 +200,7 @@ export const serialOpener =
 export const usbOpener =
   (serialNumber: string, lines: OpeningLines = {}, list = listSerialPorts): PortOpener =>
   async (settings, events) => {
-    let ports: Awaited<ReturnType<typeof SerialPort.list>>;
+    let ports: readonly ListedPort[];
     try {
       ports = await list();
     } catch (error) {
