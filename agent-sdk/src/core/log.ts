@@ -337,7 +337,12 @@ const isLineNumber = (value: unknown): value is number =>
   typeof value === "number" && value >= 0 && value % 1 === 0;
 
 /** Answers `system.log`. Throws an Error for params of another form. */
-const answerLog = (log: DeviceLog, params: unknown, sid: string, maxPlaintext: number): object => {
+export const answerLog = (
+  log: DeviceLog,
+  params: unknown,
+  sid: string,
+  maxPlaintext: number,
+): object => {
   const asked = isObject(params) ? params : {};
   const after = own(asked, "after");
   const lines = own(asked, "lines");

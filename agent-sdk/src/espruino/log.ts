@@ -8,14 +8,14 @@
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";
 import {
+  answerLog,
   type DeviceLog,
   endLog,
-  keepingLog,
   keepLine,
+  LOG_METHOD,
   openLog,
   type RestartReason,
   SMALL_LOG_BYTES,
-  serveLog,
 } from "../core/log.ts";
 import { boardStorage, useLog } from "./agent.ts";
 import { storageFiles } from "./files.ts";
@@ -57,9 +57,18 @@ useLog((config, bootCount) => {
     ),
   });
   kept = log;
+  // Not serveLog and keepingLog: a function that these made would keep all of that module in memory.
   return {
-    log: keepingLog(log, boardLog, () => ""),
-    serve: (core: AgentCore) => serveLog(log, core),
+    log: (level, message, fields) => {
+      keepLine(log, level, message, fields);
+      boardLog(level, message, fields);
+    },
+    serve: (core: AgentCore) => {
+      log.core = core;
+      core.dispatcher.add(LOG_METHOD, (params, context) =>
+        answerLog(log, params, context.sid, core.maxPlaintext),
+      );
+    },
   };
 });
 
