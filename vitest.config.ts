@@ -16,7 +16,7 @@ const FILES = {
     "relay-server/src/{metrics,server,base/duration-histogram}.test.ts",
     "simulator/src/{live,msw}/**",
     "test/src/{contract,restore,specification}/**",
-    "tools/src/{bridge,config,flash,repl,serial}/**",
+    "tools/src/{bridge,config,flash,fleet,repl,serial}/**",
     "tools/src/{hostile-relay,base/rest}.test.ts",
   ],
   /** Programs as people start them; many of these are proofs, too, and skipped as such. */
@@ -28,7 +28,7 @@ const FILES = {
     "simulator/src/{cli,base/processes}.test.ts",
     "simulator/src/testing/planted/seek.test.ts",
     "simulator/src/virtual/watchdog.test.ts",
-    "test/src/{agent-life,bridge,cli,engines,examples,field,instruments,releases}/**",
+    "test/src/{agent-life,bridge,cli,engines,examples,field,fleet,instruments,releases}/**",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, attacks, measurements, whole commands: long, and touched by few changes. */

@@ -16,6 +16,7 @@ const LAZY = [
   "src/espruino/credentials.ts",
   "protocol/src/link/failures.ts",
   "src/core/limits.ts",
+  "src/core/log.ts",
   "src/core/push.ts",
   "protocol/src/link/states.ts",
   "src/espruino/chacha20poly1305.ts",

@@ -10,6 +10,16 @@ export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
 export { giveStorage, withStorage } from "./core/give-storage.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
+export type { DeviceLog, LogLine, LogOptions, RestartReason } from "./core/log.ts";
+export {
+  endLog,
+  keepingLog,
+  keepLine,
+  LARGE_LOG_BYTES,
+  openLog,
+  SMALL_LOG_BYTES,
+  serveLog,
+} from "./core/log.ts";
 export { DeviceStorage } from "./core/storage.ts";
 export type {
   Link,

@@ -15,6 +15,7 @@ import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.t
 import type { Peer } from "./core/peer.ts";
 import type { Missing, PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
+import { Fleet } from "./fleet.ts";
 import { Listeners } from "./listeners.ts";
 import type { Log, Ports } from "./ports.ts";
 import { ReadStream } from "./read-stream.ts";
@@ -212,8 +213,15 @@ export class Agent {
   }
 }
 
+/** The ids of the account's agents that a selector matches, over REST. */
+export type ListMatching = (where: string) => Promise<readonly string[]>;
+
+const cannotList: ListMatching = () =>
+  Promise.reject(new CallError("BAD_ARGUMENT", "this client cannot list agents: name their ids"));
+
 /** A self-reconnecting link to a relay, and the agents behind it. */
 export class Client {
+  private readonly list: ListMatching;
   private readonly core: ClientCore;
   private readonly log: Log | null;
   private readonly agents = new Map<string, Agent>();
@@ -223,7 +231,8 @@ export class Client {
   private readonly links: Listeners<[report: LinkReport]>;
 
   /** Created by an edge's `connect`. Throws a CallError BAD_ARGUMENT for invalid options. */
-  constructor(options: ConnectOptions, ports: Ports) {
+  constructor(options: ConnectOptions, ports: Ports, list: ListMatching = cannotList) {
+    this.list = list;
     const { accountToken = null, sessionToken = null } = options;
     if (accountToken === null && sessionToken === null) {
       throw new CallError("BAD_ARGUMENT", "give an accountToken or a sessionToken");
@@ -287,6 +296,21 @@ export class Client {
     const agent = new Agent(this.core, peer, listeners);
     this.agents.set(key, agent);
     return agent;
+  }
+
+  /**
+   * Many agents, for a call to each: those that a selector matches, such as
+   * `label.site=hall-7,firmware<1.5.0`, or these ids. Agents whose secret `agent` was not given are
+   * `skipped`.
+   *
+   *     for await (const { agentId, outcome } of client.fleet("online=true").call("valve.close")) …
+   */
+  fleet(agents: string | readonly string[]): Fleet {
+    const known = new Map([...this.agents.values()].map((agent) => [agent.id, agent]));
+    return new Fleet(
+      async () => (typeof agents === "string" ? this.list(agents) : agents),
+      (id) => known.get(id) ?? null,
+    );
   }
 
   /**

@@ -14,6 +14,15 @@ export {
   type CallErrorEntry,
   type RemoteError,
 } from "./errors.ts";
+export {
+  Fleet,
+  type FleetCallOptions,
+  type FleetOutcome,
+  type OutcomeKind,
+  outcomeOf,
+  type RolloutOptions,
+  rollOut,
+} from "./fleet.ts";
 export type { Link, LinkEvents, LinkPort, Log, Ports, Random, TimerPort } from "./ports.ts";
 export { ReadStream } from "./read-stream.ts";
 export type { SessionStreams, StreamOptions } from "./streams.ts";

@@ -45,6 +45,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   bridge: async () => (await import("./commands/bridge.ts")).addBridge,
   call: async () => (await import("./commands/call.ts")).addCall,
   events: async () => (await import("./commands/events.ts")).addEvents,
+  logs: async () => (await import("./commands/logs.ts")).addLogs,
   board: async () => (await import("./commands/board-report.ts")).addBoardReport,
   check: async () => (await import("./commands/check.ts")).addCheck,
   provision: async () => (await import("./commands/provision.ts")).addProvision,

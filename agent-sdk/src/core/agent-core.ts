@@ -247,9 +247,14 @@ export class AgentCore {
     this.part = part;
     return {
       maxPlaintext: this.maxPlaintext,
-      send: (sid, text) => this.sendSealed(sid, asciiBytes(text), this.formOf(sid)),
+      send: (sid, text) => this.notify(sid, text),
       heardAt: (sid) => this.sessions.heardAt(sid),
     };
+  }
+
+  /** Seals ASCII JSON for a session; false if it cannot be sent now. */
+  notify(sid: string, text: string): boolean {
+    return this.sendSealed(sid, asciiBytes(text), this.formOf(sid));
   }
 
   /**

@@ -35,6 +35,8 @@ export interface DeviceOptions extends AgentIdentity {
    * six times as much heap. It also bounds the relay's messages.
    */
   readonly maxPlaintext?: number;
+  /** Bytes of the ring that `system.log` answers from: 1,024 unless set. */
+  readonly logBytes?: number;
   /** Levels of arrays and objects in a message or call: 32 unless set; each costs C stack. */
   readonly maxNesting?: number;
 }

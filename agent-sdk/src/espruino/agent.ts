@@ -14,7 +14,7 @@ import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
-import type { LinkPort } from "../ports.ts";
+import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
 import type { EspruinoCrypto, EspruinoStorage } from "./board.ts";
 import type { BoardConfig } from "./files.ts";
@@ -75,6 +75,19 @@ export const boardSuite = new EspruinoSuite(boardCrypto, makeRoom);
 
 let core: AgentCore | null = null;
 
+/** What log.ts makes for each start, in files that have it. */
+export interface BoardLog {
+  readonly log: Log;
+  readonly serve: (core: AgentCore) => void;
+}
+type MakeLog = (config: BoardConfig, bootCount: number) => BoardLog;
+
+let logMaker: MakeLog | null = null;
+
+export const useLog = (make: MakeLog): void => {
+  logMaker = make;
+};
+
 const freeBytes = (): number => process.memory().free * process.memory().blocksize;
 
 /**
@@ -89,7 +102,8 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
   const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
   if (!count.ok) throw new Error(count.advice);
   const roomy = process.memory().total > ROOMY_VARIABLES;
-  return new AgentCore({
+  const kept = logMaker === null || config.log === 0 ? null : logMaker(config, count.count);
+  const made = new AgentCore({
     url: config.url,
     agentId: config.agent_id,
     relayToken: config.relay_token,
@@ -117,9 +131,11 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
       timer: boardTimer,
       random: boardRandom,
       suite: boardSuite,
-      log: boardLog,
+      log: kept === null ? boardLog : kept.log,
     },
   });
+  if (kept !== null) kept.serve(made);
+  return made;
 };
 
 /**

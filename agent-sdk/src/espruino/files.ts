@@ -40,6 +40,8 @@ export interface BoardConfig {
     /** The second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
     readonly options?: object;
   };
+  /** Bytes of the ring that `system.log` answers from: 1,024 unless set; 0: no such method. */
+  readonly log?: number;
   /** In place of SMALL_AGENT_LIMITS, or of some of them. */
   readonly limits?: Partial<AgentSessionLimits>;
 }

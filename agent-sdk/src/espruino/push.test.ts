@@ -270,3 +270,43 @@ describe("a board", () => {
     expect(board.names).toEqual(["old", "kept", "kept"]);
   });
 });
+
+describe("the log of a board", () => {
+  const logs = (): { lines: { text: string }[]; restart: object; boot: number } => {
+    const request = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "system.log" });
+    board.life?.evaluate(`$br.ask(${JSON.stringify(request)},(a)=>{told=a})`);
+    board.timer.advance(1);
+    return JSON.parse(board.life?.evaluate("told") as string).result;
+  };
+
+  it("says that memory ran out, once the watchdog has restarted it", () => {
+    board.life?.starve();
+    board.useAllMemory();
+    board.timer.advance(60_000);
+    expect(board.names).toEqual(["old", "old"]);
+    expect(logs().restart).toEqual({ reason: "memory", text: "it ran out of memory" });
+  });
+
+  it("says so if memory never ran out in a turn, but too little was free", () => {
+    board.free = 300;
+    board.timer.advance(60_000);
+    expect(board.names).toEqual(["old", "old"]);
+    expect(logs().restart).toEqual({ reason: "memory", text: "it ran out of memory" });
+  });
+
+  it("has what a timer of the program threw, and the console too", () => {
+    board.keep(says("bad", 'setTimeout(()=>{throw new Error("no sensor")},9000);'));
+    board.timer.advance(9_000);
+    expect(logs().lines.map(({ text }) => text)).toContain("uncaught: no sensor");
+    expect(board.printed).toContain("Uncaught Error: no sensor");
+  });
+
+  it("says that it restarted for another program, and why one was given up", () => {
+    board.push(says("fine"));
+    board.timer.advance(1000);
+    expect(logs().restart).toEqual({ reason: "push", text: "" });
+    board.timer.advance(TRIAL_MS + 1000);
+    expect(board.names).toEqual(["old", "fine", "old"]);
+    expect(logs().restart).toEqual({ reason: "push", text: "it was not confirmed in time" });
+  });
+});

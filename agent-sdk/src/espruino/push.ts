@@ -35,13 +35,13 @@ import {
   startOver,
 } from "./agent.ts";
 import { readConfig, storageFiles } from "./files.ts";
+import { tellEnd, tellStarved, watchThrows } from "./log.ts";
 import { boardTimer } from "./ports.ts";
 
 declare const require: (name: string) => unknown;
 declare const load: () => void;
 declare const setTimeout: (fn: () => void, ms: number) => unknown;
 declare const setInterval: (fn: () => void, ms: number) => unknown;
-declare const process: { on(event: "uncaughtException", fn: (thrown: unknown) => void): void };
 declare const E: {
   on(event: "kill", fn: () => void): void;
   toUint8Array(text: string): Uint8Array;
@@ -94,6 +94,7 @@ const giveUp = (reason: string): void => {
   load();
   setTimeout(load, 0);
   failTrial(storageFiles(boardStorage), reason);
+  tellEnd("push", reason);
 };
 
 /** Whether the agent answers calls or tries to come online, and has the memory for it. */
@@ -108,6 +109,7 @@ const isWell = (): boolean => {
 
 const feed = (): void => {
   missed = isWell() ? 0 : missed + 1;
+  if (missed === 2 && !hasFree(MESSAGE_VARIABLES)) tellStarved();
   if (left !== null) {
     left -= FEED_S;
     if (left <= 0) giveUp("it was not confirmed in time");
@@ -123,11 +125,8 @@ const watch = (trial: Trial | null): void => {
   E.on("kill", () => arm(true));
   if (trial === null) return;
   left = trial.seconds;
-  process.on("uncaughtException", (thrown) => {
-    // Another timer of the same pass that catches an error takes this one's value.
+  watchThrows((thrown) => {
     if (left !== null) giveUp(thrown === undefined ? "it threw" : reasonOf(thrown));
-    // For the console.
-    throw thrown;
   });
 };
 
@@ -152,7 +151,10 @@ const pushPort = (maxPlaintext: number): PushPort => ({
     const bytes = boardCrypto.SHA256 ? (text as unknown as Uint8Array) : E.toUint8Array(text);
     return toHex(boardSuite.hash(bytes));
   },
-  restart: () => setTimeout(load, RESTART_MS),
+  restart: () => {
+    tellEnd("push", "");
+    setTimeout(load, RESTART_MS);
+  },
   onTrial: isOnTrial(),
   hasWatchdog: isGuarded,
   confirmed: () => {

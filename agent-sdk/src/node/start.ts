@@ -14,9 +14,19 @@ import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
+import { reasonOf } from "../core/dispatch.ts";
 import { giveStorage } from "../core/give-storage.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
+import {
+  type DeviceLog,
+  endLog,
+  keepingLog,
+  LARGE_LOG_BYTES,
+  openLog,
+  type RestartReason,
+  serveLog,
+} from "../core/log.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -24,7 +34,7 @@ import { type BootConfirmedListener, watchBoot } from "./booted.ts";
 import { ConfigError, StateError } from "./errors.ts";
 import { relayUrl, webSocketLinks } from "./link.ts";
 import { lockState, type StateLock } from "./lock.ts";
-import { logToStderr } from "./log.ts";
+import { logToStderr, programFrames } from "./log.ts";
 import { machineNumber } from "./machine.ts";
 import { movingLinks } from "./moving-links.ts";
 import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
@@ -77,8 +87,11 @@ export interface RunningAgent {
    * there is none. Fetch it with `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
    */
   checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
-  /** Closes the link and releases the state folder. May be repeated. */
-  stop(): Promise<void>;
+  /**
+   * Closes the link and releases the state folder. May be repeated. `reason` and `text`, of what
+   * failed, are what the next start answers to `system.log`; "stop" by default.
+   */
+  stop(reason?: RestartReason, text?: string): Promise<void>;
 }
 
 const NEW_STATE =
@@ -143,6 +156,7 @@ const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log:
 
 const running = (
   core: AgentCore,
+  kept: DeviceLog,
   lock: StateLock,
   options: StartOptions,
   pushed: PushedStart | null,
@@ -167,8 +181,9 @@ const running = (
       if (version === undefined) throw new ConfigError("checkRelease needs a firmwareVersion");
       return checkRelease({ url, token, proxy, runtime: RUNTIME, channel, version, publicKeys });
     },
-    async stop() {
+    async stop(reason = "stop", text = "") {
       pushed?.stop();
+      if (core.link.state !== "stopped") endLog(kept, reason, text);
       core.stop();
       await lock.release();
     },
@@ -201,21 +216,29 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
     throw new ConfigError((error as Error).message);
   }
   const suite = options.suite ?? (await loadNodeSuite());
-  const log = options.log ?? logToStderr;
   const identity = {
     agentId: options.agentId,
     relayToken: options.relayToken,
     runtime: `${RUNTIME} ${process.versions.node}`,
   };
-  const ports = {
+  const edge = {
     link: options.links ?? webSocketLinks(options.proxy),
     timer: systemTimer(),
     random: (length: number) => randomBytes(length),
     suite,
-    log,
   };
   return underLock(options.stateDir, async (lock) => {
-    const bootCount = claimBootCount(options.stateDir, options.agentToken, suite, log);
+    const toUser = options.log ?? logToStderr;
+    const bootCount = claimBootCount(options.stateDir, options.agentToken, suite, toUser);
+    const kept = openLog({
+      bytes: LARGE_LOG_BYTES,
+      bootCount,
+      timer: edge.timer,
+      storage: folderStorage(options.stateDir),
+      secrets: [options.agentToken, options.relayToken],
+    });
+    const log = keepingLog(kept, toUser, programFrames);
+    const ports = { ...edge, log };
     const { pushes } = options;
     const pushed = pushes === undefined ? null : pushedStart(options.stateDir, pushes, log);
     const firmwareVersion = pushed?.version ?? options.firmwareVersion;
@@ -238,15 +261,17 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
     giveStorage(core.agent, folderStorage(options.stateDir));
+    serveLog(kept, core);
     pushed?.takePushes(core);
     try {
       await (pushed?.program ?? options.program)(core.agent);
     } catch (error) {
       pushed?.stop();
+      endLog(kept, "throw", reasonOf(error));
       core.stop();
       throw error;
     }
-    const agent = running(core, lock, { ...options, firmwareVersion }, pushed);
+    const agent = running(core, kept, lock, { ...options, firmwareVersion }, pushed);
     core.start();
     return agent;
   });

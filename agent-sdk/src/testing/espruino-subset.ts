@@ -96,6 +96,7 @@ export class SubsetBoard {
   private readonly loaded = new Map<string, unknown>();
   private readonly sockets = new Set<EspruinoSocket>();
   private readonly killed: (() => void)[] = [];
+  private readonly flagged: ((flags: readonly string[]) => void)[] = [];
   private readonly uncaught: ((thrown: unknown) => void)[] = [];
   private isOff = false;
   private isHung = false;
@@ -119,7 +120,10 @@ export class SubsetBoard {
         E: {
           ...globals.E,
           hwRand: () => 0x12345678,
-          on: (event: string, fn: () => void) => event === "kill" && this.killed.push(fn),
+          on: (event: string, fn: () => void) => {
+            if (event === "kill") this.killed.push(fn);
+            if (event === "errorFlag") this.flagged.push(fn);
+          },
           defrag: () => {},
           ...(this.surroundings.watchdogSeconds === 0 ? {} : this.watchdogFunctions()),
           getConsole: () => uart?.console ?? null,
@@ -170,6 +174,13 @@ export class SubsetBoard {
     this.isBooting = true;
     this.turn(() => this.evaluate(this.surroundings.storage.read(".bootcde") as string));
     this.isBooting = false;
+  }
+
+  /** A turn has run out of memory, which freed some of it. */
+  starve(): void {
+    this.turn(() => {
+      for (const fn of this.flagged) fn(["MEMORY"]);
+    });
   }
 
   /** From now on it does not end its turn, as in an endless loop. */

@@ -2,7 +2,7 @@
 
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
-import { Client, type ConnectOptions } from "../client.ts";
+import { Client, type ConnectOptions, type ListMatching } from "../client.ts";
 import { hedgedRandom } from "../edge-ports.ts";
 import type { LinkPort, Log, Random } from "../ports.ts";
 
@@ -29,11 +29,23 @@ const browserRandom: Random = (length) => crypto.getRandomValues(new Uint8Array(
 
 const silent: Log = () => undefined;
 
+/** See node/index.ts. */
+const listing =
+  ({ url, accountToken, sessionToken }: ConnectOptions): ListMatching =>
+  async (where) => {
+    const { fetchHttp, Rest } = await import("../rest/core.ts");
+    const check = async () => null;
+    const token = accountToken ?? sessionToken ?? null;
+    const rest = new Rest({ url, token }, { check, http: fetchHttp });
+    const found = await rest.list("AgentPage", "/agents", { where });
+    return found.map(({ agent_id }) => agent_id);
+  };
+
 /** Connects and authenticates as on Node; the client reconnects by itself until `close`. */
 export const connect = (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
   const suite = nobleSuite();
   const random = hedgedRandom(browserRandom, suite);
   const ports = { link, timer: systemTimer(), random, suite, log };
-  return new Promise((resolve) => resolve(new Client(options, ports).start()));
+  return new Promise((resolve) => resolve(new Client(options, ports, listing(options)).start()));
 };

@@ -4,7 +4,7 @@ import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { linksOver, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { WebSocket } from "ws";
-import { Client, type ConnectOptions } from "../client.ts";
+import { Client, type ConnectOptions, type ListMatching } from "../client.ts";
 import { hedgedRandom } from "../edge-ports.ts";
 import type { Log } from "../ports.ts";
 
@@ -20,6 +20,17 @@ export interface NodeConnectOptions extends ConnectOptions {
 
 const silent: Log = () => undefined;
 
+/** The REST client is loaded with the first selector, which most programs never use. */
+const listing =
+  ({ url, accountToken, sessionToken, proxy }: NodeConnectOptions): ListMatching =>
+  async (where) => {
+    const { Rest } = await import("../rest/node.ts");
+    const token = accountToken ?? sessionToken ?? null;
+    const rest = new Rest({ url, token, ...(proxy === undefined ? {} : { proxy }) });
+    const found = await rest.list("AgentPage", "/agents", { where });
+    return found.map(({ agent_id }) => agent_id);
+  };
+
 /**
  * Connects to a relay and authenticates. Rejects with a CallError at the first failure
  * (UNREACHABLE, REFUSED); once connected, the client reconnects by itself until `close`.
@@ -32,5 +43,6 @@ export const connect = async (options: NodeConnectOptions): Promise<Client> => {
   const suite = await loadNodeSuite();
   const random = hedgedRandom(randomBytes, suite);
   const link = linksOver(WebSocket, options.proxy);
-  return new Client(options, { link, timer: systemTimer(), random, suite, log }).start();
+  const ports = { link, timer: systemTimer(), random, suite, log };
+  return new Client(options, ports, listing(options)).start();
 };

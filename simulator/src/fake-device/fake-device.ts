@@ -7,9 +7,13 @@ import {
   AgentCore,
   type AgentPorts,
   giveStorage,
+  keepingLog,
+  LARGE_LOG_BYTES,
+  openLog,
   type Program,
   provisionBootCount,
   raiseBootCount,
+  serveLog,
 } from "@blindrelay/agent-sdk";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
@@ -87,6 +91,13 @@ export class FakeDevice {
     const raised = raiseBootCount(this.storage, ports.suite, this.secret);
     if (!raised.ok) throw new Error(raised.advice);
     this.boots += 1;
+    const kept = openLog({
+      bytes: LARGE_LOG_BYTES,
+      bootCount: raised.count,
+      timer: ports.timer,
+      storage: this.storage,
+      secrets: [this.secret, record.relayToken],
+    });
     const core = new AgentCore({
       url: "memory://relay/wss",
       agentId: this.id,
@@ -99,8 +110,9 @@ export class FakeDevice {
       bootCount: raised.count,
       deviceRandom: randomBytes(16),
       serialNumber: this.id,
-      ports,
+      ports: { ...ports, log: keepingLog(kept, ports.log, () => "") },
     });
+    serveLog(kept, core);
     this.core = core;
     core.link.onState(({ state, advice }) => {
       if (this.core !== core) return;

@@ -3,6 +3,7 @@
  * test waits for something in the fleet. Everything else is as in a scenario: the same seed, faults
  * and oracles.
  */
+import type { LogLine } from "@blindrelay/agent-sdk";
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
 import { checkScenario } from "../scenario/load.ts";
 import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
@@ -41,6 +42,16 @@ export interface FleetDevice {
   readonly stubs: Readonly<Record<string, any>>;
 }
 
+/** What `system.log` answers. */
+export interface DeviceLogs {
+  readonly lines: readonly LogLine[];
+  /** Of this start. */
+  readonly boot: number;
+  readonly restart: { readonly reason: string; readonly text: string };
+  /** Lines that are no longer kept. */
+  readonly dropped: number;
+}
+
 export interface FleetClient {
   /** Connected to the relay. */
   readonly online: boolean;
@@ -51,6 +62,8 @@ export interface FleetClient {
     params?: unknown,
     options?: Omit<CallOptions, "signal">,
   ): Promise<Result>;
+  /** The latest lines of a device's log, and why it restarted. Rejects as `call` does. */
+  logs(device: FleetDevice): Promise<DeviceLogs>;
   /** The SDK's own handle, for events and streams. Wait for its promises with `clock.until`. */
   agent(device: FleetDevice): Agent;
 }
@@ -210,16 +223,23 @@ export class VirtualFleet {
       });
       return this.until(outcome, timeoutMs + durationMs(UNTIL_LIMIT));
     };
+    const agent: FleetClient["agent"] = (device) => {
+      if (client.sdk === null) throw new Error("the client is not connected");
+      const { id, agentToken, plan } = this.deviceOf(device);
+      return this.reminding(client.sdk.agent(id, agentToken, { version: plan.version }));
+    };
     return {
       get online() {
         return client.online;
       },
       call,
-      agent: (device) => {
-        if (client.sdk === null) throw new Error("the client is not connected");
-        const { id, agentToken, plan } = this.deviceOf(device);
-        return this.reminding(client.sdk.agent(id, agentToken, { version: plan.version }));
-      },
+      // Not a call of the program, whose runs the oracles count.
+      logs: (device) =>
+        this.until(
+          agent(device).call<DeviceLogs>("system.log", {}, { idempotent: true }),
+          durationMs(UNTIL_LIMIT),
+        ),
+      agent,
     };
   }
 

@@ -10,9 +10,13 @@ import {
   type AgentPorts,
   type AgentStatus,
   giveStorage,
+  keepingLog,
+  openLog,
   type Program,
   provisionBootCount,
   raiseBootCount,
+  SMALL_LOG_BYTES,
+  serveLog,
 } from "@blindrelay/agent-sdk";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { SDK_VERSION } from "@blindrelay/agent-sdk/node";
@@ -86,8 +90,7 @@ export class Fleet {
     for (const member of members) {
       const storage = new MemoryStorage();
       const { suite } = options.ports;
-      const count = firstBoot(storage, suite, member.agentToken);
-      const core = makeCore(options, member, count, storage);
+      const core = makeCore(options, member, storage, firstBoot(storage, suite, member.agentToken));
       this.watch(core, true);
       this.cores.set(member.id, core);
       if (member.restarts) this.restarting.set(member.id, { member, storage });
@@ -144,7 +147,7 @@ export class Fleet {
       agentToken === undefined
         ? nextBoot(known.storage, suite, known.member.agentToken)
         : firstBoot(known.storage, suite, agentToken);
-    const core = makeCore(this.options, known.member, count, known.storage);
+    const core = makeCore(this.options, known.member, known.storage, count);
     this.watch(core, false);
     this.cores.set(id, core);
     core.start();
@@ -227,10 +230,17 @@ interface Restarting {
 function makeCore(
   options: LiveFleetOptions,
   member: FleetMember,
-  bootCount: number,
   storage: MemoryStorage,
+  bootCount: number,
 ): AgentCore {
   const { ports } = options;
+  const kept = openLog({
+    bytes: SMALL_LOG_BYTES,
+    bootCount,
+    timer: ports.timer,
+    storage,
+    secrets: [member.agentToken, member.relayToken],
+  });
   const core = new AgentCore({
     url: options.url,
     agentId: member.id,
@@ -243,8 +253,13 @@ function makeCore(
     bootCount,
     deviceRandom: DEVICE_RANDOM,
     serialNumber: member.id,
-    ports: member.link === undefined ? ports : { ...ports, link: member.link },
+    ports: {
+      ...ports,
+      link: member.link ?? ports.link,
+      log: keepingLog(kept, ports.log, () => ""),
+    },
   });
+  serveLog(kept, core);
   if (options.executions) countRuns(core.agent, options.executions);
   giveStorage(core.agent, storage);
   member.program(core.agent);

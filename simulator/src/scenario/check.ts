@@ -309,7 +309,17 @@ function checkCalls(scenario: Scenario, report: ReportProblem): void {
 
 /** What only a world without real clocks, addresses and stores can do. */
 function checkLive(
-  { devices, clients = [], drivers, same, network, relay, start, invariants, faults = [] }: Scenario,
+  {
+    devices,
+    clients = [],
+    drivers,
+    same,
+    network,
+    relay,
+    start,
+    invariants,
+    faults = [],
+  }: Scenario,
   report: ReportProblem,
 ): void {
   const needsVirtual = "needs world: virtual";

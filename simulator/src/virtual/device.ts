@@ -6,9 +6,15 @@ import {
   type Agent,
   AgentCore,
   type AgentPorts,
+  type DeviceLog,
+  endLog,
   giveStorage,
+  keepingLog,
+  LARGE_LOG_BYTES,
+  openLog,
   provisionBootCount,
   raiseBootCount,
+  serveLog,
 } from "@blindrelay/agent-sdk";
 import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
 import type { LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
@@ -62,6 +68,7 @@ export class Device implements Peer, Running {
   program: LoadedProgram;
   /** Null while it is off. */
   core: AgentCore | null = null;
+  private log: DeviceLog | null = null;
   online = false;
   /** Its hardware, as its latest start got it. */
   stubs: Stubs = {};
@@ -144,6 +151,16 @@ export class Device implements Peer, Running {
     this.boots += 1;
     world.enter(this);
     world.trace("boot", plan.id, String(this.boots));
+    const bootCount = this.countBoot();
+    const ports = this.ports();
+    const kept = openLog({
+      bytes: LARGE_LOG_BYTES,
+      bootCount,
+      timer: ports.timer,
+      storage: this.storage,
+      secrets: [this.agentToken, this.relayToken],
+    });
+    this.log = kept;
     const core = new AgentCore({
       url: "ws://relay.invalid/wss",
       agentId: plan.id,
@@ -153,11 +170,12 @@ export class Device implements Peer, Running {
       name: plan.id,
       runtime: "simulator",
       sdkVersion: SDK,
-      bootCount: this.countBoot(),
+      bootCount,
       deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
       serialNumber: plan.id,
-      ports: this.ports(),
+      ports: { ...ports, log: keepingLog(kept, ports.log, () => "") },
     });
+    serveLog(kept, core);
     this.core = core;
     const { arm } = core;
     core.arm = () => {
@@ -253,7 +271,9 @@ export class Device implements Peer, Running {
   /** The program threw an uncaught error, which ends a device. */
   private crashed(error: unknown): void {
     if (error instanceof PowerCut) return;
-    this.print("error", `the program failed: ${describeError(error, this.program)}`);
+    const why = `the program failed: ${describeError(error, this.program)}`;
+    this.print("error", why);
+    if (this.log !== null) endLog(this.log, "throw", why);
     this.powerOff();
   }
 
@@ -424,10 +444,9 @@ export class Device implements Peer, Running {
         try {
           fn();
         } catch (error) {
-          this.print(
-            "error",
-            `a timer of the program failed: ${describeError(error, this.program)}`,
-          );
+          const why = `a timer of the program failed: ${describeError(error, this.program)}`;
+          if (this.core === null) this.print("error", why);
+          else this.core.agent.log("error", why);
         }
       });
       this.timers.add(happening);

@@ -41,6 +41,24 @@ describe("a fleet in a test", () => {
     });
   });
 
+  test("shows what a device logged, and why it restarted", async ({
+    devices: [tank],
+    client,
+    faults,
+    clock,
+  }) => {
+    await expect(client.call(tank as never, "tank.fill", { litres: -1 })).rejects.toThrow();
+    const before = await client.logs(tank as never);
+    const failed = 'the handler of "tank.fill" failed {"reason":"litres: 0 to 100"}';
+    expect(before.lines.map(({ text }) => text)).toContain(failed);
+    expect(before.restart).toEqual({ reason: "first", text: "" });
+    faults.inject({ kind: "device.reboot" }, tank as never);
+    await clock.advance("2m");
+    const after = await client.logs(tank as never);
+    expect([after.restart.reason, after.boot]).toEqual(["reset", before.boot + 1]);
+    expect(after.lines.map(({ text }) => text)).not.toContain(failed);
+  });
+
   test("lets time pass only while the test waits", async ({ devices: [tank], client, clock }) => {
     const before = clock.now();
     await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,4 +1,5 @@
 export type {
+  DeviceLogs,
   FleetClient,
   FleetClock,
   FleetDevice,

@@ -155,21 +155,21 @@ describe("a fleet of twenty", () => {
   };
 
   it("is not pushed to further if trials of a stage fail; agents that accept no programs are named", async () => {
-    // In the first stage, two accept no programs; in the second, two fail.
+    // In the first stage (25 %), two accept no programs; in the second (40 %), two fail.
     for (const [i, id] of ids.entries()) await boot(id, i !== 1 && i !== 3);
-    const bad = which(1, 'if (/-0[68]$/.test(agent.id)) throw new Error("no valve here");');
+    const bad = which(1, 'if (/-0[67]$/.test(agent.id)) throw new Error("no valve here");');
     const first = await pushAll(house.write("bad.mjs", bad));
     expect(first.code).toBe(1);
     expect(namesOf(first.skipped)).toEqual(["fleet-01", "fleet-03"]);
     expect(first.stderr).toContain(
       "fleet-03 does not accept programs over the relay: it was started",
     );
-    expect(namesOf(first.failed)).toEqual(["fleet-06", "fleet-08"]);
+    expect(namesOf(first.failed)).toEqual(["fleet-06", "fleet-07"]);
     expect(first.failed[0].reason).toContain("no valve here");
-    expect(first.kept.sort()).toEqual([0, 2, 4, 5, 7, 9].map((i) => ids[i]));
-    expect(first.untouched).toEqual(ids.slice(10));
+    expect(first.kept.sort()).toEqual([0, 2, 4, 5].map((i) => ids[i]));
+    expect(first.untouched).toEqual(ids.slice(8));
     expect(await calls("fleet-06")).toBe('{"n":0}');
-    expect(await calls("fleet-09")).toBe('{"n":1}');
+    expect(await calls("fleet-05")).toBe('{"n":1}');
 
     const second = await pushAll(house.write("good.mjs", which(2)));
     expect([second.code, second.kept.length, second.untouched]).toEqual([0, 18, []]);

@@ -19,8 +19,9 @@ export const accountRest = (settings: Settings): Rest => {
   return new Rest(settings.httpUrl(), token);
 };
 
-/** All agents of the account. */
-export const listAgents = (rest: Rest): Promise<Agent[]> => rest.list("AgentPage", "/agents");
+/** All agents of the account, or those that a selector matches. */
+export const listAgents = (rest: Rest, where?: string): Promise<Agent[]> =>
+  rest.list("AgentPage", "/agents", { where });
 
 /**
  * Refuses what another server may have put in a token's place. Throws a Failure (unreachable).

@@ -31,6 +31,7 @@ import {
 import { questions } from "../base/prompt.ts";
 import { RestFailure } from "../base/rest.ts";
 import type { Settings } from "../config/settings.ts";
+import { type FleetFlags, WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
 
 interface AddFlags extends JsonFlag {
@@ -104,11 +105,12 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
 
   agent
     .command("list")
-    .description("all agents of your account")
+    .description("the agents of your account")
+    .option("--where <selector>", WHERE)
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay agent list")
-    .action(async (flags: JsonFlag) => {
-      const items = await listAgents(accountRest(context.settings()));
+    .addHelpText("after", "\nExample:\n  blindrelay agent list --where online=true")
+    .action(async (flags: JsonFlag & Pick<FleetFlags, "where">) => {
+      const items = await listAgents(accountRest(context.settings()), flags.where);
       if (flags.json === true) {
         printJson({ items });
         return;
@@ -121,7 +123,10 @@ another machine: blindrelay agent export pump-7 --env. Without a profile nothing
         firmware_version ?? "",
         name,
       ]);
-      if (items.length === 0) printStatus("you have no agents yet: blindrelay agent add NAME");
+      if (items.length === 0) {
+        const none = "you have no agents yet: blindrelay agent add NAME";
+        printStatus(flags.where === undefined ? none : `no agent matches ${flags.where}`);
+      }
       printText(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
     });
 

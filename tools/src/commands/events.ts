@@ -1,6 +1,6 @@
 /** `blindrelay events [AGENT]`: prints the events of agents, and their connects and disconnects. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
-import { wholeNumber } from "@blindrelay/protocol/command-line";
+import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
@@ -8,6 +8,8 @@ import { checkToken } from "../base/check-token.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
+import { matching } from "../fleet/agents.ts";
+import { WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
@@ -15,6 +17,7 @@ const CONNECT_LIMIT_MS = 30_000;
 interface EventsFlags {
   readonly json?: boolean;
   readonly count?: number;
+  readonly where?: string;
 }
 
 type Report =
@@ -53,10 +56,17 @@ interface Listened extends Secret {
   readonly id: string;
 }
 
-/** The specified agent, else all in the keyring. */
-const listened = (settings: Settings, agent: string | undefined): Listened[] => {
+/** The specified agent, else those in the keyring, of which some may have to match. */
+const listened = async (
+  settings: Settings,
+  agent: string | undefined,
+  where: string | undefined,
+): Promise<Listened[]> => {
   if (agent !== undefined) return [{ id: agent, ...settings.secretOf(checkAgentId(agent)) }];
-  const ids = Object.keys(settings.profile?.keyring ?? {});
+  const kept = Object.keys(settings.profile?.keyring ?? {});
+  const matched =
+    where === undefined ? kept : (await matching(settings, where)).map(({ agent_id }) => agent_id);
+  const ids = matched.filter((id) => kept.includes(id));
   return ids.map((id) => ({ id, ...(settings.keptSecretOf(id) as Secret) }));
 };
 
@@ -65,6 +75,7 @@ export const addEvents = (cli: Command, context: Context): void => {
     .command("events")
     .description("print events and presence of one agent, or of all in the keyring, until Ctrl-C")
     .argument("[agent]", "the agent's id")
+    .option("--where <selector>", WHERE)
     .option("--json", "one JSON document per line")
     .option("--count <n>", "end after this many events", wholeNumber(1, null))
     .addHelpText(
@@ -82,8 +93,10 @@ off) and {"kind":"reopened","agent_id","reason","at"} (a new session was opened:
 are missing).`,
     )
     .action(async (agent: string | undefined, flags: EventsFlags) => {
+      if (agent !== undefined && flags.where !== undefined)
+        throw new Failure("usage", "name an agent, or --where SELECTOR");
       const settings = context.settings();
-      const secrets = listened(settings, agent);
+      const secrets = await listened(settings, agent, flags.where);
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
       if (secrets.length === 0)
         printStatus("the keyring holds no agent: only presence will be shown");
@@ -113,7 +126,8 @@ are missing).`,
             handle.on("reopened", (reason) => print({ kind: "reopened", agent_id: id, reason }));
           }
           client.on("presence", ({ agentId, online }) => {
-            if (agent !== undefined && agentId !== agent) return;
+            const isAll = agent === undefined && flags.where === undefined;
+            if (!isAll && !secrets.some(({ id }) => id === agentId)) return;
             print({ kind: "presence", agent_id: agentId, status: online ? "online" : "offline" });
           });
           followLink(client, (error) => reject(callFailure(error)));

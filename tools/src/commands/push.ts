@@ -1,5 +1,5 @@
 /** `blindrelay push`: sends a device program over the relay, on trial until it is confirmed. */
-import type { Client } from "@blindrelay/client-sdk";
+import { type Client, type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { type Command, InvalidArgumentError } from "commander";
@@ -9,30 +9,22 @@ import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { emptyReport, groupsOf, pushFleet } from "../push/fleet.ts";
+import { addRolloutFlags, type FleetFlags, WHERE } from "../fleet/flags.ts";
 import { programsFor } from "../push/programs.ts";
-import { type Programs, type Pushed, PushedAgent } from "../push/push-one.ts";
+import { type Programs, type Pushed, PushedAgent, TakesNone } from "../push/push-one.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const MAX_VERSION = 32;
 
-interface PushFlags {
+interface PushFlags extends FleetFlags {
   readonly all?: boolean;
-  /** More than 0, at most 1. */
-  readonly staged?: number;
   readonly firmwareVersion?: string;
   readonly modules?: string;
   readonly timeout: number;
   readonly wait?: boolean;
   readonly json?: boolean;
 }
-
-const share = (value: string): number => {
-  const number = /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : Number.NaN;
-  if (number > 0 && number <= 1) return number;
-  throw new InvalidArgumentError("a share of the agents, more than 0% and at most 100%");
-};
 
 const version = (value: string): string => {
   if (value.length <= Math.min(MAX_VERSION, MAX_REPORT_LENGTH) && /^[ -~]+$/.test(value))
@@ -41,17 +33,14 @@ const version = (value: string): string => {
 };
 
 export const addPush = (cli: Command, context: Context): void => {
-  cli
+  const command = cli
     .command("push")
     .description("send a device program to an agent over the relay, which cannot read it")
-    .argument("<agent>", "the agent's id; omitted with --all")
+    .argument("<agent>", "the agent's id; left out with --where and --all")
     .argument("[file]", "export default (agent) => { agent.handle(…) }; .js or .ts")
-    .option("--all", "every agent of the account that is online and in the keyring")
-    .option(
-      "--staged <share>",
-      "with --all: the share of agents to update at a time, such as 5% (default: 100%)",
-      share,
-    )
+    .option("--where <selector>", WHERE)
+    .option("--all", "every agent of the account that is online and in the keyring");
+  addRolloutFlags(command)
     .option("--firmware-version <version>", "of the program; the relay shows it", version)
     .option("--modules <dir>", "where modules are that the program requires and the board lacks")
     .option(
@@ -71,33 +60,37 @@ export const addPush = (cli: Command, context: Context): void => {
 Example:
   blindrelay push pump-7 ./valve.js --firmware-version 1.5.0
   blindrelay push pump-7 ./valve.js --wait    # a board that sleeps
-  blindrelay push ./valve.js --all --staged 5%
+  blindrelay push ./valve.js --where label.site=hall-7 --staged 5% --abort-over 2%
 
 The program is checked, sent sealed, stored beside the running one, verified by its SHA-256, and
 started on trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
 out of memory or does not come back in time, the agent restarts with the previous program. Pushing
-requires the agent's end-to-end secret. With --all, the first failure stops the rollout: pushes in
-progress are completed, the other agents keep their program; agents that do not accept programs are
-listed and skipped. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
+requires the agent's end-to-end secret. With --where or --all (all agents), those that are online and in
+the keyring are pushed to, with --staged in stages; the first failure stops the rollout, or with
+--abort-over more failures than that: pushes in progress are completed, the other agents keep their
+program; agents that do not accept programs are listed and skipped. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
 agent does not accept programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for the program.
-With --all: 1 for any failure; 3 or 4 if no agent accepts programs or none is online.`,
+With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no agent accepts programs or none is online.`,
     )
     .action(async (first: string, second: string | undefined, flags: PushFlags) => {
-      const all = flags.all === true;
-      if (all !== (second === undefined) || (!all && flags.staged !== undefined)) {
-        const text = "name an agent and a file, or a file with --all (and --staged SHARE)";
+      const many = flags.all === true || flags.where !== undefined;
+      const isStaged = flags.staged !== undefined || flags.abortOver !== undefined;
+      const isBoth = flags.all === true && flags.where !== undefined;
+      if (many !== (second === undefined) || (!many && isStaged) || isBoth) {
+        const text =
+          "name an agent and a file, or a file with --where SELECTOR or --all (and --staged SHARE)";
         throw new Failure("usage", text);
       }
-      if (all && flags.wait === true) {
+      if (many && flags.wait === true) {
         throw new Failure(
           "usage",
-          "--wait is for one agent: --all pushes to those that are online",
+          "--wait is for one agent: many are pushed to if they are online",
         );
       }
       const file = second ?? first;
       const programs = programsFor(file, flags.firmwareVersion ?? null, flags.modules);
       const settings = context.settings();
-      if (all) await pushAll(settings, file, programs, flags);
+      if (many) await pushToMany(settings, file, programs, flags);
       else await pushToOne(settings, checkAgentId(first), file, programs, flags);
     });
 };
@@ -153,14 +146,48 @@ const pushToOne = async (
 
 const nothing = (): void => undefined;
 
-/** Pushes to all agents that are online and have their secret in the keyring. */
-const pushAll = async (
+/** Concurrent pushes: each is a session with many calls, here and on the relay. */
+const AT_ONCE = 16;
+
+/** How it went with one agent; `result`: whether it ran the program already. */
+const outcomeOfPush = async (
+  id: string,
+  push: () => Promise<Pushed>,
+): Promise<FleetOutcome<boolean>> => {
+  try {
+    return outcomeOf(id, "ok", null, (await push()).unchanged);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const away = error.kind === "unreachable" ? "offline" : "error";
+    const kind = error instanceof TakesNone ? "skipped" : away;
+    return outcomeOf(id, kind, error.message);
+  }
+};
+
+interface FleetReport {
+  readonly kept: string[];
+  readonly unchanged: string[];
+  readonly failed: { readonly agent_id: string; readonly reason: string | null }[];
+  /** They do not accept programs. */
+  readonly skipped: { readonly agent_id: string; readonly reason: string | null }[];
+  /** Not started, because others had failed. */
+  readonly untouched: string[];
+}
+
+const emptyReport = (): FleetReport => ({
+  ...{ kept: [], unchanged: [], failed: [], skipped: [], untouched: [] },
+});
+
+/** Pushes to all that match, are online and have their secret in the keyring. */
+const pushToMany = async (
   settings: Settings,
   file: string,
   programs: Programs,
   flags: PushFlags,
 ): Promise<void> => {
-  const agents = await listAgents(accountRest(settings));
+  const agents = await listAgents(accountRest(settings), flags.where);
+  if (flags.where !== undefined && agents.length === 0)
+    throw new Failure("expectation", `no agent matches ${flags.where}`);
   const held = agents.filter(({ agent_id }) => settings.keptSecretOf(agent_id) !== null);
   const ids = held.filter(({ online }) => online).map(({ agent_id }) => agent_id);
   const offline = held.filter(({ online }) => !online).map(({ agent_id }) => agent_id);
@@ -173,23 +200,44 @@ const pushAll = async (
   }
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
   const line = new ProgressLine();
+  const report = emptyReport();
+  const begun = new Set<string>();
+  const note = ({ agentId, outcome, result, error }: FleetOutcome<boolean>): void => {
+    if (!begun.has(agentId)) report.untouched.push(agentId);
+    else if (outcome === "ok") (result === true ? report.unchanged : report.kept).push(agentId);
+    else
+      report[outcome === "skipped" ? "skipped" : "failed"].push({
+        agent_id: agentId,
+        reason: error,
+      });
+  };
   try {
-    const report = await pushFleet(
-      groupsOf(ids, flags.staged ?? 1),
-      (agentId) => {
-        // From the keyring: a secret in the environment belongs to one agent.
-        const secret = settings.keptSecretOf(agentId) as Secret;
-        return pushTo(client, agentId, secret, programs, flags, nothing, nothing);
-      },
-      ({ kept, unchanged, failed, skipped }) => {
-        const done = kept.length + unchanged.length + failed.length + skipped.length;
-        line.show(`${failed.length} failed,`, done, ids.length, "agents");
-      },
-    );
+    const push = (agentId: string): Promise<FleetOutcome<boolean>> => {
+      begun.add(agentId);
+      // From the keyring: a secret in the environment belongs to one agent.
+      const secret = settings.keptSecretOf(agentId) as Secret;
+      return outcomeOfPush(agentId, () =>
+        pushTo(client, agentId, secret, programs, flags, nothing, nothing),
+      );
+    };
+    const { staged, abortOver } = flags;
+    // Without a limit the first failed trial ends it: the next one would hardly be better.
+    const limits = abortOver === undefined ? { abortOver: 0, abortFrom: 1 } : { abortOver };
+    const outcomes = rollOut(ids, push, {
+      ...limits,
+      ...(staged === undefined ? {} : { staged }),
+      atOnce: AT_ONCE,
+      // Those that accept no programs are not the fault of this one.
+      isWell: ({ outcome }) => outcome === "ok" || outcome === "skipped",
+    });
+    for await (const outcome of outcomes) {
+      note(outcome);
+      line.show(`${report.failed.length} failed,`, begun.size, ids.length, "agents");
+    }
     line.clear();
     if (flags.json === true) printJson({ ...report, offline });
     else printText(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
-    for (const { reason } of [...report.skipped, ...report.failed]) printStatus(reason);
+    for (const { reason } of [...report.skipped, ...report.failed]) printStatus(reason ?? "");
     if (report.skipped.length === ids.length)
       throw new Failure("agentError", "no agent that is online accepts programs over the relay");
     if (report.failed.length === 0) return;

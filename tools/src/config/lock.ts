@@ -38,6 +38,21 @@ const take = (path: string, patienceMs: number): DatabaseSync => {
 };
 
 /**
+ * Keeps other processes off `path` until the returned function is called, or this process ends;
+ * null if one has it. Throws what a folder that cannot be written throws.
+ */
+export const holdLock = (path: string): (() => void) | null => {
+  makeFolder(dirname(path));
+  try {
+    const database = take(`${path}.lock`, 0);
+    return () => database.close();
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return null;
+    throw error;
+  }
+};
+
+/**
  * Waits for processes that change `path`, then runs `change` while no other does. Throws a Failure
  * (usage) if its folder cannot be written or another process does not finish, and whatever `change`
  * throws.

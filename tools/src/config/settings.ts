@@ -150,6 +150,12 @@ export class Settings {
     );
   }
 
+  /** The account's name, as far as this machine knows it: "" for a token of the environment. */
+  accountName(): string {
+    const isGiven = this.explicit === null && this.given("BLINDRELAY_ACCOUNT_TOKEN") !== null;
+    return isGiven ? "" : (this.profile?.username ?? "");
+  }
+
   /** Where the account token comes from, for a person. */
   get accountSource(): string {
     const isGiven = this.explicit === null && this.given("BLINDRELAY_ACCOUNT_TOKEN") !== null;

@@ -153,6 +153,7 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
   ],
   call: [alone(["call", "pump-7", "system.info"], { ends: 4 })],
   events: [alone(["events", "pump-7"], { ends: 4 })],
+  logs: [alone(["logs", "pump-7"], { ends: 4 })],
   check: [alone(["check", join(folder, "program.js")])],
   provision: [
     each(["provision", "--out", join(folder, "board"), "--id", "pump-8"], {

@@ -1,0 +1,226 @@
+import { makeToken } from "@blindrelay/protocol";
+import { describe, expect, it } from "vitest";
+import { ManualTimer, MemoryStorage } from "../memory/index.ts";
+import { AGENT_TOKEN, Client, RELAY_TOKEN, World } from "../testing/world.ts";
+import {
+  type DeviceLog,
+  endLog,
+  keepingLog,
+  type LogOptions,
+  openLog,
+  type RestartReason,
+  SMALL_LOG_BYTES,
+  serveLog,
+} from "./log.ts";
+
+const SECRETS = [AGENT_TOKEN, RELAY_TOKEN, "a wifi password"];
+
+/** An agent with a log of its own, online, and a client of it. */
+const logged = (bytes = SMALL_LOG_BYTES, maxPlaintext?: number) => {
+  const storage = new MemoryStorage();
+  let kept: DeviceLog | null = null;
+  const world: World = new World({
+    over: (links) => links,
+    core: maxPlaintext === undefined ? {} : { maxPlaintext },
+  });
+  kept = openLog({ bytes, bootCount: 7, timer: world.timer, storage, secrets: SECRETS });
+  serveLog(kept, world.core);
+  const log = keepingLog(
+    kept,
+    () => {},
+    () => "",
+  );
+  world.online();
+  const client = new Client(world).open();
+  return { world, client, log, kept, storage };
+};
+
+const texts = (answer: { lines: { text: string }[] }): string[] =>
+  answer.lines.map(({ text }) => text);
+
+describe("system.log", () => {
+  it("answers the latest lines, numbered from 1, with level and time", () => {
+    const { client, log, world } = logged();
+    world.timer.advance(1500);
+    log("info", "valve", { percent: 40 });
+    log("debug", "not kept");
+    log("error", "no sensor");
+    expect(client.call("system.log", {}).result).toEqual({
+      lines: [
+        { n: 1, at_ms: 1500, level: "info", text: 'valve {"percent":40}' },
+        { n: 2, at_ms: 1500, level: "error", text: "no sensor" },
+      ],
+      boot: 7,
+      restart: { reason: "first", text: "" },
+      dropped: 0,
+    });
+  });
+
+  it("answers lines after a number from the oldest on, and otherwise the latest", () => {
+    const { client, log } = logged();
+    for (let i = 1; i <= 9; i++) log("info", `line ${i}`);
+    const ask = (params: object) => texts(client.call("system.log", params).result);
+    expect(ask({ lines: 2 })).toEqual(["line 8", "line 9"]);
+    expect(ask({ after: 3, lines: 2 })).toEqual(["line 4", "line 5"]);
+    expect(ask({ after: 9 })).toEqual([]);
+    expect(ask({ after: 90 })).toEqual([]);
+  });
+
+  it("keeps as many lines as its ring holds, and counts those that it dropped", () => {
+    const { client, log } = logged();
+    for (let i = 1; i <= 200; i++) log("info", `line ${i} ${"x".repeat(40)}`);
+    const { lines, dropped } = client.call("system.log").result;
+    expect(lines.length).toBeGreaterThan(10);
+    expect(lines.at(-1).n).toBe(200);
+    expect(dropped).toBe(200 - lines.length);
+    expect(lines.map(({ text }: { text: string }) => text).join("").length).toBeLessThan(1024);
+  });
+
+  it("answers at most 100 lines", () => {
+    const { client, log } = logged(65536);
+    for (let i = 1; i <= 300; i++) log("info", "x");
+    expect(client.call("system.log", { lines: 1000 }).result.lines).toHaveLength(100);
+  });
+
+  it("answers what fits one packet of a small board, page by page", () => {
+    const small = logged(SMALL_LOG_BYTES, 384);
+    for (let i = 1; i <= 9; i++) small.log("warn", `${i} ${"\u20ac".repeat(120)}`);
+    const { lines } = small.client.call("system.log", {}).result;
+    expect([lines.length, lines[0].n]).toEqual([1, 9]);
+    expect(lines[0].text).toMatch(/^9 \u20ac+$/);
+    small.log("info", "short");
+    const seen: number[] = [];
+    for (let after = 0; after < 10; ) {
+      const page = small.client.call("system.log", { after }).result;
+      seen.push(...page.lines.map(({ n }: { n: number }) => n));
+      after = page.lines.at(-1).n;
+    }
+    expect(seen).toEqual(Array.from(seen, (_, i) => 10 - seen.length + 1 + i));
+  });
+
+  it.each([[{ after: -1 }], [{ after: "1" }], [{ lines: 0 }], [{ lines: 1.5 }], [{ follow: 1 }]])(
+    "refuses %o",
+    (params) => {
+      const { client } = logged();
+      expect(client.call("system.log", params).error.code).toBe(-32000);
+    },
+  );
+});
+
+describe("a session that follows", () => {
+  const told = (client: Client): string[] =>
+    client.inbox
+      .filter(({ method }) => method === "system.logged")
+      .flatMap(({ params }) => texts(params));
+
+  it("gets later lines until it says otherwise; others do not", () => {
+    const { client, log, world } = logged();
+    const other = new Client(world).open();
+    log("info", "before");
+    client.call("system.log", { follow: true });
+    log("info", "one");
+    log("info", "two");
+    client.pump();
+    other.pump();
+    expect([told(client), told(other)]).toEqual([["one", "two"], []]);
+    client.call("system.log", {});
+    log("info", "three");
+    client.pump();
+    client.call("system.log", { follow: false });
+    log("info", "four");
+    client.pump();
+    expect(told(client)).toEqual(["one", "two", "three"]);
+  });
+
+  it("gets what was logged without a link once there is one again", () => {
+    const { client, log, world } = logged();
+    client.call("system.log", { follow: true });
+    world.link().end.close(1006, "");
+    world.settle();
+    log("info", "alone");
+    world.untilConnected();
+    world.accept();
+    world.timer.advance(5000);
+    client.pump();
+    expect(told(client)).toEqual(["alone"]);
+  });
+
+  it("is forgotten when it ends", () => {
+    const { client, log, world, kept } = logged();
+    client.call("system.log", { follow: true });
+    client.sendJson({ jsonrpc: "2.0", method: "system.close" });
+    log("info", "nobody");
+    world.settle();
+    expect([told(client), kept.followers]).toEqual([[], []]);
+  });
+});
+
+describe("secrets", () => {
+  it("that the device knows, and what looks like a token, are masked", () => {
+    const { client, log } = logged(65536);
+    const session = makeToken("session", new Uint8Array(32).fill(9));
+    log("warn", `joined with a wifi password as ${RELAY_TOKEN}`, { token: AGENT_TOKEN });
+    log("warn", `${session}, ${session.slice(0, 40)}, not sess_123`);
+    expect(texts(client.call("system.log").result)).toEqual([
+      'joined with *** as *** {"token":"***"}',
+      "sess_***, sess_***, not sess_123",
+    ]);
+  });
+});
+
+describe("the reason of a restart", () => {
+  const open = (storage: MemoryStorage, more: Partial<LogOptions> = {}): DeviceLog =>
+    openLog({
+      ...{ bytes: 1024, bootCount: 1, timer: new ManualTimer(), storage, secrets: SECRETS },
+      ...more,
+    });
+  const fail = (log: DeviceLog, text: string) =>
+    keepingLog(
+      log,
+      () => {},
+      () => "",
+    )("error", text);
+
+  it.each<RestartReason>(["stop", "throw", "memory", "push"])("is told once: %s", (reason) => {
+    const storage = new MemoryStorage();
+    endLog(open(storage), reason, "why");
+    expect(open(storage).restart).toEqual({ reason, text: "why" });
+    expect(open(storage).restart).toEqual({ reason: "reset", text: "" });
+  });
+
+  it("is a reset after a power cut, with the last failure", () => {
+    const storage = new MemoryStorage();
+    fail(open(storage), `no sensor, ${AGENT_TOKEN}`);
+    expect(open(storage).restart).toEqual({ reason: "reset", text: "no sensor, ***" });
+  });
+
+  it("costs the flash one write in ten minutes, however often something fails", () => {
+    const storage = new MemoryStorage();
+    const timer = new ManualTimer();
+    const log = open(storage, { timer });
+    let writes = 0;
+    const { write } = storage;
+    storage.write = (name, text) => {
+      writes++;
+      write.call(storage, name, text);
+    };
+    for (let i = 0; i < 3600; i++) {
+      fail(log, `failure ${i}`);
+      timer.advance(1000);
+    }
+    expect(writes).toBe(6);
+  });
+
+  it("keeps no device from its start or work, whatever its medium does", () => {
+    const storage = new MemoryStorage();
+    storage.write("log.last", "nonsense");
+    expect(open(storage).restart.reason).toBe("reset");
+    storage.read = () => {
+      throw new Error("no medium");
+    };
+    storage.write = storage.read as never;
+    const log = open(storage);
+    fail(log, "again");
+    expect([log.lines.length, log.restart.reason]).toEqual([1, "first"]);
+  });
+});

@@ -1,0 +1,87 @@
+/**
+ * A board that keeps a log (core/log.ts), for the files that include this: those that accept
+ * programs over the relay. It notices what no handler's caller is told: errors in the program's own
+ * timers and events, and memory that ran out.
+ *
+ * [portable]
+ */
+import type { AgentCore } from "../core/agent-core.ts";
+import { reasonOf } from "../core/dispatch.ts";
+import {
+  answerLog,
+  type DeviceLog,
+  endLog,
+  keepLine,
+  LOG_METHOD,
+  openLog,
+  type RestartReason,
+  SMALL_LOG_BYTES,
+} from "../core/log.ts";
+import { boardStorage, useLog } from "./agent.ts";
+import { storageFiles } from "./files.ts";
+import { boardLog, boardTimer } from "./ports.ts";
+
+declare const process: { on(event: "uncaughtException", fn: (thrown: unknown) => void): void };
+declare const E: { on(event: "errorFlag", fn: (flags: readonly string[]) => void): void };
+
+let kept: DeviceLog | null = null;
+/** Whether memory ran out since the start. */
+let isStarved = false;
+let thrower: ((thrown: unknown) => void) | null = null;
+
+/** The board will restart: what it says of that when it is back. */
+export const tellEnd = (reason: RestartReason, text: string): void => {
+  if (kept !== null) endLog(kept, isStarved ? "memory" : reason, text);
+};
+
+/** Keeps in flash that memory ran out: once, and by itself, as endLog may not find enough of it. */
+export const tellStarved = (): void => {
+  if (isStarved || kept === null) return;
+  isStarved = true;
+  boardStorage.write("log.last", "memory\nit ran out of memory");
+};
+
+/** `fn` gets what is thrown outside of handlers. */
+export const watchThrows = (fn: (thrown: unknown) => void): void => {
+  thrower = fn;
+};
+
+useLog((config, bootCount) => {
+  const log = openLog({
+    bytes: config.log === undefined ? SMALL_LOG_BYTES : config.log,
+    bootCount: bootCount,
+    timer: boardTimer,
+    storage: storageFiles(boardStorage),
+    secrets: [config.relay_token, config.agent_token].concat(
+      config.wifi === undefined ? [] : [config.wifi.password],
+    ),
+  });
+  kept = log;
+  // Not serveLog and keepingLog: a function that these made would keep all of that module in memory.
+  return {
+    log: (level, message, fields) => {
+      keepLine(log, level, message, fields);
+      boardLog(level, message, fields);
+    },
+    serve: (core: AgentCore) => {
+      log.core = core;
+      core.dispatcher.add(LOG_METHOD, (params, context) =>
+        answerLog(log, params, context.sid, core.maxPlaintext),
+      );
+    },
+  };
+});
+
+E.on("errorFlag", (flags) => {
+  if (flags.indexOf("MEMORY") >= 0) tellStarved();
+});
+
+process.on("uncaughtException", (thrown) => {
+  if (thrower !== null) thrower(thrown);
+  // Another timer of the same pass that catches an error takes this one's value.
+  const reason = thrown === undefined ? "unknown" : reasonOf(thrown);
+  // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
+  if (kept !== null) keepLine(kept, "error", "uncaught: " + reason, undefined);
+  // For the console.
+  throw thrown;
+});

@@ -1,0 +1,117 @@
+/** `blindrelay logs AGENT`: what a device logged, and why it restarted (`system.log`, sealed). */
+import { type Agent, CallError } from "@blindrelay/client-sdk";
+import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
+import type { Command } from "commander";
+import { connectClient } from "../account/connect.ts";
+import { callFailure } from "../base/call-failure.ts";
+import { checkToken } from "../base/check-token.ts";
+import { interrupted } from "../base/interrupted.ts";
+import { oneLine, printResult, printStatus } from "../base/output.ts";
+import { checkAgentId } from "../config/settings.ts";
+import { heldAgent, matching } from "../fleet/agents.ts";
+import { WHERE } from "../fleet/flags.ts";
+import { LogReader, type LogReport } from "../fleet/logs.ts";
+import type { Context } from "./context.ts";
+
+const CONNECT_LIMIT_MS = 15_000;
+const LINES = 100;
+const MAX_LINES = 100_000;
+
+interface LogsFlags {
+  readonly where?: string;
+  readonly follow?: boolean;
+  readonly lines: number;
+  readonly json?: boolean;
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  first: "nothing is known of an earlier start",
+  reset: "the last restart: a power cut, a reset or a wake",
+  stop: "the last restart: it was stopped",
+  throw: "the last restart: an uncaught error",
+  memory: "the last restart: it ran out of memory",
+  push: "the last restart: for another program",
+};
+
+/** Milliseconds as seconds with three digits, aligned. */
+const seconds = (ms: number): string => (ms / 1000).toFixed(3).padStart(10);
+
+const asText = (report: LogReport, isOne: boolean): string => {
+  const name = isOne ? "" : `${report.agent_id} `;
+  if (report.kind === "line")
+    return `${name}${seconds(report.at_ms)} ${report.level.padEnd(5)} ${oneLine(report.text)}`;
+  if (report.kind === "lost") return `${name}${report.lines} lines are lost`;
+  const { reason, text } = report.restart;
+  const why = Object.hasOwn(NAMES, reason) ? NAMES[reason] : `the last restart: ${oneLine(reason)}`;
+  return `${name}start ${report.boot}; ${why}${text === "" ? "" : `; last failure: ${oneLine(text)}`}`;
+};
+
+export const addLogs = (cli: Command, context: Context): void => {
+  cli
+    .command("logs")
+    .description("print what a device logged, and the reason of its last restart")
+    .argument("[agent]", "the agent's id")
+    .option("--where <selector>", WHERE)
+    .option("--follow", "go on with later lines, until Ctrl-C")
+    .option("--lines <n>", "at most this many of the latest", wholeNumber(1, MAX_LINES), LINES)
+    .option("--json", "one JSON document per line")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay logs pump-7 --follow
+
+The first line is about the start: {"kind":"start","agent_id","boot","restart":{"reason","text"},
+"dropped","at"}; reason is first, reset, stop, throw, memory or push, text that of the last failure, and
+dropped counts lines that are no longer kept. The others are {"kind":"line","agent_id","n","at_ms",
+"level","text","at"}: at_ms since the start of the device; at is when this command read it. With --follow
+the device is waited for, and another start is told as the first one; {"kind":"lost","agent_id","lines"}
+are lines that it dropped before they could be read. Exit codes: 3 it keeps no log, 4 it is offline.`,
+    )
+    .action(async (agent: string | undefined, flags: LogsFlags) => {
+      if ((agent === undefined) === (flags.where === undefined))
+        throw new Failure("usage", "name an agent, or --where SELECTOR");
+      const settings = context.settings();
+      const ids =
+        agent === undefined
+          ? (await matching(settings, flags.where ?? "")).map(({ agent_id }) => agent_id)
+          : [checkAgentId(agent)];
+      if (agent !== undefined)
+        checkToken(settings.secretOf(agent).agentToken, "e2e", "agent token");
+      const client = await connectClient(settings, CONNECT_LIMIT_MS);
+      const print = (report: LogReport): void =>
+        printResult(flags, report, asText(report, agent !== undefined));
+      const handleOf = (id: string): Agent | null => {
+        if (agent === undefined) return heldAgent(client, settings, id);
+        const { agentToken, version } = settings.secretOf(id);
+        return client.agent(id, agentToken, { version });
+      };
+      const failures: Failure[] = [];
+      const one = async (id: string): Promise<void> => {
+        const handle = handleOf(id);
+        if (handle === null) {
+          printStatus(`${id} skipped: the keyring has no secret for it`);
+          return;
+        }
+        const reader = new LogReader(handle, print, (text) => printStatus(`${id}: ${text}`));
+        try {
+          await reader.read(flags.lines);
+          if (flags.follow === true) reader.follow();
+        } catch (error) {
+          if (!(error instanceof CallError)) throw error;
+          const failure = callFailure(error);
+          if (agent !== undefined) throw failure;
+          printStatus(`${id}: ${failure.message}`);
+          failures.push(failure);
+        }
+      };
+      try {
+        await Promise.all(ids.map(one));
+        if (flags.follow === true) await interrupted();
+      } finally {
+        client.close();
+      }
+      const [failure] = failures;
+      if (failure !== undefined && failures.length === ids.length) throw failure;
+    });
+};

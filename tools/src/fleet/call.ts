@@ -1,0 +1,172 @@
+/**
+ * `blindrelay call --where SELECTOR METHOD [JSON]`: one call to each agent that matches, with a
+ * journal, so that the command can be killed at any moment and goes on with `--resume`.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Fleet, type FleetOutcome } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
+import { connectClient } from "../account/connect.ts";
+import { interrupted } from "../base/interrupted.ts";
+import {
+  jsonText,
+  oneLine,
+  printJson,
+  printResult,
+  printStatus,
+  printText,
+} from "../base/output.ts";
+import type { Settings } from "../config/settings.ts";
+import { ProgressLine } from "../flash/progress.ts";
+import { heldAgent, matching } from "./agents.ts";
+import type { FleetFlags } from "./flags.ts";
+import { Journal, lineOf, type OutcomeLine } from "./journal.ts";
+import { renderJunit } from "./junit.ts";
+
+export interface FleetCallFlags extends FleetFlags {
+  readonly dryRun?: boolean;
+  readonly atOnce?: number;
+  readonly resume?: string;
+  readonly junit?: string;
+  readonly timeout: number;
+  readonly idempotent?: boolean;
+  readonly wait?: boolean;
+  readonly json?: boolean;
+}
+
+const CONNECT_LIMIT_MS = 30_000;
+
+const asText = ({ agent_id, outcome, result, error }: OutcomeLine): string =>
+  `${agent_id} ${outcome} ${outcome === "ok" ? jsonText(result) : oneLine(error ?? "")}`.trimEnd();
+
+/** In the profile's folder, under the time, so that the newest is found. */
+const newJournal = (settings: Settings): string => {
+  const name = `${new Date().toISOString().replace(/[:.]/g, "-")}-${randomBytes(3).toString("hex")}`;
+  return join(dirname(settings.profilePath), "journals", `${name}.jsonl`);
+};
+
+const dryRun = async (settings: Settings, where: string, json: boolean): Promise<void> => {
+  for (const { agent_id, name, online } of await matching(settings, where)) {
+    const held = settings.keptSecretOf(agent_id) !== null;
+    if (json) printJson({ agent_id, name, online, secret: held });
+    else printText(`${agent_id} ${online ? "online" : "offline"}${held ? "" : ", no secret here"}`);
+  }
+};
+
+/** `ok`, `error` and `unknown` stay; `unknown` is tried again if the call may run twice. */
+const isSettled = ({ outcome }: FleetOutcome, idempotent: boolean): boolean =>
+  outcome === "ok" || outcome === "error" || (outcome === "unknown" && !idempotent);
+
+/** Makes the calls that are left; whether a signal ended it. */
+const callLeft = async (
+  settings: Settings,
+  journal: Journal,
+  before: readonly FleetOutcome[],
+  params: object | undefined,
+  flags: FleetCallFlags,
+  told: (outcome: FleetOutcome) => void,
+): Promise<boolean> => {
+  const { head } = journal;
+  const client = await connectClient(settings, CONNECT_LIMIT_MS, { waits: flags.wait ?? false });
+  const stop = new AbortController();
+  interrupted().then(() => {
+    stop.abort();
+    printStatus("ending when the calls in flight are answered; Ctrl-C again ends at once");
+    process.once("SIGINT", () => process.exit(1));
+  });
+  try {
+    const fleet = new Fleet(
+      async () => head.agents,
+      (id) => heldAgent(client, settings, id),
+    );
+    const { staged, abortOver, atOnce, idempotent, wait } = flags;
+    const outcomes = fleet.call(head.method, params, {
+      timeoutMs: flags.timeout * 1000,
+      idempotent: idempotent ?? false,
+      waitForAgent: wait ?? false,
+      ...(staged === undefined ? {} : { staged }),
+      ...(abortOver === undefined ? {} : { abortOver }),
+      ...(atOnce === undefined ? {} : { atOnce }),
+      before,
+      signal: stop.signal,
+      sending: (id) => journal.sent(id),
+    });
+    const written: Promise<void>[] = [];
+    for await (const outcome of outcomes) {
+      written.push(journal.settled(outcome));
+      told(outcome);
+    }
+    await Promise.all(written);
+  } finally {
+    client.close();
+  }
+  return stop.signal.aborted;
+};
+
+const countText = (outcomes: readonly FleetOutcome[]): string => {
+  const counts = new Map<string, number>();
+  for (const { outcome } of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
+};
+
+/** Throws a Failure; expectation unless all are ok. */
+export const callFleet = async (
+  settings: Settings,
+  method: string,
+  params: object | undefined,
+  flags: FleetCallFlags,
+): Promise<void> => {
+  const { where = "", json = false } = flags;
+  if (flags.dryRun === true) return dryRun(settings, where, json);
+  const path = flags.resume ?? newJournal(settings);
+  const text = params === undefined ? "" : JSON.stringify(params);
+  const asked = {
+    url: settings.httpUrl(),
+    account: settings.accountName(),
+    method,
+    params_sha256: createHash("sha256").update(text).digest("hex"),
+    where,
+  };
+  const journal = await Journal.open(path, asked, async () => {
+    const found = await matching(settings, where);
+    return found.map(({ agent_id }) => agent_id);
+  });
+  if (flags.resume === undefined) printStatus(`journal: ${path}`);
+  const line = new ProgressLine();
+  try {
+    const total = journal.head.agents.length;
+    const print = (outcome: FleetOutcome): void => {
+      line.clear();
+      const shown = lineOf(outcome);
+      printResult({ json }, shown, asText(shown));
+    };
+    const before = journal.outcomes().filter((one) => isSettled(one, flags.idempotent === true));
+    for (const outcome of before) print(outcome);
+    let done = before.length;
+    let bad = before.filter(({ outcome }) => outcome !== "ok").length;
+    const told = (outcome: FleetOutcome): void => {
+      print(outcome);
+      done++;
+      if (outcome.outcome !== "ok") bad++;
+      line.show(`${bad} not ok,`, done, total, "agents");
+    };
+    const ended = done < total && (await callLeft(settings, journal, before, params, flags, told));
+    line.clear();
+    const outcomes = journal.outcomes();
+    if (flags.junit !== undefined) {
+      writeFileSync(flags.junit, renderJunit(method, outcomes.map(lineOf)));
+    }
+    printStatus(`${total} agents: ${countText(outcomes)}`);
+    if (ended) {
+      const words = `blindrelay call --where ${JSON.stringify(where)} ${method}`;
+      const more = params === undefined ? "" : " with the same parameters";
+      printStatus(`interrupted: ${words} --resume ${path}${more} goes on`);
+    }
+    if (outcomes.length === total && outcomes.every(({ outcome }) => outcome === "ok")) return;
+    throw new Failure("expectation", ended ? "interrupted" : "not all agents are ok");
+  } finally {
+    line.clear();
+    await journal.close();
+  }
+};

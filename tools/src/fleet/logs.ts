@@ -1,0 +1,196 @@
+/**
+ * Reads a device's log page by page (`system.log`), and follows it: lines come as notifications
+ * (`system.logged`), and whatever was missed, as over a restart or a renewed session, is asked for.
+ */
+import { type Agent, CallError } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
+
+const METHOD = "system.log";
+const NOTIFICATION = "system.logged";
+/** A device answers at most this many at a time. */
+const PAGE = 100;
+const CALL_MS = 20_000;
+/** A session may have been renewed, which nobody is told: then it is asked to follow again. */
+const ASK_AGAIN_MS = 45_000;
+/** After a failure. */
+const RETRY_MS = 3_000;
+
+export type LogReport =
+  | {
+      readonly kind: "start";
+      readonly agent_id: string;
+      readonly boot: number;
+      readonly restart: { readonly reason: string; readonly text: string };
+      readonly dropped: number;
+      readonly at: string;
+    }
+  | {
+      readonly kind: "line";
+      readonly agent_id: string;
+      readonly n: number;
+      readonly at_ms: number;
+      readonly level: string;
+      readonly text: string;
+      readonly at: string;
+    }
+  | {
+      readonly kind: "lost";
+      readonly agent_id: string;
+      readonly lines: number;
+      readonly at: string;
+    };
+
+interface Line {
+  readonly n: number;
+  readonly at_ms: number;
+  readonly level: string;
+  readonly text: string;
+}
+
+interface Page {
+  readonly lines: readonly Line[];
+  readonly boot: number;
+  readonly restart: { readonly reason: string; readonly text: string };
+  readonly dropped: number;
+}
+
+const isLine = (value: unknown): value is Line => {
+  const { n, at_ms, level, text } = (value ?? {}) as Partial<Line>;
+  return (
+    Number.isSafeInteger(n) &&
+    typeof at_ms === "number" &&
+    typeof level === "string" &&
+    typeof text === "string"
+  );
+};
+
+const isPage = (value: unknown): value is Page => {
+  const { lines, boot, restart, dropped } = (value ?? {}) as Partial<Page>;
+  return (
+    Array.isArray(lines) &&
+    lines.every(isLine) &&
+    typeof boot === "number" &&
+    typeof dropped === "number" &&
+    typeof restart?.reason === "string" &&
+    typeof restart.text === "string"
+  );
+};
+
+export class LogReader {
+  private readonly agent: Agent;
+  private readonly tell: (report: LogReport) => void;
+  private readonly notice: (text: string) => void;
+  private boot: number | null = null;
+  /** The latest line that was told. */
+  private reached = 0;
+  private isAsking = false;
+  private isBehind = false;
+
+  /** `notice`: told why the device cannot be followed for now. */
+  constructor(agent: Agent, tell: (report: LogReport) => void, notice: (text: string) => void) {
+    this.agent = agent;
+    this.tell = tell;
+    this.notice = notice;
+  }
+
+  /** Tells the start and at most `count` of the latest lines. Rejects with a CallError. */
+  async read(count: number): Promise<void> {
+    const newest = await this.ask({ lines: Math.min(count, PAGE) });
+    this.begin(newest);
+    const last = newest.lines.at(-1)?.n ?? 0;
+    const first = newest.lines[0]?.n ?? 1;
+    const from = Math.max(0, last - count, newest.dropped);
+    this.reached = from;
+    // A packet may hold less than what was asked for, or than what is kept.
+    if (first > from + 1) await this.catchUp(false, last);
+    this.tellLines(newest.lines);
+  }
+
+  /** Tells what comes later, until the client is closed. */
+  follow(): void {
+    this.agent.on("event", (event, data) => {
+      const { lines } = (data ?? {}) as { lines?: unknown };
+      if (event !== NOTIFICATION || !Array.isArray(lines) || !lines.every(isLine)) return;
+      const [first] = lines;
+      // Another start, or a gap: the answer to a question tells which.
+      if (first !== undefined && first.n !== this.reached + 1) this.look();
+      else this.tellLines(lines);
+    });
+    this.agent.on("reopened", () => this.look());
+    this.agent.on("gap", () => this.look());
+    this.look();
+  }
+
+  /** Asks what was missed, and to follow; one question at a time. */
+  private look(): void {
+    this.isBehind = true;
+    if (!this.isAsking) this.keepLooking();
+  }
+
+  private async keepLooking(): Promise<void> {
+    this.isAsking = true;
+    let told = "";
+    for (;;) {
+      this.isBehind = false;
+      try {
+        await this.catchUp(true);
+        told = "";
+      } catch (error) {
+        if (!(error instanceof CallError)) throw error;
+        if (error.code === "CLOSED") return;
+        if (error.message !== told) this.notice(`${error.message} (it keeps trying)`);
+        told = error.message;
+      }
+      const waitMs = told === "" ? ASK_AGAIN_MS : RETRY_MS;
+      for (let waited = 0; waited < waitMs && !this.isBehind; waited += 100)
+        await new Promise((done) => setTimeout(done, 100).unref());
+    }
+  }
+
+  /** Asks for lines after the latest, up to `last` if it is given. */
+  private async catchUp(follow: boolean, last = Number.MAX_SAFE_INTEGER): Promise<void> {
+    while (this.reached < last) {
+      const asked = { after: this.reached, lines: PAGE, ...(follow ? { follow } : {}) };
+      const page = await this.ask(asked);
+      if (page.boot !== this.boot) {
+        this.begin(page);
+        this.reached = 0;
+        continue;
+      }
+      if (page.lines.length === 0) return;
+      const missed = (page.lines[0] as Line).n - this.reached - 1;
+      if (missed > 0) this.report({ kind: "lost", lines: missed });
+      this.tellLines(page.lines);
+    }
+  }
+
+  private begin({ boot, restart, dropped }: Page): void {
+    this.boot = boot;
+    this.report({ kind: "start", boot, restart, dropped });
+  }
+
+  private tellLines(lines: readonly Line[]): void {
+    for (const { n, at_ms, level, text } of lines) {
+      if (n <= this.reached) continue;
+      this.reached = n;
+      this.report({ kind: "line", n, at_ms, level, text });
+    }
+  }
+
+  private report({
+    kind,
+    ...more
+  }: {
+    readonly kind: LogReport["kind"];
+    readonly [member: string]: unknown;
+  }): void {
+    const at = new Date().toISOString();
+    this.tell({ kind, agent_id: this.agent.id, ...more, at } as unknown as LogReport);
+  }
+
+  private async ask(params: object): Promise<Page> {
+    const page = await this.agent.call(METHOD, params, { timeoutMs: CALL_MS, idempotent: true });
+    if (isPage(page)) return page;
+    throw new Failure("agentError", `${this.agent.id} answered ${METHOD} with something else`);
+  }
+}
