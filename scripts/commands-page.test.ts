@@ -22,13 +22,16 @@ const EVERYWHERE = new Set(["--json", "--help"]);
 const flagsIn = (text: string): string[] =>
   [...new Set(text.match(FLAG))].filter((flag) => !EVERYWHERE.has(flag)).sort();
 
-/** Rows that begin with a command: its words -> the flags in its last column. */
-const documented = (program: string): Map<string, string[]> =>
-  new Map(
-    [
-      ...page.matchAll(new RegExp(`^\\| \`${program} ([a-z -]*)[^\`]*\` \\|.*\\|(.*)\\|$`, "gm")),
-    ].map(([, words, flags]) => [(words as string).trim(), flagsIn(flags as string)]),
-  );
+/** Rows that begin with a command: its words -> the flags in the last column of all its rows. */
+const documented = (program: string): Map<string, string[]> => {
+  const flagsOf = new Map<string, string>();
+  const row = new RegExp(`^\\| \`${program} ([a-z -]*)[^\`]*\` \\|.*\\|(.*)\\|$`, "gm");
+  for (const [, words = "", flags = ""] of page.matchAll(row)) {
+    const [, command = "", own = ""] = /^(.*?) *(--.*)?$/.exec(words.trim()) ?? [];
+    flagsOf.set(command, `${flagsOf.get(command) ?? ""} ${own} ${flags}`);
+  }
+  return new Map([...flagsOf].map(([command, flags]) => [command, flagsIn(flags)]));
+};
 
 /** Every command that performs an action, by its words. */
 const leaves = (command: Command, words: string[] = []): [string, Command][] =>

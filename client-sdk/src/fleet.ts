@@ -8,8 +8,8 @@ import { CallError } from "./errors.ts";
 
 /**
  * How it went with one agent. `ok`: it answered. `error`: it answered with an error, or with
- * something unreadable. `offline`: not reached; it did not run. `unknown`: sent and not answered; it
- * may have run. `skipped`: not sent.
+ * something unreadable. `offline`: not reached; it did not run. `unknown`: sent and not answered;
+ * it may have run. `skipped`: not sent.
  */
 export type OutcomeKind = "ok" | "error" | "offline" | "unknown" | "skipped";
 
@@ -94,8 +94,8 @@ export const outcomeOf = <Result = never>(
 
 /**
  * Does `work` for each agent, and yields each outcome as it is known. Agents that are not begun
- * because it was stopped are `skipped`, with the reason. `work` must not reject; if it does, nothing
- * more is begun, and this throws the same.
+ * because it was stopped are `skipped`, with the reason. `work` must not reject; if it does,
+ * nothing more is begun, and this throws the same.
  */
 export async function* rollOut<Result>(
   agentIds: readonly string[],

@@ -57,7 +57,7 @@ useLog((config, bootCount) => {
     ),
   });
   kept = log;
-  // Not serveLog and keepingLog: a function that these made would keep all of that module in memory.
+  // Not serveLog and keepingLog: a function that these made would keep that module in memory.
   return {
     log: (level, message, fields) => {
       keepLine(log, level, message, fields);

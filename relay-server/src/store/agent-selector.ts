@@ -20,8 +20,8 @@ const labelOf = ({ key }: Condition): string | null =>
   key.startsWith("label.") ? key.slice("label.".length) : null;
 
 /**
- * The values that agents have and that a condition holds for. Versions are compared here because SQL
- * cannot, globs because SQLite takes exponential time for some.
+ * The values that agents have and that a condition holds for. Versions are compared here because
+ * SQL cannot, globs because SQLite takes exponential time for some.
  */
 const valuesFor = async (db: Db, userId: string, condition: Condition): Promise<string[]> => {
   const label = labelOf(condition);

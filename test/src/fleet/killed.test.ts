@@ -1,4 +1,4 @@
-/** A command that is killed while it calls a fleet, and resumed: what the agents counted decides. */
+/** A command that is killed while it calls a fleet, and resumed: what the agents count decides. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Labels of agents: with the agent, as it is answered, and by key and value, as selectors search. */
+/** Labels of agents: with the agent, as it is answered, and by key and value, for selectors. */
 import type { Kysely } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
