@@ -1,6 +1,12 @@
 /** What a selector asks of the store. Who is online it does not know: that is the hub's to say. */
 import { type Condition, holds, type Selector, SelectorError } from "@blindrelay/protocol/selector";
-import { type Expression, type ExpressionBuilder, type SqlBool, sql } from "kysely";
+import {
+  type Expression,
+  type ExpressionBuilder,
+  type RawBuilder,
+  type SqlBool,
+  sql,
+} from "kysely";
 import type { Db } from "./open.ts";
 import type { Tables } from "./tables.ts";
 
@@ -16,50 +22,77 @@ const COLUMNS = {
 
 export type Chosen = (agents: ExpressionBuilder<Tables, "agents">) => Expression<SqlBool>;
 
+const columnOf = ({ key }: Condition) => COLUMNS[key as keyof typeof COLUMNS];
+
 const labelOf = ({ key }: Condition): string | null =>
   key.startsWith("label.") ? key.slice("label.".length) : null;
 
+/** Whether a column's value is what a condition wants. */
+type Wanted = (column: string) => RawBuilder<SqlBool>;
+
 /**
- * The values that agents have and that a condition holds for. Versions are compared here because
- * SQL cannot, globs because SQLite takes exponential time for some.
+ * A glob of the forms that people write, as SQL that takes linear time; null for others. SQLite's
+ * own GLOB takes exponential time for some.
  */
+const simpleGlob = (pattern: string): Wanted | null => {
+  const [begin = "", middle, end, ...more] = pattern.split("*");
+  if (middle === undefined) return (column) => sql`${sql.ref(column)} = ${pattern}`;
+  if (end === undefined) {
+    const [first, last] = [[...begin].length, [...middle].length];
+    return (column) => {
+      const of = sql.ref(column);
+      return sql`(length(${of}) >= ${first + last} and substr(${of}, 1, ${first}) = ${begin}
+        and substr(${of}, length(${of}) - ${last} + 1) = ${middle})`;
+    };
+  }
+  if (begin + end !== "" || middle === "" || more.length > 0) return null;
+  // The engines have no name in common for the search of a text in a text.
+  return (column) => sql`replace(${sql.ref(column)}, ${middle}, '') <> ${sql.ref(column)}`;
+};
+
+/** The values that agents have and that a condition holds for. */
 const valuesFor = async (db: Db, userId: string, condition: Condition): Promise<string[]> => {
   const label = labelOf(condition);
-  const column = label === null ? COLUMNS[condition.key as keyof typeof COLUMNS] : "value";
-  const table = label === null ? "agents" : "agent_labels";
-  const begins = condition.operator === "~" ? (condition.value.split("*")[0] ?? "") : "";
+  const column = sql.ref(label === null ? columnOf(condition) : "value");
   const { rows } = await sql<{ value: string }>`
-    select distinct ${sql.ref(column)} as value from ${sql.table(table)}
-    where user_id = ${userId} and ${sql.ref(column)} is not null
-    ${label === null ? sql`` : sql`and key = ${label}`}
-    ${begins === "" ? sql`` : sql`and substr(${sql.ref(column)}, 1, ${[...begins].length}) = ${begins}`}
-  `.execute(db);
+    select distinct ${column} as value from ${sql.table(label === null ? "agents" : "agent_labels")}
+    where user_id = ${userId} and ${column} is not null
+    ${label === null ? sql`` : sql`and key = ${label}`}`.execute(db);
   const values = rows.map(({ value }) => value).filter((value) => holds(condition, value));
   if (values.length <= MAX_VALUES) return values;
   throw new SelectorError(`${condition.key} has more than ${MAX_VALUES} values that match`);
 };
 
+/** Versions are compared here, because SQL cannot. */
+const wantedBy = async (db: Db, userId: string, condition: Condition): Promise<Wanted> => {
+  const { operator, value } = condition;
+  if (operator === "=" || operator === "!=") return (column) => sql`${sql.ref(column)} = ${value}`;
+  const glob = operator === "~" ? simpleGlob(value) : null;
+  if (glob !== null) return glob;
+  const values = await valuesFor(db, userId, condition);
+  // An empty list is an error in SQL.
+  if (values.length === 0) return () => sql`1 = 0`;
+  return (column) => sql`${sql.ref(column)} in (${sql.join(values)})`;
+};
+
 /** Throws a SelectorError if too many different values match. */
 const chosenBy = async (db: Db, userId: string, condition: Condition): Promise<Chosen> => {
-  const { operator, value } = condition;
-  const isPlain = operator === "=" || operator === "!=";
-  const values = isPlain ? [value] : await valuesFor(db, userId, condition);
+  const wanted = await wantedBy(db, userId, condition);
+  const isNot = condition.operator === "!=";
   const label = labelOf(condition);
   return (agents) => {
-    // An empty list is an error in SQL.
-    if (values.length === 0) return sql<SqlBool>`1 = 0`;
     if (label === null) {
-      const column = COLUMNS[condition.key as keyof typeof COLUMNS];
-      if (operator !== "!=") return agents(column, "in", values);
-      return agents.or([agents(column, "is", null), agents(column, "!=", value)]);
+      const column = columnOf(condition);
+      const is = wanted(column);
+      return isNot ? agents.or([agents(column, "is", null), agents.not(is)]) : is;
     }
     const labelled = agents
       .selectFrom("agent_labels")
       .select("agent_labels.agent_id")
       .where("agent_labels.user_id", "=", userId)
       .where("agent_labels.key", "=", label)
-      .where("agent_labels.value", "in", values);
-    return agents("agents.agent_id", operator === "!=" ? "not in" : "in", labelled);
+      .where(wanted("agent_labels.value"));
+    return agents("agents.agent_id", isNot ? "not in" : "in", labelled);
   };
 };
 

@@ -94,6 +94,11 @@ test("by a selector: labels, versions, globs and presence", async () => {
   expect(await chosen("firmware>=1.4.0")).toEqual(["a", "b"]);
   expect(await chosen("firmware!=1.5.0")).toEqual(["a", "c"]);
   expect(await chosen("runtime~*26*")).toEqual(["b"]);
+  expect(await chosen("runtime~node*10.0")).toEqual(["b"]);
+  expect(await chosen("runtime~n*26*0")).toEqual(["b"]);
+  expect(await chosen("runtime~N*")).toEqual([]);
+  expect(await chosen("name~Pump 1*1")).toEqual([]);
+  expect(await chosen("name~Lamp,id~*")).toEqual(["c"]);
   expect(await chosen("name~Pump*,online=false")).toEqual(["a"]);
   expect(await chosen("online!=false")).toEqual(["b"]);
   expect(await chosen("online=true,online=false")).toEqual([]);
