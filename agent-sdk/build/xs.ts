@@ -1,10 +1,11 @@
 /**
- * The Moddable build: four modules of plain JavaScript that `mcconfig` takes as they are.
+ * The Moddable build: five modules of plain JavaScript that `mcconfig` takes as they are.
  *
  *   blindrelay         the public API: src/moddable/index.ts
  *   blindrelay/core    everything that may be preloaded into flash: src/moddable/core.ts
  *   blindrelay/noble   the crypto that must not be preloaded: src/moddable/suite.ts with @noble
  *   blindrelay/storage `agent.storage`, for programs that use it: src/moddable/program-storage.ts
+ *   blindrelay/log     a log that can be read over the relay: src/moddable/program-log.ts
  *
  * XS runs the whole language, so modules are bundled and nothing is rewritten. Names are kept: XS
  * compiles to bytecode, and function names in a stack trace are worth the 2 KB of flash.
@@ -20,6 +21,7 @@ export interface XsModules {
   readonly core: string;
   readonly noble: string;
   readonly storage: string;
+  readonly log: string;
 }
 
 /** Specifiers under which the manifest lists the modules. */
@@ -28,6 +30,7 @@ export const XS_SPECIFIERS: { readonly [name in keyof XsModules]: string } = {
   core: "blindrelay/core",
   noble: "blindrelay/noble",
   storage: "blindrelay/storage",
+  log: "blindrelay/log",
 };
 
 const sdk = resolve(import.meta.dirname, "..");
@@ -36,6 +39,7 @@ const ENTRIES: { readonly [name in keyof XsModules]: string } = {
   core: resolve(sdk, "src/moddable/core.ts"),
   noble: resolve(sdk, "src/moddable/suite.ts"),
   storage: resolve(sdk, "src/moddable/program-storage.ts"),
+  log: resolve(sdk, "src/moddable/program-log.ts"),
 };
 
 /** An import from one of these modules by another stays an import, by its name in the manifest. */
@@ -81,13 +85,14 @@ const bundle = (entry: string): Promise<string> =>
 
 /** Builds the modules in memory. */
 export const buildXsModules = async (): Promise<XsModules> => {
-  const [blindrelay, core, noble, storage] = await Promise.all([
+  const [blindrelay, core, noble, storage, log] = await Promise.all([
     bundle(ENTRIES.blindrelay),
     bundle(ENTRIES.core),
     bundle(ENTRIES.noble),
     bundle(ENTRIES.storage),
+    bundle(ENTRIES.log),
   ]);
-  return { blindrelay, core, noble, storage };
+  return { blindrelay, core, noble, storage, log };
 };
 
 /** Bytes of each module. They are ASCII. */
@@ -98,6 +103,7 @@ export const moduleBytes = (
   core: modules.core.length,
   noble: modules.noble.length,
   storage: modules.storage.length,
+  log: modules.log.length,
 });
 
 /** The path where moddable/manifest.json looks for them. */

@@ -64,7 +64,7 @@ export interface LogOptions {
 }
 
 /** What a log needs of its agent's core. */
-interface LogCore {
+export interface LogCore {
   readonly maxPlaintext: number;
   readonly dispatcher: {
     add(method: string, handler: (params: unknown, context: CallContext) => unknown): void;

@@ -6,6 +6,7 @@
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { AgentSessionLimits } from "@blindrelay/protocol/session";
 import type { Program } from "./agent.ts";
+import type { KeepLog } from "./give-log.ts";
 
 export interface AgentIdentity {
   readonly agentId: string;
@@ -35,8 +36,8 @@ export interface DeviceOptions extends AgentIdentity {
    * six times as much heap. It also bounds the relay's messages.
    */
   readonly maxPlaintext?: number;
-  /** Bytes of the ring that `system.log` answers from: 1,024 unless set. */
-  readonly logBytes?: number;
+  /** What keeps the device's log, as `keepLog()` makes it; absent: none is kept. */
+  readonly keepLog?: KeepLog;
   /** Levels of arrays and objects in a message or call: 32 unless set; each costs C stack. */
   readonly maxNesting?: number;
 }

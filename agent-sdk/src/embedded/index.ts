@@ -1,4 +1,5 @@
 export type { AgentCore } from "../core/agent-core.ts";
+export { type KeepLog, keepLog } from "../core/give-log.ts";
 export { withStorage } from "../core/give-storage.ts";
 export type { AgentStatus } from "../core/link.ts";
 export { messageBytes, SMALL_MAX_NESTING } from "./bounded.ts";

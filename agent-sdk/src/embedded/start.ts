@@ -7,7 +7,6 @@
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
-import { keepingLog, openLog, SMALL_LOG_BYTES, serveLog } from "../core/log.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import { SDK_VERSION } from "../version.ts";
 import {
@@ -34,13 +33,8 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const count = raiseBootCount(ports.storage, ports.suite, options.agentToken);
   if (!count.ok) throw new Error(count.advice);
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
-  const kept = openLog({
-    bytes: options.logBytes ?? SMALL_LOG_BYTES,
-    bootCount: count.count,
-    timer: ports.timer,
-    storage: ports.storage,
-    secrets: [options.agentToken, options.relayToken],
-  });
+  const secrets = [options.agentToken, options.relayToken];
+  const kept = options.keepLog?.(ports, secrets, count.count);
   const core = new AgentCore({
     ...options,
     maxPlaintext,
@@ -54,10 +48,10 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
     ports: {
       ...ports,
       link: boundedLinks(ports.link, messageBytes(maxPlaintext), maxNesting),
-      log: keepingLog(kept, ports.log, () => ""),
+      log: kept?.log ?? ports.log,
     },
   });
-  serveLog(kept, core);
+  kept?.serve(core);
   options.program(core.agent);
   core.start();
   return core;
