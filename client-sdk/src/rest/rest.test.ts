@@ -23,6 +23,7 @@ const agent = (agent_id: string) => ({
   runtime: null,
   firmware_version: null,
   created_at: USER.created_at,
+  labels: {},
   metadata: {},
 });
 

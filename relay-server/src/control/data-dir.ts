@@ -130,7 +130,7 @@ export const openData = async (options: DataOptions): Promise<Data> => {
     if (secrets === null) {
       throw new Failure(
         "refused",
-        "this master key is not the one that the store was made with: restore the right one",
+        "this master key is not the one that the store was made with: restore the right one, or, if it is right, the newest backup of the store",
       );
     }
     const totpRequired = (await readSetting(store.db, "totp")) !== "optional";

@@ -178,9 +178,12 @@ const startOrRefuse = async (data: string): Promise<Awaited<ReturnType<typeof st
     return await start(data);
   } catch (error) {
     expect(error).toBeInstanceOf(Failure);
-    expect((error as Failure).message).toMatch(/is damaged: .*restore the newest backup/);
-    expect((error as Failure).message).toContain(storePath(data));
-    expect((error as Failure).exitCode).toBe(4);
+    const { message, exitCode } = error as Failure;
+    // Nothing tells a damaged print of the key from another key.
+    if (/^this master key is not .* newest backup of the store$/.test(message)) return null;
+    expect(message).toMatch(/is damaged: .*restore the newest backup/);
+    expect(message).toContain(storePath(data));
+    expect(exitCode).toBe(4);
     return null;
   }
 };

@@ -250,7 +250,8 @@ test("agent.agent_id", async () => {
 
 test("agent.other_fields", async () => {
   const token = account.accountToken;
-  const body = { name: "Pump in the cellar", metadata: { site: "cellar" } };
+  const labels = { line: "7" };
+  const body = { name: "Pump in the cellar", labels, metadata: { site: "cellar" } };
   const { json: made } = await relay.api("POST", "/agents", { token, body });
   const { json } = await relay.api("GET", `/agents/${made.agent_id}`, { token });
   expect(json).toEqual({
@@ -261,6 +262,7 @@ test("agent.other_fields", async () => {
     runtime: null,
     firmware_version: null,
     created_at: expect.stringMatching(ISO_UTC),
+    labels,
     metadata: { site: "cellar" },
   });
   expect(made).toEqual({ ...json, api_token: expect.stringMatching(/^agt_/) });
