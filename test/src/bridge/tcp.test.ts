@@ -71,7 +71,7 @@ it("reconnects when the other side hung up, and reports it", async () => {
   await newsOf(running, "port", "open");
   await newsOf(running, "agent", "online");
   const status = agent.call("serial.status", {}, { idempotent: true });
-  expect(await status).toMatchObject({ bytes_in: 0 });
+  expect(await status).toMatchObject({ bytes_in: 300_000 });
   const failure = agent.call("serial.signals", { dtr: true }).catch((error) => error);
   expect(((await failure) as CallError).remote?.message).toContain("use rfc2217://");
 });

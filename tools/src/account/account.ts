@@ -7,6 +7,7 @@ import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
+import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
 import { checkToken } from "../base/check-token.ts";
 import { Rest } from "../base/rest.ts";
 import type { Key, Keyring, Profile } from "../config/profile.ts";
@@ -19,9 +20,25 @@ export const accountRest = (settings: Settings): Rest => {
   return new Rest(settings.httpUrl(), token);
 };
 
-/** All agents of the account, or those that a selector matches. */
-export const listAgents = (rest: Rest, where?: string): Promise<Agent[]> =>
-  rest.list("AgentPage", "/agents", { where });
+/**
+ * All agents of the account, or those that a selector matches. Throws a Failure (usage) for a text
+ * that is no selector.
+ */
+export const listAgents = async (rest: Rest, where?: string): Promise<Agent[]> => {
+  if (where === undefined) return rest.list("AgentPage", "/agents");
+  const selector = readSelector(where);
+  const found = await rest.list("AgentPage", "/agents", { where });
+  // A relay from before selectors would answer all agents.
+  return found.filter((agent) => matchesSelector(selector, agent));
+};
+
+const readSelector = (text: string): Selector => {
+  try {
+    return parseSelector(text);
+  } catch (error) {
+    throw new Failure("usage", `--where: ${(error as Error).message}`, error);
+  }
+};
 
 /**
  * Refuses what another server may have put in a token's place. Throws a Failure (unreachable).

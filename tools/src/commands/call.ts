@@ -57,6 +57,7 @@ export const addCall = (cli: Command, context: Context): void => {
   const command = cli
     .command("call")
     .description("call a method of an agent, or of each agent that matches")
+    .usage("[options] <agent> <method> [json]")
     .argument("<agent>", "the agent's id; left out with --where")
     .argument("[method]", "such as system.info")
     .argument("[json]", "parameters: an object or array; - reads them from standard input")
