@@ -103,7 +103,8 @@ const NOT_IMPORTED =
   /^(dist\/((espruino|moddable|moddable-modules|viewers|build|xs)\/)|(moddable|examples|library)\/)/;
 
 /** Modules that run as their own processes. */
-const PROCESSES = /^dist\/(live\/fleet-process|run\/seed-process|search\/search-process|virtual\/watchdog-thread)\.js$/;
+const PROCESSES =
+  /^dist\/(live\/fleet-process|run\/seed-process|search\/search-process|virtual\/watchdog-thread)\.js$/;
 
 /** A module that contains only types: `export {}` between comments. */
 const TYPES_ONLY = /^(\s|\/\*[\s\S]*?\*\/|\/\/.*\n)*export \{\};\n\/\/# sourceMappingURL=.*$/;
