@@ -13,12 +13,21 @@ const programsOf = (page: string): string[] =>
     .map(([, code]) => code as string)
     .filter((code) => /^export default/m.test(code) && !/^import /m.test(code));
 
+/** As much of a board as `agent.storage` needs to find nothing. */
+const BOARD = {
+  E: { CRC32: () => 0, toUint8Array: (text: string) => Buffer.from(text, "latin1") },
+  require: () => ({ read: () => undefined, write: () => true, erase: () => undefined }),
+};
+
 type Handler = (params?: unknown) => unknown;
 
 const handlersOf = (code: string): Map<string, Handler> => {
   const handlers = new Map<string, Handler>();
   const load = `(function(module){${toModule(code)}\nreturn module.exports})({exports:{}})`;
-  runInNewContext(load)({
+  runInNewContext(
+    load,
+    BOARD,
+  )({
     handle: (method: string, handler: Handler) => handlers.set(method, handler),
     emit: () => 0,
     every: () => () => undefined,
