@@ -17,7 +17,8 @@ const LINE_BYTES = 1_000;
 const DRAWS = 32;
 const TEST_FILE = "br.report";
 /** The SDK's files, and the programs. */
-const OURS = /^(blindrelay(\.json)?|program(\.1)?|\.bootcde|boot\.\w+|push\.\d|session|log\.last|text\.\d+)$/;
+const OURS =
+  /^(blindrelay(\.json)?|program(\.1)?|\.bootcde|boot\.\w+|push\.\d|session|log\.last|text\.\d+)$/;
 
 /** Typed once: bytes in hexadecimal, counted bytes, and the milliseconds of one call. */
 const HELPERS = [
