@@ -81,7 +81,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach", () => {
       way.cut();
       await newsOf(running, "away");
       way.mend();
-      // What was already sent may have passed the next mark: a link that is not back cannot be lost.
+      // What was already sent may have passed the next mark, and a link that is away cannot be lost.
       await newsOf(running, "attached");
     }
     await until(() => size(got) >= down.length && size(seen) >= up.length);
