@@ -81,7 +81,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach", () => {
       way.cut();
       await newsOf(running, "away");
       way.mend();
-      // What was already sent may have passed the next mark, and a link that is away cannot be lost.
+      // What was sent before may have passed the next mark already: let the link come back.
       await newsOf(running, "attached");
     }
     await until(() => size(got) >= down.length && size(seen) >= up.length);
