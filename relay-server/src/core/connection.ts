@@ -16,10 +16,12 @@ import type { Gauges } from "./gauges.ts";
 import type { Leaving } from "./leaving.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, HubLink } from "./link.ts";
+import type { AccessKey } from "./ports.ts";
 import { RateBucket } from "./rate-limit.ts";
 import type { SessionUse } from "./request-counts.ts";
 import type { Waiting } from "./timer-wheel.ts";
 import { UserShare } from "./user-share.ts";
+import type { View } from "./views.ts";
 
 type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
 type ConnectionEvent = "auth" | "accepted" | "refused" | "end";
@@ -138,12 +140,18 @@ export interface LocalClient extends AnyClient {
   readonly session: SessionUse;
   readonly onlineSince: number;
   readonly origin: null;
+  /** The access key that it came in with. */
+  readonly key: AccessKey | null;
+  /** Null: it sees all agents of its account. */
+  readonly view: View | null;
 }
 
 /** A client of another node that calls agents of this one (guests.ts). */
 export interface Guest extends AnyClient {
   readonly session: null;
   readonly origin: Origin;
+  /** Its own node decides what it sees. */
+  readonly view: null;
 }
 
 export type ClientPeer = LocalClient | Guest;

@@ -13,7 +13,14 @@ import { shortestMoveMs } from "../core/drain.ts";
 import { Hub } from "../core/hub.ts";
 import { type HubLimits, TICK_MS } from "../core/limits.ts";
 import type { Lockout } from "../core/lockout.ts";
-import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
+import type {
+  AgentLabels,
+  AuthRequest,
+  AuthResult,
+  HubLookups,
+  HubPort,
+  WriteBehind,
+} from "../core/ports.ts";
 import type { ErrorLog } from "../store/outage-log.ts";
 
 export interface HubParts {
@@ -167,6 +174,15 @@ export const runHub = (parts: HubParts): RunningHub => {
       const fail = ending(connection, "the hub failed on an agent's owner");
       handOn(timer, () => lookups.ownerOf(agentId), found, lost, fail);
     },
+    findLabels(agentId) {
+      const found = (agent: AgentLabels | null) => hub.labelsFound(agentId, agent, nowMs());
+      const lost = (error: unknown) => {
+        complain("an agent's labels could not be looked up")(error);
+        hub.labelsUnknown(agentId, nowMs());
+      };
+      const fail = failed("the hub failed on an agent's labels");
+      handOn(timer, () => lookups.labelsOf(agentId), found, lost, fail);
+    },
     nextTurn() {
       timer.soon(() => {
         try {
@@ -250,8 +266,16 @@ const authenticate = (
   request: AuthRequest,
 ): MaybePromise<AuthResult> =>
   whenKnown(lookups.authenticate({ ...request, nowMs: wallMs() }), (result) =>
-    result.ok ? { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() } : result,
+    result.ok ? onClock(result, steadyMs() - wallMs()) : result,
   );
+
+const onClock = (result: Extract<AuthResult, { ok: true }>, offMs: number): AuthResult => {
+  const expiresAtMs = result.expiresAtMs + offMs;
+  if (result.role === "agent" || result.key === undefined) return { ...result, expiresAtMs };
+  const { key } = result;
+  const endsAtMs = key.expiresAtMs === null ? null : key.expiresAtMs + offMs;
+  return { ...result, expiresAtMs, key: { ...key, expiresAtMs: endsAtMs } };
+};
 
 /**
  * Asks, and passes the answer to `take`, immediately if it is available, or the error to `lost`,
