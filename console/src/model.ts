@@ -314,7 +314,10 @@ export class Model {
       const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
       if (this.opened.has(agentId)) return;
       this.opened.set(agentId, { link, info });
-      link.on("event", (what, data) => this.#hear({ agentId, kind: "event", what, data }));
+      link.on("event", (what, data) => {
+        // The log has a place of its own.
+        if (what !== "system.logged") this.#hear({ agentId, kind: "event", what, data });
+      });
       link.on("gap", (count, of) => {
         this.#hear({ agentId, kind: "missing", what: `${count} ${of} were lost` });
       });

@@ -410,7 +410,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("heading", { name: "Access keys" }).waitFor();
       await page.getByText("Make a key").click();
       await page.getByLabel("Name").fill("ci");
-      await page.getByLabel(/^call:/).check();
+      await page.getByLabel("call: call agents").check();
       await page.getByLabel("Only these agents").fill("firmware<2.0.0");
       await page.getByRole("button", { name: "Make the key" }).click();
       await page
