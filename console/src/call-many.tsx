@@ -1,4 +1,4 @@
-/** One call to each of the agents that the list shows: in stages, with progress and an outcome each. */
+/** One call to each of the agents that the list shows: in stages, with an outcome for each. */
 import type { FleetOutcome } from "@blindrelay/client-sdk/browser";
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";

@@ -4,6 +4,7 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import { matchesKeySelector } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
 import { chosenIn } from "../store/agent-selector.ts";
@@ -62,7 +63,12 @@ const withKey = (
       selector === null
         ? null
         : await chosenAgents(db, userId, await chosenIn(db, userId, selector));
-    return { ...result, key: { id, selector, agents, expiresAtMs } };
+    const matches =
+      selector === null
+        ? null
+        : (agentId: string, labels: Readonly<Record<string, string>>) =>
+            matchesKeySelector(selector, { agent_id: agentId, labels });
+    return { ...result, key: { id, matches, agents, expiresAtMs } };
   };
   return admit();
 };

@@ -10,18 +10,17 @@
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Envelope, PacketHead } from "@blindrelay/protocol/wire";
+import type { AccessKey, View } from "./access-key.ts";
 import { Bindings } from "./bindings.ts";
 import type { Origin, RemotePresence } from "./bus.ts";
 import type { Gauges } from "./gauges.ts";
 import type { Leaving } from "./leaving.ts";
 import type { HubLimits } from "./limits.ts";
 import type { AgentReport, ClientType, HubLink } from "./link.ts";
-import type { AccessKey } from "./ports.ts";
 import { RateBucket } from "./rate-limit.ts";
 import type { SessionUse } from "./request-counts.ts";
 import type { Waiting } from "./timer-wheel.ts";
 import { UserShare } from "./user-share.ts";
-import type { View } from "./views.ts";
 
 type ConnectionState = "awaitingAuth" | "authenticating" | "online" | "closing";
 type ConnectionEvent = "auth" | "accepted" | "refused" | "end";

@@ -14,6 +14,7 @@ import {
   type ErrorCode,
   FRAGMENTS_TIMEOUT_MS,
 } from "@blindrelay/protocol";
+import type { AgentLabels } from "./access-key.ts";
 import { Authenticator } from "./auth.ts";
 import { ALONE, type Claim, FREE, type OnlineAgent } from "./bus.ts";
 import { Connection, type Content, isGuest } from "./connection.ts";
@@ -25,7 +26,7 @@ import { Guests } from "./guests.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { guarded, Inbound, rethrow } from "./inbound.ts";
 import type { HubLink } from "./link.ts";
-import type { AgentLabels, AuthResult, HubPort } from "./ports.ts";
+import type { AuthResult, HubPort } from "./ports.ts";
 import { MOVING_MS, type RemoteAgents } from "./remote-agents.ts";
 import type { RemoteRouting } from "./remote-routing.ts";
 import type { Revocation } from "./revocations.ts";

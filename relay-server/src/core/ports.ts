@@ -8,7 +8,7 @@
  * - `HubLookups` and `WriteBehind` are what the store offers, possibly with a delay;
  *   `ws/hub-driver.ts` connects the two.
  */
-import type { Selector } from "@blindrelay/protocol/selector";
+import type { AccessKey, AgentLabels } from "./access-key.ts";
 import type { Connection } from "./connection.ts";
 import type { AgentReport, ClientType } from "./link.ts";
 import type { RequestCountPort } from "./request-counts.ts";
@@ -69,23 +69,6 @@ export type AuthResult =
       loginNumber: number;
     }
   | LookupFailure;
-
-/** What an access key lets a client see. */
-export interface AccessKey {
-  readonly id: string;
-  /** Null: all agents. */
-  readonly selector: Selector | null;
-  /** The agents that the selector matches now; null without one. */
-  readonly agents: readonly string[] | null;
-  /** On the same clock as the session's; null: until it is removed. */
-  readonly expiresAtMs: number | null;
-}
-
-/** Who owns an agent, and what selectors choose it by. */
-export interface AgentLabels {
-  readonly userId: string;
-  readonly labels: Readonly<Record<string, string>>;
-}
 
 export interface LookupFailure {
   ok: false;

@@ -12,8 +12,8 @@ const world = (expiresInMs: number | null = null) => {
   w.user("bob", "bobs");
   w.store.labels.set("lamp", HALL).set("pump", CELLAR).set("bobs", HALL);
   const expiresAtMs = expiresInMs === null ? null : w.now + expiresInMs;
-  w.store.keys.set("hall", { userId: "ann", where: "label.site=hall", expiresAtMs });
-  w.store.keys.set("all", { userId: "ann", where: null, expiresAtMs: null });
+  w.store.keys.set("hall", { userId: "ann", site: "hall", expiresAtMs });
+  w.store.keys.set("all", { userId: "ann", site: null, expiresAtMs: null });
   const [lamp, pump] = [w.agent("lamp"), w.agent("pump")];
   const relabel = (agentId: string, labels: Readonly<Record<string, string>>) => {
     w.store.labels.set(agentId, labels);

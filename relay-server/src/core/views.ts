@@ -3,20 +3,11 @@
  * selector matches, as a set that is kept current. All clients of one key share it. A message to an
  * agent outside of it is answered as if there were none, and what such an agent sends is dropped.
  */
-import { matchesKeySelector, type Selector } from "@blindrelay/protocol/selector";
+import type { AccessKey, AgentLabels, View } from "./access-key.ts";
 import type { LocalClient } from "./connection.ts";
-import type { AccessKey, AgentLabels } from "./ports.ts";
 
 /** When a look-up that failed is tried again, and ends are looked for. */
 const LOOK_EVERY_MS = 1000;
-
-/** The agents that a key sees. */
-export interface View {
-  readonly keyId: string;
-  readonly userId: string;
-  readonly selector: Selector;
-  readonly agents: Set<string>;
-}
 
 /** Whether an agent exists for a client. A guest's own node has decided that. */
 export const sees = ({ view }: { readonly view: View | null }, agentId: string): boolean =>
@@ -48,11 +39,11 @@ export class Views {
 
   /** The view of a client's key; null: it sees all agents. */
   open(key: AccessKey | undefined, userId: string): View | null {
-    if (key === undefined || key.selector === null) return null;
+    if (key === undefined || key.matches === null) return null;
     const shared = this.#views.get(key.id);
     if (shared !== undefined) return shared.view;
     const agents = new Set(key.agents);
-    return { keyId: key.id, userId, selector: key.selector, agents };
+    return { keyId: key.id, userId, matches: key.matches, agents };
   }
 
   add(client: LocalClient): void {
@@ -77,7 +68,7 @@ export class Views {
     return this.#views.get(keyId)?.clients ?? [];
   }
 
-  /** An agent's labels changed, or it is new: has them looked up, if anybody's view depends on it. */
+  /** An agent's labels changed, or it is new: has them looked up, if anybody has a view. */
   doubt(agentId: string): void {
     if (this.#views.size === 0) return;
     if (this.#asked.has(agentId)) {
@@ -102,7 +93,7 @@ export class Views {
     this.#unknown.delete(agentId);
     return this.#change(agentId, (view) => {
       if (agent === null || agent.userId !== view.userId) return false;
-      return matchesKeySelector(view.selector, { agent_id: agentId, labels: agent.labels });
+      return view.matches(agentId, agent.labels);
     });
   }
 

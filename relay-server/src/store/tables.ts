@@ -122,8 +122,8 @@ interface AccessKeysTable {
 interface SessionsTable {
   hash: string;
   /**
-   * `login` is a person's access token, the others are session tokens; `key`: of a client, made with
-   * an access key.
+   * `login` is a person's access token, the others are session tokens; `key`: of a client, made
+   * with an access key.
    */
   kind: "login" | "client" | "agent" | "key";
   user_id: string;

@@ -1,8 +1,9 @@
 /**
- * Makes the agents of a list, so that it can be interrupted at any moment and run again: a secret is
- * kept as pending before the relay is asked, and an agent whose secret is kept is left alone.
+ * Makes the agents of a list, so that it can be interrupted at any moment and run again: a secret
+ * is kept as pending before the relay is asked, and an agent whose secret is kept is left alone.
  */
 import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Agent } from "@blindrelay/protocol/schema/rest";
@@ -45,6 +46,25 @@ const idOf = (username: string, name: string): string => {
     String.fromCharCode(97 + (byte % 26)),
   );
   return `${slug === "" ? "agent" : slug}-${letters.join("")}`;
+};
+
+/** A relay allows some thousand requests a minute: waits for the next one. */
+const WAIT_MS = 5000;
+
+/** Asks again while an account's requests are over its rate, until `signal` is aborted. */
+export const patiently = async <Answer>(
+  signal: AbortSignal,
+  ask: () => Promise<Answer>,
+): Promise<Answer> => {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isBusy = error instanceof RestFailure && error.code === "RATE_LIMITED";
+      if (!isBusy || signal.aborted) throw error;
+      await sleep(WAIT_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
 };
 
 interface Plan {
@@ -93,7 +113,7 @@ export const addMany = async (
   const create = async ({ device, agentId }: Plan): Promise<void> => {
     const { name, labels } = device;
     const asked = { name, agent_id: agentId, labels: { ...labels } };
-    const made = await rest.ask("AgentCreated", "POST", "/agents", asked);
+    const made = await patiently(signal, () => rest.ask("AgentCreated", "POST", "/agents", asked));
     demandToken(made.api_token, "agent", settings.httpUrl());
     if (made.agent_id === agentId) return;
     const what = `made ${made.agent_id} instead of ${agentId}`;

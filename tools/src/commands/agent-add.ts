@@ -12,7 +12,7 @@ import {
   keepKey,
   makeKey,
 } from "../account/account.ts";
-import { addMany, type MadeDevice } from "../account/add-many.ts";
+import { addMany, type MadeDevice, patiently } from "../account/add-many.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
 import { readDeviceList } from "../account/device-list.ts";
 import { interrupted } from "../base/interrupted.ts";
@@ -79,13 +79,16 @@ const writeFiles = async (
   folder: string,
   format: DeviceFormat,
   made: readonly MadeDevice[],
+  signal: AbortSignal,
 ): Promise<void> => {
   const rest = accountRest(settings);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   for (const { agentId } of made) {
     const path = join(folder, `${agentId}.${ENDINGS[format]}`);
     if (existsSync(path)) continue;
-    const exported = await rest.ask("AgentExport", "GET", `${agentPath(agentId)}/export`);
+    const exported = await patiently(signal, () =>
+      rest.ask("AgentExport", "GET", `${agentPath(agentId)}/export`),
+    );
     demandToken(exported.api_token, "agent", settings.httpUrl());
     const key = settings.demandProfile().keyring[agentId] ?? null;
     const { relay_url: url, api_token: relayToken } = exported;
@@ -118,7 +121,7 @@ const addListed = async (
   }
   line.clear();
   if (flags.out !== undefined) {
-    await writeFiles(settings, flags.out, flags.format ?? "env", made);
+    await writeFiles(settings, flags.out, flags.format ?? "env", made, stop.signal);
   }
   const shown = made.map(({ agentId, name, isNew }) => ({ agent_id: agentId, name, new: isNew }));
   if (flags.json === true) printJson({ items: shown });

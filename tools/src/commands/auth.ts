@@ -1,6 +1,6 @@
 /**
- * `blindrelay auth status, token, rotate, logout, key`: the account of the profile, and the token that
- * stands for it.
+ * `blindrelay auth status, token, rotate, logout, key`: the account of the profile, and the tokens
+ * that stand for it.
  */
 
 import { Failure } from "@blindrelay/protocol/command-line";

@@ -4,7 +4,6 @@
  * store issues and looks up tokens, a link queues bytes when its peer does not read.
  */
 import { SESSION_TTL_S } from "@blindrelay/protocol";
-import { matchesKeySelector, parseKeySelector } from "@blindrelay/protocol/selector";
 import { encodeClientAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection } from "../connection.ts";
 import { Hub } from "../hub.ts";
@@ -30,7 +29,12 @@ export class MemoryStore {
   /** Access keys by identifier. */
   readonly keys = new Map<
     string,
-    { readonly userId: string; readonly where: string | null; readonly expiresAtMs: number | null }
+    {
+      readonly userId: string;
+      /** Null: all agents. */
+      readonly site: string | null;
+      readonly expiresAtMs: number | null;
+    }
   >();
   readonly sessions = new Map<string, { who: string; expiresAtMs: number; used: number }>();
   readonly seen: { agentId: string; nowMs: number; report: AgentReport | null }[] = [];
@@ -71,20 +75,21 @@ export class MemoryStore {
   #byKey(id: string, nowMs: number): AuthResult {
     const key = this.keys.get(id);
     if (key === undefined) return INVALID;
-    const { userId, where, expiresAtMs } = key;
-    const selector = where === null ? null : parseKeySelector(where);
-    const agents = [...this.owners]
-      .filter(([, owner]) => owner === userId)
-      .map(([agent_id]) => ({ agent_id, labels: this.labels.get(agent_id) ?? {} }))
-      .filter((agent) => selector === null || matchesKeySelector(selector, agent))
-      .map(({ agent_id }) => agent_id);
+    const { userId, site, expiresAtMs } = key;
+    const matches =
+      site === null
+        ? null
+        : (_: string, labels: { readonly site?: string }) => labels.site === site;
+    const agents = [...this.owners.keys()].filter(
+      (agentId) =>
+        this.owners.get(agentId) === userId && matches?.(agentId, this.labels.get(agentId) ?? {}),
+    );
     this.#issued += 1;
     const token = `sess:client:${userId}:${this.#issued}`;
     const endsAtMs = Math.min(nowMs + SESSION_TTL_S * 1000, expiresAtMs ?? Infinity);
     this.sessions.set(token, { who: userId, expiresAtMs: endsAtMs, used: 0 });
-    const seen = selector === null ? null : agents;
     const result = this.#accept("client", userId, token) as Extract<AuthResult, { role: "client" }>;
-    return { ...result, key: { id, selector, agents: seen, expiresAtMs } };
+    return { ...result, key: { id, matches, agents: matches && agents, expiresAtMs } };
   }
 
   #bySession(token: string, side: string, agentId: string | undefined, nowMs: number): AuthResult {

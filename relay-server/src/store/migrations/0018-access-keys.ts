@@ -1,4 +1,4 @@
-/** Access keys. One that is removed stays for a while, so that its holder is not taken for a guesser. */
+/** Access keys. A removed one stays for a while, so that its holder is not taken for a guesser. */
 import { type Kysely, sql } from "kysely";
 
 export const up = async (db: Kysely<unknown>): Promise<void> => {
