@@ -34,6 +34,7 @@ export interface RunFlags {
   json?: boolean;
   shrink: boolean;
   maxTime?: number;
+  metricsPort?: number;
   jobs?: number;
   log?: string;
   shard?: readonly [number, number];
@@ -63,6 +64,9 @@ export async function run(what: string | undefined, flags: AskedRun): Promise<nu
   const loaded = await loadAsked(what, flags);
   if (flags.crypto === "model" && loaded.scenario.world === "live") {
     throw new Failure("usage", "--crypto model needs the virtual world: on sockets it is real");
+  }
+  if (flags.metricsPort !== undefined && loaded.scenario.world !== "live") {
+    throw new Failure("usage", "--metrics-port needs the live world: a virtual run takes no time");
   }
   if (flags.log !== undefined) mustHave(loaded, flags.log);
   return runLoaded(loaded, flags);
@@ -180,6 +184,7 @@ async function runSeeds(
     ...(flags.log === undefined ? {} : { log: flags.log }),
     ...(flags.crypto === undefined ? {} : { crypto: flags.crypto }),
     ...(flags.live === undefined ? {} : { live: flags.live }),
+    ...(flags.metricsPort === undefined ? {} : { metricsPort: flags.metricsPort }),
     ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
   };
   const reports: Report[] = [];
