@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { print } from "../base/output.ts";
+import { annotationsOf } from "../report/annotations.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
 import { renderJunit } from "../report/junit.ts";
@@ -229,9 +230,12 @@ export function printReport(report: Report, folder: string | null, json = false)
   print(json ? JSON.stringify(report) : renderTable(report, where));
 }
 
-/** Writes what all reports make together; the exit code. */
+/** Writes what all reports make together, and says on GitHub what is broken; the exit code. */
 export async function finish(reports: readonly Report[], junit?: string): Promise<number> {
   if (junit !== undefined && reports.length > 0) await write(junit, renderJunit(reports));
+  if (process.env.GITHUB_ACTIONS === "true") {
+    for (const line of reports.flatMap(annotationsOf)) process.stderr.write(`${line}\n`);
+  }
   return reports.every(({ ok }) => ok) ? 0 : EXIT.expectation;
 }
 
