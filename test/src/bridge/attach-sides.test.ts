@@ -1,4 +1,4 @@
-/** The local sides of `blindrelay attach` and who may use a port, with the programs as users start them. */
+/** Local sides of `blindrelay attach`, and who may use a port: programs as users start them. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";

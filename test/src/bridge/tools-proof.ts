@@ -1,7 +1,7 @@
 /**
  * By hand: the programs that people use a port with, through `blindrelay attach`, with a delay each
- * way: avrdude and mpremote with doubles of their boards; then socat, pyserial's RFC 2217 client and
- * a terminal, one after the other, on one port.
+ * way: avrdude and mpremote with doubles of their boards; then socat, pyserial and picocom, one
+ * after the other, on one port.
  *
  *   node test/src/bridge/tools-proof.ts --delay 100
  *

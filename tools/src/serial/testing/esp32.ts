@@ -1,7 +1,7 @@
 /**
  * An ESP32 behind a port server: its usual reset circuit, and a boot loader that takes every
- * command of esptool and has zeros in its registers. DTR pulls IO0 low and RTS pulls EN low, each only while the other is
- * off; EN rises slowly, and the chip looks at IO0 when it has risen.
+ * command of esptool and has zeros in its registers. DTR pulls IO0 low and RTS pulls EN low, each
+ * only while the other is off; EN rises slowly, and the chip looks at IO0 when it has risen.
  */
 import { wired } from "./server.ts";
 
