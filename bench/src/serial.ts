@@ -194,7 +194,7 @@ async function attached(
         }),
       ),
     );
-  const bridge = start(["bridge", cable.path, "--mode", "raw"], {
+  const bridge = start(["bridge", cable.path, "--mode", "raw", "--baud", "1000000"], {
     BLINDRELAY_RELAY_TOKEN: agent.relayToken,
     BLINDRELAY_STATE_DIR: join(folder, "state"),
   });
@@ -215,7 +215,7 @@ async function ser2net(folder: string, keep: Keep): Promise<Contender> {
   const lines = [
     "connection: &it",
     `  accepter: tcp(nodelay=true),127.0.0.1,${port}`,
-    `  connector: serialdev,${cable.path},115200n81,local`,
+    `  connector: serialdev,${cable.path},1000000n81,local`,
     "  options:",
     "    kickolduser: true",
   ];

@@ -129,7 +129,8 @@ export class RemotePort {
 
   write(bytes: Uint8Array): void {
     this.kept.push(bytes);
-    this.gather.add(this.kept.end - this.sendAt >= CHUNK_BYTES);
+    const waiting = this.kept.end - this.sendAt;
+    this.gather.add(waiting, waiting >= CHUNK_BYTES);
   }
 
   /** The local side has passed on this many of the bytes it got. */

@@ -155,8 +155,8 @@ export class RawPort {
       return;
     }
     this.kept.push(bytes);
-    const first = Math.min(...readers.map((claim) => claim.next));
-    this.gather.add(this.kept.end - first >= CHUNK_BYTES);
+    const waiting = this.kept.end - Math.min(...readers.map((claim) => claim.next));
+    this.gather.add(waiting, waiting >= CHUNK_BYTES);
     this.bound();
   }
 
