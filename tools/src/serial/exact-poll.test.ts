@@ -37,8 +37,9 @@ describe.skipIf(!HAS_SOCAT)("a port whose device stops reading for a while", () 
     device.resume();
     await writing;
     port.pause();
-    device.write("unread");
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    // More than serialport reads ahead.
+    device.write(new Uint8Array(MUCH));
+    await new Promise((resolve) => setTimeout(resolve, 50));
     const { poller } = (serial as unknown as SerialPort).port as unknown as {
       poller: NodeJS.EventEmitter;
     };
