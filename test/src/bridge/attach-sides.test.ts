@@ -164,6 +164,30 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
     await once(child, "exit");
   });
 
+  it("without koffi, says how --pty gets it, and serves the other sides", async () => {
+    const { heard } = await bridged("bare");
+    const hook = `import { registerHooks } from "node:module";
+registerHooks({
+  resolve: (name, context, next) => {
+    if (name === "koffi") throw new Error("Cannot find package 'koffi'");
+    return next(name, context);
+  },
+});
+`;
+    const env = { NODE_OPTIONS: `--import=${world.house.write("without-koffi.mjs", hook)}` };
+    const path = world.house.path("ttyBare");
+    const refused = await world.house.cli(["attach", "bare", "--pty", path], env);
+    expect([refused.code, refused.stderr]).toEqual([
+      7,
+      expect.stringMatching(/Cannot find package.*npm install.*--rfc2217/),
+    ]);
+    const running = world.house.start(["attach", "bare", "--tcp", "0", "--json"], env);
+    const { where } = await newsOf(running, "attached");
+    const { socket } = await dial(Number(/:(\d+)$/.exec(String(where))?.[1]));
+    socket.write("works");
+    await until(() => heard.text === "works");
+  });
+
   it("refuses a second writer, except by --takeover where the port allows it, and every writer of a read-only one", async () => {
     const { heard } = await bridged("open", { access: "takeover" });
     const first = await listening(["open", "--tcp", "0"]);
