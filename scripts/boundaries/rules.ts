@@ -172,10 +172,15 @@ export const RULES: Rule[] = [
       tools: ["agent-sdk", "client-sdk", "protocol"],
       simulator: ["agent-sdk", "client-sdk", "protocol", "relay-server"],
       test: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator", "tools"],
-      bench: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator"],
+      bench: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator", "tools"],
     },
     // Instruments replace single files of other packages; the others start the programs.
-    byPath: ["test/src/instruments/**", "test/src/cli/processes.ts", "test/src/recipes/reader.ts"],
+    byPath: [
+      "test/src/instruments/**",
+      "test/src/cli/processes.ts",
+      "test/src/recipes/reader.ts",
+      "bench/src/serial.ts",
+    ],
     reason: "each package can be read, tested and published without those that use it",
   },
   {

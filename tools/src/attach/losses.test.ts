@@ -1,7 +1,7 @@
 /**
  * An oracle for "nothing is duplicated, a loss is said": a device and a program that know every
- * byte, over links that are lost for a moment or for minutes, replugged ports, and bridges that were
- * killed, in orders drawn at random.
+ * byte, over links that are lost for a moment or for minutes, and replugged ports, in orders drawn
+ * at random.
  */
 import { expect, it } from "vitest";
 import type { Loss } from "./remote-port.ts";

@@ -1,7 +1,7 @@
 /**
  * When small amounts are sent: the first at once, so that a key waits for nothing; what follows it
- * within a few milliseconds together, and more than a few bytes within some more, so that bulk makes
- * few messages.
+ * within a few milliseconds together, and more than a few bytes within some more, so that bulk
+ * makes few messages.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 
