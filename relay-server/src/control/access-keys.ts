@@ -2,10 +2,16 @@
 import { randomUUID } from "node:crypto";
 import type { KeyScope } from "@blindrelay/protocol/schema/rest";
 import { matchesKeySelector } from "@blindrelay/protocol/selector";
-import { addKey, type KeyRefusal, noteKeyUsed, removeKey } from "../store/access-keys.ts";
+import {
+  addKey,
+  hasSelectors,
+  type KeyRefusal,
+  noteKeyUsed,
+  removeKey,
+} from "../store/access-keys.ts";
 import { noteAct } from "../store/audit.ts";
-import { postNotice } from "../store/notices.ts";
-import type { Store } from "../store/open.ts";
+import { type Notice, postNotice } from "../store/notices.ts";
+import type { Db, Store } from "../store/open.ts";
 import type { AccessKeyRow } from "../store/tables.ts";
 import type { ControlContext } from "./context.ts";
 import type { Credential, KeyFacts } from "./credentials.ts";
@@ -78,6 +84,20 @@ export const sees = (
   const labels = JSON.parse(agent.labels) as Record<string, string>;
   return matchesKeySelector(selector, { agent_id: agent.agent_id, labels });
 };
+
+/**
+ * Has every node look up an agent's labels, which changed or are new, if a key chooses by them.
+ * Call it inside the transaction of the change.
+ */
+export const noteLabels = async (
+  tx: Db,
+  userId: string,
+  agentId: string,
+  nowMs: number,
+): Promise<Notice[]> =>
+  (await hasSelectors(tx, userId))
+    ? [await postNotice(tx, "agent_labels", agentId, nowMs, userId)]
+    : [];
 
 const USE_NOTED_MS = 60_000;
 

@@ -5,6 +5,7 @@ import { noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
+import { noteLabels } from "./access-keys.ts";
 import type { ControlContext } from "./context.ts";
 import type { Credential } from "./credentials.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
@@ -54,10 +55,10 @@ export const createAgent = async (
       detail,
     });
     const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
-    return { row, token, notice: await postNotice(tx, "agent_labels", agentId, nowMs, userId) };
+    return { row, token, notices: await noteLabels(tx, userId, agentId, nowMs) };
   });
   if (done === null) return null;
-  context.links.act([done.notice]);
+  context.links.act(done.notices);
   return { row: done.row, token: done.token };
 };
 

@@ -32,12 +32,30 @@ export const findKey = (db: Db, hash: string): MaybePromise<AccessKeyRow | undef
 /** Why a key was not added. */
 export type KeyRefusal = "name is taken" | "too many";
 
+const lockOf = (userId: string): string => `access keys of ${userId}`;
+
+/**
+ * Whether a valid key of a user chooses agents; none is made before the transaction ends.
+ */
+export const hasSelectors = async (tx: Db, userId: string): Promise<boolean> => {
+  await hold(tx, lockOf(userId));
+  const found = await tx
+    .selectFrom("access_keys")
+    .select("id")
+    .where("user_id", "=", userId)
+    .where("removed_at", "is", null)
+    .where("selector", "is not", null)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+};
+
 /** Adds a key, and forgets the oldest removed ones beyond as many as may be valid. */
 export const addKey = async (
   tx: Db,
   key: Omit<AccessKeyRow, "last_used_at" | "removed_at">,
 ): Promise<KeyRefusal | null> => {
-  await hold(tx, `access keys of ${key.user_id}`);
+  await hold(tx, lockOf(key.user_id));
   const { count } = await tx
     .selectFrom("access_keys")
     .select((of) => of.fn.countAll<number>().as("count"))

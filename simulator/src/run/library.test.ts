@@ -1,6 +1,6 @@
 /**
- * The library is clean: it contains none of what the planted-bugs test (testing/planted) finds. With
- * the model of cryptography, which gives the same timeline (virtual/model-suite.test.ts).
+ * The library is clean: it contains none of what the planted-bugs test (testing/planted) finds.
+ * With the model of cryptography, which gives the same timeline (virtual/model-suite.test.ts).
  */
 import { expect, test } from "vitest";
 import { listLibrary, loadScenario } from "../scenario/load.ts";

@@ -23,7 +23,7 @@ import {
   RotateAgentAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
-import { sees } from "../../control/access-keys.ts";
+import { noteLabels, sees } from "../../control/access-keys.ts";
 import {
   createAgent,
   deleteAgent,
@@ -34,7 +34,6 @@ import {
 import { holdQuotas } from "../../control/quota-check.ts";
 import { hashToken } from "../../control/secrets.ts";
 import { changeAgent, findAgent } from "../../store/agents.ts";
-import { postNotice } from "../../store/notices.ts";
 import type { AgentRow } from "../../store/tables.ts";
 import { currentToken } from "../../store/tokens.ts";
 import { AGENT_READERS, AGENT_WRITERS, credentialOf, requires } from "../base/access.ts";
@@ -150,7 +149,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
         if (now === undefined) return undefined;
         const isMoved = change.labels !== undefined && change.labels !== row.labels;
         const posted = isMoved
-          ? [await postNotice(tx, "agent_labels", row.agent_id, context.nowMs(), row.user_id)]
+          ? await noteLabels(tx, row.user_id, row.agent_id, context.nowMs())
           : [];
         return { now, posted };
       });
