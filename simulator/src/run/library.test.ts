@@ -1,4 +1,7 @@
-/** The library is clean: it contains none of what the planted-bugs test (testing/planted) finds. */
+/**
+ * The library is clean: it contains none of what the planted-bugs test (testing/planted) finds. With
+ * the model of cryptography, which gives the same timeline (virtual/model-suite.test.ts).
+ */
 import { expect, test } from "vitest";
 import { listLibrary, loadScenario } from "../scenario/load.ts";
 import { loadPrograms } from "../virtual/programs.ts";
@@ -14,6 +17,7 @@ test.each(NAMES)(
     const seed = 1 + NAMES.indexOf(name);
     const { report } = await runVirtual(scenario, {
       seed,
+      crypto: "model",
       programs: loadPrograms(scenario, folder),
     });
     expect(report.stopped).toBeNull();

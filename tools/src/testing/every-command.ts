@@ -134,7 +134,12 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
     }),
   ],
   "auth key list": [each(["auth", "key", "list"], { items: [KEY], next_cursor: null })],
-  "auth key rm": [each(["auth", "key", "rm", "ci"], { items: [KEY], next_cursor: null })],
+  "auth key rm": [
+    {
+      words: ["auth", "key", "rm", "ci"],
+      honest: { "/keys": { items: [KEY], next_cursor: null }, [`/keys/${KEY.id}`]: {} },
+    },
+  ],
   "auth logout": [alone(["auth", "logout"])],
   "agent add": [
     each(["agent", "add", "Pump", "--id", "pump-8"], { ...AGENT, agent_id: "pump-8", ...TOKEN }),

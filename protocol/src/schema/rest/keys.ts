@@ -37,6 +37,7 @@ const KeyName = Type.String({
 const Where = Type.String({
   minLength: 1,
   maxLength: MAX_SELECTOR_LENGTH,
+  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
   description: "A selector by id and label.KEY: other agents do not exist for the key.",
   examples: ["label.site=hall-7"],
 });

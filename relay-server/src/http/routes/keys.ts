@@ -20,6 +20,8 @@ import { cutPage, readPosition } from "../base/pagination.ts";
 import { HttpProblem, invalidBody, notFound } from "../base/problem.ts";
 import { timestamp } from "../base/time.ts";
 
+const ID = /^[0-9a-f-]{36}$/;
+
 export const keyRoutes = (app: App, context: HttpContext): void => {
   const onRequest = requires(context, WRITERS);
 
@@ -89,7 +91,9 @@ export const keyRoutes = (app: App, context: HttpContext): void => {
     },
     async (request, reply) => {
       const { userId } = credentialOf(request);
-      if (!(await deleteKey(context, userId, request.params.id))) throw notFound("access key");
+      const { id } = request.params;
+      const isDone = ID.test(id) && (await deleteKey(context, userId, id));
+      if (!isDone) throw notFound("access key");
       return reply.code(204).send(null);
     },
   );
