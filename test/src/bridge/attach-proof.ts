@@ -99,6 +99,8 @@ try {
   cable.received = (bytes) => down.take(bytes);
   tool.stdout.on("data", (bytes: Buffer) => up.take(bytes));
   const said: unknown[] = [];
+  // A byte that is another is right only where this says so.
+  process.once("uncaughtExceptionMonitor", () => console.error(JSON.stringify(said)));
   void (async () => {
     for (;;) said.push(await running.json());
   })().catch(() => undefined);

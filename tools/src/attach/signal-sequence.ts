@@ -13,7 +13,7 @@ const QUIET_MS = 250;
  * sets one after the other, and pyserial looks for each answer after 50 ms: its changes without a
  * pause are that far apart, those with esptool's shortest pause 100 ms.
  */
-const AT_ONCE_MS = 80;
+const AT_ONCE_MS = 95;
 /** Limits of `serial.signals`. */
 const MAX_STEPS = 32;
 const MAX_MS = 10_000;

@@ -75,7 +75,8 @@ interface Claim {
 /** Bytes, or a change of settings, in the order in which they came. */
 interface Job {
   readonly claim: Claim | null;
-  readonly bytes: number;
+  /** That the port has not taken yet. */
+  bytes: number;
   run(port: OpenPort): Promise<void>;
   /** Of bytes: they are purged. */
   skip?(): void;
@@ -459,7 +460,7 @@ export class RawPort {
 
   private write(claim: Claim, stream: IncomingStream, bytes: Uint8Array): void {
     const { opening } = this;
-    this.run({
+    const job: Job = {
       claim,
       bytes: bytes.length,
       run: async (port) => {
@@ -469,6 +470,7 @@ export class RawPort {
           claim.in?.abort(messageOf(error));
           return;
         }
+        job.bytes = 0;
         this.counts.bytes_out += bytes.length;
         if (this.opening === opening) this.taken += bytes.length;
         // Not to a stream that began since: its grants acknowledge what it brought itself.
@@ -479,7 +481,8 @@ export class RawPort {
         stream.grant(bytes.length);
       },
       drop: () => undefined,
-    });
+    };
+    this.run(job);
   }
 
   private run(job: Job): void {
