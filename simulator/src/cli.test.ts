@@ -41,6 +41,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "blindrelay-test-"));
   await writeFile(join(folder, "rooms.yaml"), EXAMPLE);
   await writeFile(join(folder, "pump.js"), PUMP);
+  const fails = "duration: 5s, thresholds: [agents.online == 9]";
+  const devices = "devices: [{ group: a, count: 1, kind: echo }]";
+  await writeFile(join(folder, "fails.yaml"), `{ name: x, ${fails}, ${devices} }`);
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -75,9 +78,6 @@ async function sim(...args: string[]): Promise<Ended> {
 }
 
 test("a command exits with its own code if its reader left, and with 70 if its answer cannot be written", async () => {
-  const fails = "duration: 5s, thresholds: [agents.online == 9]";
-  const devices = "devices: [{ group: a, count: 1, kind: echo }]";
-  await writeFile(join(folder, "fails.yaml"), `{ name: x, ${fails}, ${devices} }`);
   const main = `'${process.execPath}' '${join(import.meta.dirname, "main.ts")}'`;
   const shell = (line: string) =>
     spawnSync("bash", ["-c", line], { encoding: "utf8", cwd: folder });
@@ -197,6 +197,18 @@ describe("blindrelay-sim", () => {
     expect(none.out).toMatch(/BROKEN {2}answers: of 10 calls, more failed .*: REMOTE -32601 10 /);
   });
 
+  test.each([
+    ["true", 1],
+    ["", 0],
+  ])("with GITHUB_ACTIONS=%j, writes %i annotation of what is broken", async (value, count) => {
+    vi.stubEnv("GITHUB_ACTIONS", value);
+    const { code, out, err } = await sim("run", "fails.yaml", "--no-shrink", "--json");
+    vi.unstubAllEnvs();
+    const annotations = err.match(/^::error title=x%2C seed 1::agents.online == 9 came to 1$/gm);
+    expect([code, annotations?.length ?? 0]).toEqual([1, count]);
+    expect(out).not.toContain("::error");
+  });
+
   test("accepts a different seed, or several", async () => {
     const few = ["run", "rooms.yaml", "--agents", "4", "--json", "--no-shrink"];
     const several = await sim(...few, "--seeds", "1..2");
@@ -264,6 +276,8 @@ describe("blindrelay-sim", () => {
     [["run", "rooms.yaml", "--wrold", "live"], "unknown option"],
     [["run", "rooms.yaml", "--live", "relay.example"], "an address such as https://"],
     [["run", "rooms.yaml", "--live", "http://[::1]:1", "--world", "virtual"], "either --live or"],
+    [["run", "rooms.yaml", "--metrics-port", "0"], "--metrics-port needs the live world"],
+    [["run", "rooms.yaml", "--metrics-port", "65536"], "a whole number from 0 to 65535"],
     [["replay", "pump.js"], "report.json"],
     [["validate", "bad.yaml"], "bad.yaml:2:11: "],
   ])("refuses %j with exit code 2 and the reason", async (args, reason) => {
