@@ -14,6 +14,8 @@ interface ChipBudgets {
   readonly heapOneClient: number;
   readonly heapManyClients: number;
   readonly cStack: number;
+  /** With what comes at random: answers as deep as calls may be. */
+  readonly cStackAttacked: number;
   readonly jsStack: number;
   readonly image: number;
 }

@@ -1,5 +1,6 @@
 /** The chip by itself: every vector, its read-only memory, its flash under power cuts. */
 import { readFileSync, statSync, writeFileSync } from "node:fs";
+import type { XsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { CHIP_EXIT } from "@blindrelay/agent-sdk/testing/chip/chip";
 import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -72,11 +73,12 @@ describe.skipIf(withoutChip)(`a chip with 128 KB${whySkipped}`, () => {
     ["an object of the core", "{n:0}", "planted.n++", 0],
     ["bytes of the core", "new Uint8Array(4)", "planted[0]++", CHIP_EXIT.fault],
   ])("notices a write to %s", async (_what, value, write, exit) => {
-    const image = await folder.image("cuts", ({ core, ...others }) => {
+    const change = ({ core, ...others }: XsModules): XsModules => {
       const changed = core.replace("var crc32=bytes=>{", `var planted=${value};$&${write};`);
       expect(changed).not.toBe(core);
       return { ...others, core: changed };
-    });
+    };
+    const image = await folder.image("cuts", { change });
     const { code, output } = await new CutLives(folder, image, "planted").provision();
     expect(code, output).toBe(exit);
     expect(output).toContain(exit === 0 ? "aliases 1" : "fault at 0x21");

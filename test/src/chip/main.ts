@@ -57,7 +57,7 @@ const fuzzed = async (): Promise<void> => {
   const folder = new ChipFolder();
   try {
     const chip = await FuzzedChip.start(folder, await folder.image("agent"));
-    console.log(JSON.stringify({ seed, seconds, messages: await fuzzChip(chip, seed, seconds) }));
+    console.log(JSON.stringify({ seed, seconds, ...(await fuzzChip(chip, seed, seconds)) }));
   } finally {
     await folder.close();
   }
