@@ -8,11 +8,12 @@ interface ChipBudgets {
   readonly vectors: { readonly [field: string]: number };
   /** Instructions, within 2 %. */
   readonly perCall: number;
-  /** Within 5 %: on a busy machine a client repeats what was not answered in time. */
   readonly perOpening: number;
   /** Bytes at most. */
   readonly heapOneClient: number;
   readonly heapManyClients: number;
+  /** Where several open and call at once. */
+  readonly heapBusy: number;
   readonly cStack: number;
   /** With what comes at random: answers as deep as calls may be. */
   readonly cStackAttacked: number;

@@ -48,6 +48,8 @@ const served = async (): Promise<void> => {
     const { heap, live, cStack, jsStack } = after;
     console.log(JSON.stringify({ clients, calls, heap, live, cStack, jsStack }));
     if (leakOf(all, after, calls) > MAX_LEAK_BYTES) throw new Error("calls leak");
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${house.boot?.output.slice(-500)}`);
   } finally {
     await house.close();
   }
