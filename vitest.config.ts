@@ -72,9 +72,9 @@ export default defineConfig({
     globalSetup: ["./test/src/instruments/reaper.ts"],
     // Processes, because tests send signals, change directories and start servers.
     pool: "forks",
-    // Most tests wait for their own processes and for real timers; twice as many files as there are
-    // cores keep those busy. Unit tests wait for nothing.
-    maxWorkers: (process.argv.includes("unit") ? 1 : 2) * availableParallelism(),
+    // Most tests wait for their own processes and for real timers; three times as many files as
+    // there are cores keep those busy. Unit tests wait for nothing.
+    maxWorkers: (process.argv.includes("unit") ? 1 : 3) * availableParallelism(),
     // Many times what any test needs alone: two cores may be shared with much other work.
     testTimeout: 300_000,
     hookTimeout: 300_000,

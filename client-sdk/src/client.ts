@@ -4,6 +4,7 @@
  */
 import {
   AGENT_ID_PATTERN,
+  accountTokenProblem,
   MIN_FOREIGN_SECRET_LENGTH,
   readToken,
   SESSION_RENEW_MS,
@@ -237,7 +238,7 @@ export class Client {
     if (accountToken === null && sessionToken === null) {
       throw new CallError("BAD_ARGUMENT", "give an accountToken or a sessionToken");
     }
-    if (accountToken !== null) demand(tokenProblem(accountToken, "account"), "accountToken");
+    if (accountToken !== null) demand(accountTokenProblem(accountToken), "accountToken");
     if (sessionToken !== null) demand(tokenProblem(sessionToken, "session"), "sessionToken");
     this.log = options.log ?? null;
     this.presence = new Listeners(this.listenerThrew);

@@ -17,6 +17,7 @@ import {
   useModel,
 } from "./components.tsx";
 import { HeardList } from "./events.tsx";
+import { LogOf } from "./log.tsx";
 import { type Model, type Opened, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
 import { keyringIn, secretIn } from "./secret-file.ts";
@@ -49,6 +50,7 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
       {row && <ManageAgent model={model} row={row} />}
       {row && opened === undefined && <SecretForm model={model} agentId={agentId} />}
       {opened && <CallForm opened={opened} />}
+      {opened && <LogOf opened={opened} />}
       {opened && (
         <section aria-labelledby="events">
           <h2 id="events">Events</h2>
@@ -69,6 +71,7 @@ const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined 
     ["Runtime", row.runtime ?? unknown],
     ["Last seen", model.isOnline(row) ? "now" : <Moment at={row.last_seen} />],
     ["Created", <Moment at={row.created_at} />],
+    ["Labels", labelsText(row) || <span class="faint">none</span>],
   ];
   const { free_memory: free, uptime_s: uptime, sdk_version: sdk } = opened?.info ?? {};
   if (sdk !== undefined) facts.push(["SDK", sdk]);
@@ -85,6 +88,11 @@ const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined 
     </dl>
   );
 };
+
+const labelsText = ({ labels }: AgentRow): string =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(", ");
 
 /** Boards have kilobytes, servers gigabytes. */
 const bytesText = (bytes: number): string => {

@@ -1,7 +1,9 @@
 /** All agents of the account, with their current presence: searched, sorted and counted. */
 import type { Agent } from "@blindrelay/protocol/schema/rest";
+import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { CallMany } from "./call-many.tsx";
 import {
   type Column,
   Field,
@@ -35,6 +37,7 @@ export const listed = (
   isOnline: (agent: Agent) => boolean,
 ): Agent[] => {
   const part = folded(search.trim());
+  const selector = selectorIn(search);
   const compare = new Intl.Collator(undefined, { numeric: true }).compare;
   const key = (agent: Agent): string =>
     sort === "online" ? (isOnline(agent) ? "0" : "1") : (agent[sort] ?? "");
@@ -43,11 +46,22 @@ export const listed = (
     .filter(
       (agent) =>
         (online === "" || isOnline(agent) === (online === "online")) &&
-        (folded(agent.name).includes(part) || folded(agent.agent_id).includes(part)),
+        (selector === null
+          ? folded(agent.name).includes(part) || folded(agent.agent_id).includes(part)
+          : matchesSelector(selector, { ...agent, online: isOnline(agent) })),
     )
     .map((agent) => ({ agent, key: key(agent) }))
     .sort((a, b) => sign * compare(a.key, b.key) || compare(a.agent.name, b.agent.name))
     .map(({ agent }) => agent);
+};
+
+/** Null: it is none, but part of a name. */
+const selectorIn = (text: string): Selector | null => {
+  try {
+    return parseSelector(text.trim());
+  } catch {
+    return null;
+  }
 };
 
 /** "dev" finds "Dév": people type without accents. */
@@ -88,12 +102,17 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
     <>
       <Heading>Agents</Heading>
       <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Field id="search" label="Part of a name or identifier">
+        <Field
+          id="search"
+          label="Part of a name or identifier, or a selector"
+          hint="Such as `label.site=hall-7,firmware<1.5.0`."
+        >
           <input
             id="search"
             type="search"
             autocomplete="off"
             spellcheck={false}
+            aria-describedby="search-hint"
             defaultValue={listing.search}
             onInput={({ currentTarget }) => change({ search: currentTarget.value })}
           />
@@ -118,6 +137,7 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
       <p role="status" class="faint">
         {countText(model, found.length, isFiltered)}
       </p>
+      {found.length > 0 && <CallMany model={model} ids={found.map(({ agent_id }) => agent_id)} />}
       {rows.length > 0 && <Table caption="Agents" columns={columns} rows={rows} />}
       {loaded && rows.length === 0 && (
         <p>

@@ -9,6 +9,7 @@ import { AgentView } from "./agent.tsx";
 import { Agents } from "./agents.tsx";
 import { useModel } from "./components.tsx";
 import { Events } from "./events.tsx";
+import { Keys } from "./keys.tsx";
 import { Login } from "./login.tsx";
 import { Model } from "./model.ts";
 import { Audit, Releases } from "./releases-and-audit.tsx";
@@ -46,7 +47,7 @@ const usePath = (): string => {
 const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.Element => {
   useModel(model);
   const path = usePath();
-  const sections = ["agents", "events", "releases"];
+  const sections = ["agents", "events", "releases", "keys"];
   if (model.user.role === "admin") sections.push("audit");
   const [section = "", agentId] = path.split("/");
   const here = sections.includes(section) ? section : "agents";
@@ -98,6 +99,7 @@ const View = (props: { model: Model; here: string; agentId: string | undefined }
   const { model, here, agentId } = props;
   if (here === "events") return <Events model={model} />;
   if (here === "releases") return <Releases model={model} />;
+  if (here === "keys") return <Keys model={model} />;
   if (here === "audit") return <Audit model={model} />;
   if (agentId !== undefined && agentId !== "") {
     return <AgentView model={model} agentId={decodeURIComponent(agentId)} />;

@@ -9,11 +9,16 @@ import {
   CallError,
   type Client,
   connect,
+  type FleetCallOptions,
+  type FleetOutcome,
   type LinkReport,
   type Presence,
 } from "@blindrelay/client-sdk/browser";
 import { type AnswerName, type Query, withQuery } from "@blindrelay/client-sdk/rest/core";
 import type {
+  AccessKeyCreate,
+  AccessKeyCreated,
+  AccessKeyPage,
   Agent,
   AgentPage,
   AuditPage,
@@ -57,7 +62,7 @@ export type AgentColumn = "name" | "online" | "firmware_version" | "runtime" | "
 
 /** What the list of agents shows: kept here, so that it is the same after a look at an agent. */
 export interface AgentListing {
-  /** Part of a name or an identifier, in any case. */
+  /** Part of a name or an identifier, in any case, or a selector. */
   readonly search: string;
   readonly online: "" | "online" | "offline";
   readonly sort: AgentColumn;
@@ -223,6 +228,36 @@ export class Model {
     this.#draw();
   }
 
+  /** Uses the login, like the next two. */
+  keys(cursor: string | null): Promise<AccessKeyPage> {
+    const path = withQuery("/account/keys", { limit: PAGE_LIMIT, cursor });
+    return restOf(this.#accessToken).ask("AccessKeyPage", "GET", path);
+  }
+
+  /** The key is answered only once. Rejects with a Trouble. */
+  addKey(body: AccessKeyCreate): Promise<AccessKeyCreated> {
+    return restOf(this.#accessToken).ask("AccessKeyCreated", "POST", "/account/keys", body);
+  }
+
+  removeKey(id: string): Promise<void> {
+    return restOf(this.#accessToken).tell("DELETE", `/account/keys/${encodeURIComponent(id)}`);
+  }
+
+  /** Calls each agent whose secret is in this page; the others are skipped. */
+  callMany(
+    ids: readonly string[],
+    method: string,
+    params: unknown,
+    options: FleetCallOptions,
+  ): AsyncIterable<FleetOutcome> {
+    for (const id of ids) {
+      const secret = this.secrets.get(id);
+      if (secret === undefined || this.opened.has(id)) continue;
+      this.#client.agent(id, secret.agentToken, { version: secret.version ?? "1" });
+    }
+    return this.#client.fleet(ids).call(method, params, options);
+  }
+
   /** The secrets of a keyring, for the agents that are looked at later. */
   addSecrets(found: ReadonlyMap<string, FoundSecret>): void {
     for (const [agentId, secret] of found) this.secrets.set(agentId, secret);
@@ -279,7 +314,10 @@ export class Model {
       const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
       if (this.opened.has(agentId)) return;
       this.opened.set(agentId, { link, info });
-      link.on("event", (what, data) => this.#hear({ agentId, kind: "event", what, data }));
+      link.on("event", (what, data) => {
+        // The log has a place of its own.
+        if (what !== "system.logged") this.#hear({ agentId, kind: "event", what, data });
+      });
       link.on("gap", (count, of) => {
         this.#hear({ agentId, kind: "missing", what: `${count} ${of} were lost` });
       });

@@ -25,6 +25,7 @@ export type {
 export * from "./spec.ts";
 export type { TokenKind, TokenReading } from "./tokens.ts";
 export {
+  accountTokenProblem,
   makeToken,
   readToken,
   TOKEN_NAMES,

@@ -28,6 +28,7 @@ export class SelectorError extends Error {
 }
 
 const KEYS = "id, name, runtime, firmware, online or label.KEY";
+const LABEL = "label.";
 const CONDITION = /^(id|name|runtime|firmware|online|label\.[a-z0-9._-]{1,63})(!=|>=|=|~|<)(.*)$/s;
 
 const readCondition = (text: string): Condition => {
@@ -83,15 +84,22 @@ export const holds = ({ operator, value }: Condition, of: string | null): boolea
   return isAbove(value, of) === (operator === "<");
 };
 
-/** An agent as REST answers it. */
-export interface Selectable {
+/** What does not change by itself: what an access key may choose agents by. */
+export interface Labelled {
   readonly agent_id: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** An agent as REST answers it. */
+export interface Selectable extends Labelled {
   readonly name: string;
   readonly runtime: string | null;
   readonly firmware_version: string | null;
   readonly online: boolean;
-  readonly labels: Readonly<Record<string, string>>;
 }
+
+const labelOf = ({ labels }: Labelled, label: string): string | null =>
+  Object.hasOwn(labels, label) ? (labels[label] ?? null) : null;
 
 const fieldOf = (agent: Selectable, key: SelectorKey): string | null => {
   if (key === "id") return agent.agent_id;
@@ -99,9 +107,29 @@ const fieldOf = (agent: Selectable, key: SelectorKey): string | null => {
   if (key === "runtime") return agent.runtime;
   if (key === "firmware") return agent.firmware_version;
   if (key === "online") return String(agent.online);
-  const label = key.slice("label.".length);
-  return Object.hasOwn(agent.labels, label) ? (agent.labels[label] ?? null) : null;
+  return labelOf(agent, key.slice(LABEL.length));
 };
 
 export const matchesSelector = (selector: Selector, agent: Selectable): boolean =>
   selector.every((condition) => holds(condition, fieldOf(agent, condition.key)));
+
+/**
+ * The selector of an access key: by `id` and `label.KEY` alone, because a device claims its runtime
+ * and firmware itself, and its presence changes. Throws a SelectorError.
+ */
+export const parseKeySelector = (text: string): Selector => {
+  const selector = parseSelector(text);
+  for (const { key } of selector) {
+    if (key === "id" || key.startsWith(LABEL)) continue;
+    throw new SelectorError(`${key}: an access key chooses agents by id and label.KEY only`);
+  }
+  return selector;
+};
+
+/** The same as `matchesSelector`, for the selector of an access key. */
+export const matchesKeySelector = (selector: Selector, agent: Labelled): boolean =>
+  selector.every((condition) => {
+    const { key } = condition;
+    const of = key === "id" ? agent.agent_id : labelOf(agent, key.slice(LABEL.length));
+    return holds(condition, of);
+  });

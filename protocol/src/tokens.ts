@@ -1,5 +1,5 @@
 /**
- * The five secrets of section 1: `prefix || base62(32 bytes), 43 digits || base62(CRC-32 of what
+ * The secrets of section 1: `prefix || base62(32 bytes), 43 digits || base62(CRC-32 of what
  * precedes it), 6 digits`. The prefix reveals a misplaced secret, and the checksum a mistyped one,
  * before any look-up.
  *
@@ -8,13 +8,14 @@
 import { asciiBytes } from "./encoding/bytes.ts";
 import { crc32 } from "./encoding/crc32.ts";
 
-export type TokenKind = "account" | "agent" | "session" | "login" | "e2e";
+export type TokenKind = "account" | "agent" | "session" | "login" | "key" | "e2e";
 
 export const TOKEN_PREFIXES: { readonly [kind in TokenKind]: string } = {
   account: "acct_",
   agent: "agt_",
   session: "sess_",
   login: "login_",
+  key: "key_",
   e2e: "e2e_",
 };
 
@@ -24,10 +25,11 @@ export const TOKEN_NAMES: { readonly [kind in TokenKind]: string } = {
   agent: "an agent relay token (agt_)",
   session: "a session token (sess_)",
   login: "a login access token (login_)",
+  key: "an access key (key_)",
   e2e: "an end-to-end secret (e2e_)",
 };
 
-const KINDS: readonly TokenKind[] = ["account", "agent", "session", "login", "e2e"];
+const KINDS: readonly TokenKind[] = ["account", "agent", "session", "login", "key", "e2e"];
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BODY_DIGITS = 43;
 const CHECKSUM_DIGITS = 6;
@@ -35,7 +37,7 @@ const CHECKSUM_DIGITS = 6;
 /**
  * A regular expression (source) that finds all blindrelay secrets in a text, for secret scanners.
  */
-export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|e2e)_[0-9A-Za-z]{49}\\b";
+export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|key|e2e)_[0-9A-Za-z]{49}\\b";
 
 /**
  * Big-endian bytes as base62, padded on the left to `digits`. Long division, because boards lack
@@ -139,3 +141,7 @@ export const tokenProblem = (text: string, expected: TokenKind): string | null =
     ? `expected ${wanted}`
     : `expected ${wanted}, got something that begins like ${TOKEN_NAMES[reading.kind]}`;
 };
+
+/** The same for what programs of an account show the relay: its token, or an access key. */
+export const accountTokenProblem = (text: string): string | null =>
+  tokenProblem(text, readToken(text).kind === "key" ? "key" : "account");

@@ -207,8 +207,11 @@ const actOn = (
     end_clients: () => hub.endClients(subject, "REVOKED", nowMs),
     end_user: () => hub.endUser(subject, "REVOKED", nowMs),
     end_session: () => hub.endSession(subject, "REVOKED", nowMs),
+    end_key: () => hub.endKey(subject, "REVOKED", nowMs),
+    agent_labels: () => hub.relabel(subject),
   };
-  acts[kind]();
+  // A newer version on the same store may post others.
+  acts[kind]?.();
 };
 
 /** The event loop's delay is measured from here to `stop`, afresh after each reading. */

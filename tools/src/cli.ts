@@ -29,6 +29,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   auth: async () => (await import("./commands/auth.ts")).addAuth,
   agent: async () => {
     const { addAgents } = await import("./commands/agents.ts");
+    const { addAgentAdd } = await import("./commands/agent-add.ts");
     const { addAgentSet } = await import("./commands/agent-set.ts");
     const { addAgentRun } = await import("./commands/agent-run.ts");
     return (cli, context) => {
@@ -36,6 +37,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
         .command("agent")
         .description("manage the agents of your account, or run one")
         .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
+      addAgentAdd(agent, context);
       addAgents(agent, context);
       addAgentSet(agent, context);
       addAgentRun(agent, context);

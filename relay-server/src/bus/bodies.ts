@@ -54,7 +54,15 @@ export const Bodies = {
       Type.Array(
         Type.Object({
           seq: Count,
-          kind: Type.Enum(["end_agent", "forget_agent", "end_clients", "end_user", "end_session"]),
+          kind: Type.Enum([
+            "end_agent",
+            "forget_agent",
+            "end_clients",
+            "end_user",
+            "end_session",
+            "end_key",
+            "agent_labels",
+          ]),
           subject: Name,
           at: Count,
         }),

@@ -6,6 +6,7 @@ import { postNotice } from "../store/notices.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
 import type { ControlContext } from "./context.ts";
+import type { Credential } from "./credentials.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
 import { holdQuotas } from "./quota-check.ts";
 
@@ -14,22 +15,24 @@ const RANDOM_LETTERS = 10; // 47 bits: two agents with the same name do not coll
 
 interface NewAgent {
   readonly name: string;
-  /** Null: the relay makes one. */
-  readonly agentId: string | null;
+  readonly agentId: string;
   /** JSON text. */
   readonly labels: string;
   readonly metadata: string;
 }
 
+/** Who does it: a user, perhaps with an access key. */
+type Actor = Pick<Credential, "userId" | "key">;
+
 /** Creates an agent and its relay token; null if the identifier is taken. */
-export const createAgent = (
+export const createAgent = async (
   context: ControlContext,
-  userId: string,
+  { userId, key }: Actor,
   agent: NewAgent,
 ): Promise<{ row: AgentRow; token: string } | null> => {
   const nowMs = context.nowMs();
-  const agentId = agent.agentId ?? makeAgentId(agent.name);
-  return context.store.write(async (tx) => {
+  const { agentId } = agent;
+  const done = await context.store.write(async (tx) => {
     const bytes = Buffer.byteLength(agent.metadata);
     await holdQuotas(tx, userId, context.quotas, { agents: 1, bytes, insteadOf: 0 });
     const added = await addAgent(tx, {
@@ -45,12 +48,17 @@ export const createAgent = (
     const detail = { name: agent.name };
     await noteAct(tx, nowMs, {
       actorId: userId,
+      key,
       action: "agent.create",
       subject: agentId,
       detail,
     });
-    return { row, token: await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs) };
+    const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
+    return { row, token, notice: await postNotice(tx, "agent_labels", agentId, nowMs, userId) };
   });
+  if (done === null) return null;
+  context.links.act([done.notice]);
+  return { row: done.row, token: done.token };
 };
 
 /**
@@ -59,13 +67,18 @@ export const createAgent = (
  */
 export const rotateAgentToken = async (
   context: ControlContext,
-  userId: string,
+  { userId, key }: Actor,
   agentId: string,
 ): Promise<{ token: string; rotatedAtMs: number } | null> => {
   const nowMs = context.nowMs();
   const done = await context.store.write(async (tx) => {
     if ((await findAgent(tx, userId, agentId)) === undefined) return null;
-    await noteAct(tx, nowMs, { actorId: userId, action: "agent.rotate_token", subject: agentId });
+    await noteAct(tx, nowMs, {
+      actorId: userId,
+      key,
+      action: "agent.rotate_token",
+      subject: agentId,
+    });
     const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
     return { token, notice: await postNotice(tx, "end_agent", agentId, nowMs, userId) };
   });
@@ -77,14 +90,14 @@ export const rotateAgentToken = async (
 /** Removes an agent, its tokens and its link; false if it is not this user's. */
 export const deleteAgent = async (
   context: ControlContext,
-  userId: string,
+  { userId, key }: Actor,
   agentId: string,
 ): Promise<boolean> => {
   const nowMs = context.nowMs();
   const notice = await context.store.write(async (tx) => {
     if (!(await removeAgent(tx, userId, agentId))) return null;
     await retireTokens(tx, userId, agentId, nowMs);
-    await noteAct(tx, nowMs, { actorId: userId, action: "agent.delete", subject: agentId });
+    await noteAct(tx, nowMs, { actorId: userId, key, action: "agent.delete", subject: agentId });
     return postNotice(tx, "forget_agent", agentId, nowMs, userId);
   });
   if (notice === null) return false;
@@ -95,18 +108,18 @@ export const deleteAgent = async (
 /** Returns an agent's relay token again, with an audit entry; null if there is none. */
 export const exportAgentToken = (
   context: ControlContext,
-  userId: string,
+  { userId, key }: Actor,
   agentId: string,
 ): Promise<string | null> =>
   context.store.write(async (tx) => {
     const token = await repeatPersistent(tx, context.secrets, { userId, agentId });
-    const act = { actorId: userId, action: "agent.export", subject: agentId } as const;
+    const act = { actorId: userId, key, action: "agent.export", subject: agentId } as const;
     if (token !== null) await noteAct(tx, context.nowMs(), act);
     return token;
   });
 
 /** A readable part of the name, and random letters. */
-const makeAgentId = (name: string): string => {
+export const makeAgentId = (name: string): string => {
   const slug = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")

@@ -3,20 +3,25 @@
  * `/wss` and REST. Form and checksum come first and cost no query.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
+import type { KeyScope } from "@blindrelay/protocol/schema/rest";
+import { parseKeySelector, type Selector } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
+import { findKey } from "../store/access-keys.ts";
 import type { Db } from "../store/open.ts";
-import { findSession } from "../store/sessions.ts";
+import { type FoundSession, findSession, type KeyFactsRow } from "../store/sessions.ts";
+import type { AccessKeyRow, SessionRow } from "../store/tables.ts";
 import { findToken } from "../store/tokens.ts";
 import { hashToken } from "./secrets.ts";
 
 /** The kind of a token's holder, with the two kinds of session token distinguished. */
-export type Holder = "account" | "agent" | "login" | "client_session" | "agent_session";
+export type Holder = "account" | "agent" | "login" | "key" | "client_session" | "agent_session";
 
 /** What to call each holder's token in an error message. */
 export const HOLDER_NAMES: { readonly [holder in Holder]: string } = {
   account: TOKEN_NAMES.account,
   agent: TOKEN_NAMES.agent,
   login: TOKEN_NAMES.login,
+  key: TOKEN_NAMES.key,
   client_session: "a client's session token (sess_)",
   agent_session: "an agent's session token (sess_)",
 };
@@ -34,6 +39,20 @@ export interface Credential {
   readonly requestsUsed: number;
   /** The number of a login of its agent with it, should there be one (store/login-numbers.ts). */
   readonly loginNumber: number;
+  /** The access key that it is, or was made with; null: it has the rights of its holder. */
+  readonly key: KeyFacts | null;
+}
+
+/** What an access key allows. */
+export interface KeyFacts {
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly KeyScope[];
+  /** Null: all agents. */
+  readonly selector: Selector | null;
+  /** Unix milliseconds; null: until it is removed. */
+  readonly expiresAtMs: number | null;
+  readonly lastUsedAtMs: number | null;
 }
 
 export type CredentialState =
@@ -60,10 +79,19 @@ export const findCredential = (
     case "account":
     case "agent":
       return whenKnown(findToken(db, hash), (row) => persistent(row, nowMs));
+    case "key":
+      return whenKnown(findKey(db, hash), (row) => accessKey(row, nowMs));
     case "session":
     case "login":
       return whenKnown(findSession(db, hash), (row) => shortLived(row, nowMs));
   }
+};
+
+const HOLDERS: { readonly [kind in SessionRow["kind"]]: Holder } = {
+  login: "login",
+  client: "client_session",
+  key: "client_session",
+  agent: "agent_session",
 };
 
 type Token = Awaited<ReturnType<typeof findToken>>;
@@ -82,17 +110,44 @@ const persistent = (row: Token, nowMs: number): CredentialState => {
       expiresAtMs: null,
       requestsUsed: 0,
       loginNumber: row.login_number,
+      key: null,
     },
   };
 };
 
-type Session = Awaited<ReturnType<typeof findSession>>;
+const factsOf = (row: KeyFactsRow): KeyFacts => ({
+  id: row.id,
+  name: row.name,
+  scopes: row.scopes.split(" ") as KeyScope[],
+  selector: row.selector === null ? null : parseKeySelector(row.selector),
+  expiresAtMs: row.expires_at,
+  lastUsedAtMs: row.last_used_at,
+});
 
-const shortLived = (row: Session, nowMs: number): CredentialState => {
+const accessKey = (row: AccessKeyRow | undefined, nowMs: number): CredentialState => {
+  if (row === undefined) return UNKNOWN;
+  if (row.removed_at !== null || (row.expires_at ?? nowMs + 1) <= nowMs) return ENDED;
+  return {
+    state: "live",
+    credential: {
+      holder: "key",
+      hash: row.hash,
+      userId: row.user_id,
+      agentId: null,
+      limited: false,
+      expiresAtMs: null,
+      requestsUsed: 0,
+      loginNumber: 0,
+      key: factsOf(row),
+    },
+  };
+};
+
+const shortLived = (row: FoundSession | undefined, nowMs: number): CredentialState => {
   if (row === undefined) return UNKNOWN;
   if (row.ended_at !== null) return ENDED;
   const credential: Credential = {
-    holder: row.kind === "login" ? "login" : `${row.kind}_session`,
+    holder: HOLDERS[row.kind],
     hash: row.hash,
     userId: row.user_id,
     agentId: row.agent_id,
@@ -100,8 +155,10 @@ const shortLived = (row: Session, nowMs: number): CredentialState => {
     expiresAtMs: row.expires_at,
     requestsUsed: row.requests_used,
     loginNumber: row.login_number,
+    key: row.key === null ? null : factsOf(row.key),
   };
   if (row.expires_at <= nowMs) return { state: "expired", credential };
-  const usedUp = row.kind === "client" && row.requests_used >= SESSION_MAX_REQUESTS;
+  const usedUp =
+    credential.holder === "client_session" && row.requests_used >= SESSION_MAX_REQUESTS;
   return { state: usedUp ? "used_up" : "live", credential };
 };

@@ -95,14 +95,17 @@ export const issueSession = async (
 ): Promise<Issued> => {
   const token = drawToken("session");
   const hash = hashToken(token);
-  const expiresAtMs = nowMs + SESSION_TTL_S * 1000;
+  const expiresAtMs = Math.min(
+    nowMs + SESSION_TTL_S * 1000,
+    parent.key?.expiresAtMs ?? Number.POSITIVE_INFINITY,
+  );
   const [max, together] =
     parent.agentId === null
       ? [MAX_CLIENT_SESSIONS, CLIENT_SESSIONS_TOGETHER]
       : [MAX_AGENT_SESSIONS, 1];
   const session = {
     hash,
-    kind: parent.agentId === null ? ("client" as const) : ("agent" as const),
+    kind: kindOf(parent),
     user_id: parent.userId,
     agent_id: parent.agentId,
     parent: parent.hash,
@@ -116,6 +119,12 @@ export const issueSession = async (
     ),
   );
   return { token, hash, expiresAtMs };
+};
+
+/** A relay from before access keys knows none of a key's session tokens, and so refuses them. */
+const kindOf = ({ agentId, key }: Credential): "agent" | "client" | "key" => {
+  if (agentId !== null) return "agent";
+  return key === null ? "client" : "key";
 };
 
 /** Makes a person's access token. Call it inside a transaction. */

@@ -100,7 +100,7 @@ test("in a grace period old tokens are valid beside the new ones, until it ends 
   await opened(async (data) => {
     const { rotateAgentToken } = await import("./agents.ts");
     const context = { ...rest.context, ...data };
-    await rotateAgentToken(context, userId, "x");
+    await rotateAgentToken(context, { userId, key: null }, "x");
   });
   expect(await stateOf(agent)).toBe("ended");
   expect(await stateOf(account)).toBe("live");

@@ -120,7 +120,8 @@ const unseal = (key: KeyObject, name: string, sealed: string): string => {
 export const drawNonce = (): string => randomBytes(TOKEN_NONCE_BYTES).toString("hex");
 
 /** A random token: sessions and logins are stored as a hash only and never shown again. */
-export const drawToken = (kind: "session" | "login"): string => makeToken(kind, randomBytes(32));
+export const drawToken = (kind: "session" | "login" | "key"): string =>
+  makeToken(kind, randomBytes(32));
 
 /** The only form in which a token is stored: hex SHA-256 of its text. */
 export const hashToken = (token: string): string => hash("sha256", token);

@@ -4,16 +4,20 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import { matchesKeySelector } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
-import { ownerOf } from "../store/agents.ts";
+import { chosenIn } from "../store/agent-selector.ts";
+import { chosenAgents, labelsOf, ownerOf } from "../store/agents.ts";
 import type { Store } from "../store/open.ts";
+import { noteUse } from "./access-keys.ts";
 import {
   type Credential,
   type CredentialState,
   findCredential,
   HOLDER_NAMES,
   type Holder,
+  type KeyFacts,
 } from "./credentials.ts";
 import { type Issued, issueSession } from "./issue.ts";
 
@@ -24,13 +28,49 @@ const RENEWABLE_MS = 3_600_000;
 export const storeLookups = (store: Store): HubLookups => ({
   authenticate: (request) => authenticate(store, request),
   ownerOf: (agentId) => ownerOf(store.db, agentId),
+  labelsOf: (agentId) => labelsOf(store.db, agentId),
 });
 
 const authenticate = (store: Store, request: AuthRequest): MaybePromise<AuthResult> => {
   const text = request.apiToken ?? request.sessionToken ?? "";
   return whenKnown(findCredential(store.db, text, request.nowMs), (finding) =>
-    whenKnown(judge(store, request, text, finding), (result) => renewing(store, request, result)),
+    whenKnown(judge(store, request, text, finding), (result) =>
+      whenKnown(renewing(store, request, keyIn(finding), result), (renewed) =>
+        withKey(store, request, finding, renewed),
+      ),
+    ),
   );
+};
+
+const keyIn = (finding: CredentialState): KeyFacts | null =>
+  "credential" in finding ? finding.credential.key : null;
+
+/** Adds the access key that a client came in with, and the agents that it may see. */
+const withKey = (
+  store: Store,
+  { nowMs }: AuthRequest,
+  finding: CredentialState,
+  result: AuthResult,
+): MaybePromise<AuthResult> => {
+  if (!result.ok || result.role !== "client" || !("credential" in finding)) return result;
+  const { key, userId } = finding.credential;
+  if (key === null) return result;
+  const { id, selector, expiresAtMs } = key;
+  const admit = async (): Promise<AuthResult> => {
+    await noteUse(store, key, nowMs);
+    const { db } = store;
+    const agents =
+      selector === null
+        ? null
+        : await chosenAgents(db, userId, await chosenIn(db, userId, selector));
+    const matches =
+      selector === null
+        ? null
+        : (agentId: string, labels: Readonly<Record<string, string>>) =>
+            matchesKeySelector(selector, { agent_id: agentId, labels });
+    return { ...result, key: { id, matches, agents, expiresAtMs } };
+  };
+  return admit();
 };
 
 /**
@@ -40,14 +80,17 @@ const authenticate = (store: Store, request: AuthRequest): MaybePromise<AuthResu
 const renewing = (
   store: Store,
   { renews, nowMs }: AuthRequest,
+  keyed: KeyFacts | null,
   result: AuthResult,
 ): MaybePromise<AuthResult> => {
   if (renews === undefined || !result.ok || result.role !== "client") return result;
   return whenKnown(findCredential(store.db, renews, nowMs), (finding): AuthResult => {
     if (!("credential" in finding)) return result;
-    const { holder, userId, hash, expiresAtMs } = finding.credential;
+    const { holder, userId, hash, expiresAtMs, key } = finding.credential;
+    // What a key may see, it may not take over from the account, nor from another key.
+    const isSameKey = key?.id === keyed?.id;
     const isRecent = nowMs < (expiresAtMs ?? 0) + RENEWABLE_MS;
-    const isTheirs = holder === "client_session" && userId === result.userId;
+    const isTheirs = holder === "client_session" && userId === result.userId && isSameKey;
     return isTheirs && isRecent ? { ...result, renews: hash } : result;
   });
 };
@@ -59,8 +102,8 @@ const judge = (
   finding: CredentialState,
 ): MaybePromise<AuthResult> => {
   const side = request.clientType === "client" ? "client" : "agent";
-  const expected = EXPECTED[side][request.apiToken === undefined ? "session" : "persistent"];
-  const misplaced = misplacement(text, finding, expected);
+  const field = request.apiToken === undefined ? "session" : "persistent";
+  const misplaced = misplacement(text, finding, EXPECTED[side][field], ALSO[side][field]);
   if (misplaced !== null) return misplaced;
   if (finding.state === "unknown" && isSessionToken(text)) {
     return { ...stale("SESSION_EXPIRED", "Invalid token"), isUnknownSession: true };
@@ -74,7 +117,8 @@ const judge = (
   }
   if (finding.state === "expired") return stale("SESSION_EXPIRED", "Session token expired");
   if (finding.state === "used_up") return stale("LIMIT_EXCEEDED", "Session token used up");
-  const { hash, expiresAtMs } = credential;
+  const { hash, expiresAtMs, key } = credential;
+  if (key !== null && !key.scopes.includes("call")) return noScope(key);
   return expiresAtMs === null
     ? issueSession(store, credential, request.nowMs).then((made) => admit(credential, made))
     : admit(credential, { token: text, hash, expiresAtMs });
@@ -87,20 +131,32 @@ const EXPECTED: {
   agent: { persistent: "agent", session: "agent_session" },
 };
 
+/** An access key stands in an account token's place. */
+const ALSO: {
+  readonly [side in "client" | "agent"]: {
+    readonly [field in "session" | "persistent"]: Holder | null;
+  };
+} = {
+  client: { persistent: "key", session: null },
+  agent: { persistent: null, session: null },
+};
+
 /** The failure that names both kinds, or null if the kind is right or unknown. */
 const misplacement = (
   text: string,
   finding: CredentialState,
   expected: Holder,
+  also: Holder | null,
 ): LookupFailure | null => {
   const holder = "credential" in finding ? finding.credential.holder : null;
-  if (holder === expected) return null;
+  if (holder === expected || (holder !== null && holder === also)) return null;
   const reading = readToken(text);
   if (!reading.ok) return null;
   const expectsSession = expected === "client_session" || expected === "agent_session";
   // A session token that the store does not know could belong to either side: there is no kind to
   // name.
   if (holder === null && reading.kind === (expectsSession ? "session" : expected)) return null;
+  if (holder === null && reading.kind === also) return null;
   const got = holder === null ? TOKEN_NAMES[reading.kind] : HOLDER_NAMES[holder];
   return {
     ok: false,
@@ -127,6 +183,13 @@ const invalid = (counted: boolean): LookupFailure => ({
   code: "INVALID_TOKEN",
   error: "Invalid token",
   counted,
+});
+
+const noScope = ({ name, scopes }: KeyFacts): LookupFailure => ({
+  ok: false,
+  code: "WRONG_TOKEN_KIND",
+  error: `The access key ${name} has no scope "call", only ${scopes.join(", ")}`,
+  counted: false,
 });
 
 const stale = (code: "SESSION_EXPIRED" | "LIMIT_EXCEEDED", error: string): LookupFailure => ({

@@ -1,5 +1,6 @@
 /** An administrator's operations on users. The last enabled admin cannot be removed. */
 import { randomUUID } from "node:crypto";
+import { removeAllKeys } from "../store/access-keys.ts";
 import { type Act, noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
@@ -86,7 +87,10 @@ export const administer = async (
     if (change.disabled !== undefined && change.disabled !== (user.disabled_at !== null)) {
       await changeUser(tx, id, { disabled_at: change.disabled ? nowMs : null });
       // Enabling the user makes persistent tokens valid again, but not short-lived ones.
-      if (change.disabled) await endSessions(tx, id, ["login", "client"], null, nowMs);
+      if (change.disabled) {
+        await endSessions(tx, id, ["login", "client", "key"], null, nowMs);
+        await removeAllKeys(tx, id, nowMs);
+      }
       acts.push({ action: change.disabled ? "user.disable" : "user.enable" });
     }
     if (passwordHash !== null) {
@@ -126,7 +130,7 @@ export const deleteUser = async (
     const detail = { username: user.username, agents: agents.length };
     await noteAct(tx, nowMs, { actorId, action: "user.delete", subject: id, detail });
     await retireAllTokens(tx, id, nowMs);
-    await endSessions(tx, id, ["login", "client"], null, nowMs);
+    await endSessions(tx, id, ["login", "client", "key"], null, nowMs);
     await removeUser(tx, id);
     return postNotice(tx, "end_user", id, nowMs, id);
   });

@@ -55,6 +55,7 @@ type State = Pick<
   | "remoteAgents"
   | "presence"
   | "moving"
+  | "views"
 >;
 
 export class Authenticator {
@@ -122,7 +123,7 @@ export class Authenticator {
   }
 
   #seatClient(connection: Connection, accepted: AcceptedClient, now: number): void {
-    const { peers, requestCounts, presence, gauges } = this.#state;
+    const { peers, requestCounts, presence, gauges, views, revocations } = this.#state;
     const { userId, sessionHash, requestsUsed, expiresAtMs } = accepted;
     const peer: LocalClient = {
       role: "client",
@@ -135,6 +136,8 @@ export class Authenticator {
       session: requestCounts.join(sessionHash, requestsUsed, expiresAtMs),
       onlineSince: now,
       origin: null,
+      key: accepted.key ?? null,
+      view: views.open(accepted.key, userId),
       bound: new Set(),
       latest: null,
       requests: new Set(),
@@ -142,6 +145,10 @@ export class Authenticator {
     connection.peer = peer;
     gauges.become(peer.clientType, "waiting");
     peers.add(peer);
+    views.add(peer);
+    if (peer.view !== null) {
+      for (const agentId of revocations.labelsSince(connection.askedAt) ?? []) views.doubt(agentId);
+    }
     if (peer.user.clients.size === 1) this.#state.bus.clientsOnline(userId);
     if (connection.wantsPresence) {
       presence.startSnapshot(peer, now);
@@ -275,6 +282,12 @@ export class Authenticator {
     result: AcceptedClient,
     now: number,
   ): Accepted | AuthRefusal {
+    if (
+      result.key !== undefined &&
+      this.#state.revocations.labelsSince(connection.askedAt) === null
+    ) {
+      return this.#refuse(connection, "UNAVAILABLE", "Too much has changed meanwhile", 0);
+    }
     if (now >= result.expiresAtMs) {
       return this.#refuse(connection, "SESSION_EXPIRED", "Session token expired", 0);
     }

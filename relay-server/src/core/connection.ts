@@ -10,6 +10,7 @@
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Envelope, PacketHead } from "@blindrelay/protocol/wire";
+import type { AccessKey, View } from "./access-key.ts";
 import { Bindings } from "./bindings.ts";
 import type { Origin, RemotePresence } from "./bus.ts";
 import type { Gauges } from "./gauges.ts";
@@ -138,12 +139,18 @@ export interface LocalClient extends AnyClient {
   readonly session: SessionUse;
   readonly onlineSince: number;
   readonly origin: null;
+  /** The access key that it came in with. */
+  readonly key: AccessKey | null;
+  /** Null: it sees all agents of its account. */
+  readonly view: View | null;
 }
 
 /** A client of another node that calls agents of this one (guests.ts). */
 export interface Guest extends AnyClient {
   readonly session: null;
   readonly origin: Origin;
+  /** Its own node decides what it sees. */
+  readonly view: null;
 }
 
 export type ClientPeer = LocalClient | Guest;

@@ -25,6 +25,7 @@ type State = Pick<
   | "outbox"
   | "controlMessages"
   | "presence"
+  | "views"
 >;
 
 export class Disconnector {
@@ -68,7 +69,7 @@ export class Disconnector {
   detach(connection: Connection, now: number): void {
     const { wheel, outbox, gauges, counters, peers, requestIds, presence, requestCounts } =
       this.#state;
-    const { port, bus, remoteRouting, remoteAgents } = this.#state;
+    const { port, bus, remoteRouting, remoteAgents, views } = this.#state;
     const moving = this.#state.moving || connection.leaving !== null;
     advance(connection, "end");
     const { peer } = connection;
@@ -91,6 +92,7 @@ export class Disconnector {
       requestIds.drop(peer);
       if (peer.origin === null) {
         presence.forget(peer);
+        views.remove(peer);
         requestCounts.leave(peer.session, now);
         remoteRouting.leave(peer);
         if (peer.user.clients.size === 0) this.#lastClientWent(peer.user);

@@ -244,6 +244,7 @@ export class Guests {
       renews: origin.renews,
       session: null,
       origin,
+      view: null,
       bound: new Set(),
       latest: null,
       requests: new Set(),

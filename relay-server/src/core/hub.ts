@@ -14,6 +14,7 @@ import {
   type ErrorCode,
   FRAGMENTS_TIMEOUT_MS,
 } from "@blindrelay/protocol";
+import type { AgentLabels } from "./access-key.ts";
 import { Authenticator } from "./auth.ts";
 import { ALONE, type Claim, FREE, type OnlineAgent } from "./bus.ts";
 import { Connection, type Content, isGuest } from "./connection.ts";
@@ -31,6 +32,7 @@ import type { RemoteRouting } from "./remote-routing.ts";
 import type { Revocation } from "./revocations.ts";
 import { Routing } from "./routing.ts";
 import { type HubOptions, HubState } from "./state.ts";
+import type { ViewChange } from "./views.ts";
 
 const FRAGMENTS_TOO_SLOW = `The fragments of a message took longer than ${FRAGMENTS_TIMEOUT_MS / 1000} s`;
 
@@ -243,6 +245,11 @@ export class Hub {
     presence.tick(now);
     this.remoteRouting.tick(now);
     this.remoteAgents.tick(now);
+    for (const { connection } of this.#state.views.tick(now)) {
+      if (connection.state !== "closing") {
+        this.#disconnector.endWith(connection, "SESSION_EXPIRED", null, now);
+      }
+    }
     requestIds.expire(now);
     requestCounts.tick(now);
     lockout.expire(now);
@@ -303,6 +310,7 @@ export class Hub {
   /** Ends a deleted agent's connection and removes everything that refers to it. */
   forgetAgent(agentId: string, code: ErrorCode, now: number): void {
     this.endAgent(agentId, code, now);
+    this.labelsFound(agentId, null, now);
     this.#state.ownerCache.forget(agentId);
     for (const user of this.#state.peers.users()) {
       user.bindings.dropAgent(agentId);
@@ -322,6 +330,35 @@ export class Hub {
 
   endSession(sessionHash: string, code: ErrorCode, now: number): void {
     this.#revoke({ kind: "session", sessionHash }, code, now);
+  }
+
+  /** Ends the connections of an access key that was removed. */
+  endKey(keyId: string, code: ErrorCode, now: number): void {
+    this.#revoke({ kind: "key", keyId }, code, now);
+  }
+
+  /** An agent's labels changed, or it is new. */
+  relabel(agentId: string): void {
+    const { revocations, views } = this.#state;
+    revocations.add({ kind: "labels", agentId });
+    views.doubt(agentId);
+  }
+
+  /** `agent` is null when there is none. */
+  labelsFound(agentId: string, agent: AgentLabels | null, now: number): void {
+    this.#tellViews(this.#state.views.found(agentId, agent), now);
+  }
+
+  /** The store did not answer. */
+  labelsUnknown(agentId: string, now: number): void {
+    this.#tellViews(this.#state.views.lost(agentId), now);
+  }
+
+  #tellViews(changes: readonly ViewChange[], now: number): void {
+    const { views, presence } = this.#state;
+    for (const { view, agentId, isSeen } of changes) {
+      for (const client of views.clientsOf(view)) presence.tellOne(client, agentId, isSeen, now);
+    }
   }
 
   /**

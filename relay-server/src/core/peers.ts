@@ -67,7 +67,10 @@ export class Peers {
     }
   }
 
-  /** Peers of this node that a revocation concerns. Only a session's visits more than one user. */
+  /**
+   * Peers of this node that a revocation concerns. Only a session's and a key's visit more than one
+   * user.
+   */
   concerned(revocation: Revocation): Peer[] {
     return this.#candidates(revocation).filter((peer) => concerns(revocation, peer));
   }
@@ -77,7 +80,10 @@ export class Peers {
       const agent = this.#agents.get(revocation.agentId);
       return agent === undefined ? [] : [agent];
     }
-    if (revocation.kind === "session") return [...this.#users.values()].flatMap(peersOf);
+    if (revocation.kind === "labels") return [];
+    if (revocation.kind === "session" || revocation.kind === "key") {
+      return [...this.#users.values()].flatMap(peersOf);
+    }
     const user = this.#users.get(revocation.userId);
     return user === undefined ? [] : peersOf(user);
   }

@@ -8,6 +8,7 @@
  * - `HubLookups` and `WriteBehind` are what the store offers, possibly with a delay;
  *   `ws/hub-driver.ts` connects the two.
  */
+import type { AccessKey, AgentLabels } from "./access-key.ts";
 import type { Connection } from "./connection.ts";
 import type { AgentReport, ClientType } from "./link.ts";
 import type { RequestCountPort } from "./request-counts.ts";
@@ -18,6 +19,8 @@ export interface HubPort extends RequestCountPort {
   authenticate(connection: Connection, request: AuthRequest): void;
   /** Answered by `hub.ownerFound(connection, owner, now)` or `hub.ownerUnknown`. */
   findOwner(connection: Connection, agentId: string): void;
+  /** Answered by `hub.labelsFound(agentId, labels, now)` or `hub.labelsUnknown(agentId)`. */
+  findLabels(agentId: string): void;
   /** Answered by `hub.turn(now)`, once everything else that is due has had its turn. */
   nextTurn(): void;
   /** An agent connected, with this report, or disconnected (null). */
@@ -49,6 +52,8 @@ export type AuthResult =
       requestsUsed: number;
       /** The hash of the session token that it rightly renews. */
       renews?: string;
+      /** The access key that it came in with. */
+      key?: AccessKey;
     }
   | {
       ok: true;
@@ -91,6 +96,8 @@ export interface HubLookups {
   authenticate(request: AuthRequest): AuthResult | Promise<AuthResult>;
   /** The user who owns the agent, or null if there is no such agent. */
   ownerOf(agentId: string): string | null | Promise<string | null>;
+  /** Null: there is no such agent. */
+  labelsOf(agentId: string): AgentLabels | null | Promise<AgentLabels | null>;
 }
 
 /**

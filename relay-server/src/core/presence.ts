@@ -19,6 +19,7 @@ import {
   SNAPSHOTS_AT_ONCE,
 } from "./limits.ts";
 import type { Outbox } from "./outbox.ts";
+import { sees } from "./views.ts";
 
 /** The rest of a client's snapshot. */
 interface Snapshot {
@@ -109,7 +110,20 @@ export class Presence {
     if (this.#news.size > 0) this.#askForTurn();
   }
 
+  /** An agent has appeared for a client, or no longer exists for it. */
+  tellOne(client: LocalClient, agentId: string, online: boolean, now: number): void {
+    if (online && this.#onlineSince(client.user, agentId) === undefined) return;
+    this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
+    const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
+    this.#controlMessages.send(client.connection, text, now);
+  }
+
+  #onlineSince({ agents, abroad }: User, agentId: string): number | undefined {
+    return (agents.get(agentId) ?? abroad.get(agentId))?.onlineSince;
+  }
+
   #tell(client: LocalClient, agentId: string, text: string, now: number): void {
+    if (!sees(client, agentId)) return;
     // The news overtakes the snapshot, which then need not list the agent.
     this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
     this.#controlMessages.send(client.connection, text, now);
@@ -186,11 +200,11 @@ export class Presence {
       }
       room -= 1;
       snapshot.left.delete(agentId);
-      const agent = client.user.agents.get(agentId) ?? client.user.abroad.get(agentId);
-      if (agent !== undefined) {
+      const since = this.#onlineSince(client.user, agentId);
+      if (since !== undefined && sees(client, agentId)) {
         this.#controlMessages.send(
           client.connection,
-          encodeAgentStatus(agentId, true, timestamp(this.#wallAt(agent.onlineSince))),
+          encodeAgentStatus(agentId, true, timestamp(this.#wallAt(since))),
           now,
         );
       }

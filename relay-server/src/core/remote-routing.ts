@@ -14,6 +14,7 @@ import type { LocalClient } from "./connection.ts";
 import type { ControlMessages } from "./control-messages.ts";
 import type { Counters } from "./counters.ts";
 import type { Outbox } from "./outbox.ts";
+import { sees } from "./views.ts";
 
 /** A server without a subscriber reports that at once; an older message is in transit or lost. */
 const TICKET_MS = 3000;
@@ -106,6 +107,13 @@ export class RemoteRouting {
     const client = this.#travellers.get(connection);
     if (client === undefined) return false;
     const { outbox, counters } = this.#state;
+    if (client.view !== null && !isRelays) {
+      const agentId = this.#agentOf(client, decodeForRelay(text));
+      if (agentId === null || !sees(client, agentId)) {
+        counters.drop("AGENT_NOT_FOUND");
+        return true;
+      }
+    }
     if (outbox.offer(client.connection, frame, now)) {
       counters.forwardedToClients += isRelays ? 0 : 1;
     } else if (isRelays) {
@@ -148,14 +156,19 @@ export class RemoteRouting {
     }
   }
 
-  /** The agent concerned is the one that the sid is bound to, or that the envelope names. */
   #tellSlow(client: LocalClient, node: string, message: MessageForRelay): void {
     if (message.kind !== "relay" && message.kind !== "packet") return;
+    const agentId = this.#agentOf(client, message);
+    if (agentId !== null) this.#state.bus.refuse(node, agentId, "SLOW_CONSUMER", message);
+  }
+
+  /** The agent that a message comes from: its sid is bound to it, or the envelope names it. */
+  #agentOf(client: LocalClient, message: MessageForRelay): string | null {
+    if (message.kind !== "relay" && message.kind !== "packet") return null;
     const first = message.sid === null ? null : bindablePart(message.sid);
     const found = first === null ? null : client.user.bindings.agentFor(first, client);
     const bound = found !== null && typeof found === "object" ? found.agentId : null;
-    const agentId = message.kind === "relay" ? (message.agentId ?? bound) : bound;
-    if (agentId !== null) this.#state.bus.refuse(node, agentId, "SLOW_CONSUMER", message);
+    return message.kind === "relay" ? (message.agentId ?? bound) : bound;
   }
 
   #numberOf(client: LocalClient): number {

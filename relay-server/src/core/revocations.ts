@@ -7,7 +7,10 @@ export type Revocation =
   | { kind: "agent"; agentId: string }
   | { kind: "clients"; userId: string }
   | { kind: "user"; userId: string }
-  | { kind: "session"; sessionHash: string };
+  | { kind: "session"; sessionHash: string }
+  | { kind: "key"; keyId: string }
+  /** An agent's labels changed: what a key was found to see may be wrong. */
+  | { kind: "labels"; agentId: string };
 
 /** A look-up older than this many revocations is distrusted without checking which they were. */
 const KEPT = 1000;
@@ -36,6 +39,14 @@ export class Revocations {
     const count = this.#count - mark;
     return count > this.#recent.length || (count > 0 && this.#recent.slice(-count).some(concerns));
   }
+
+  /** The agents whose labels changed since the mark; null if that is no longer known. */
+  labelsSince(mark: number): string[] | null {
+    const count = this.#count - mark;
+    if (count > this.#recent.length) return null;
+    const recent = count === 0 ? [] : this.#recent.slice(-count);
+    return recent.flatMap((each) => (each.kind === "labels" ? [each.agentId] : []));
+  }
 }
 
 /** What a revocation may end: a connection, or credentials being looked up. */
@@ -45,6 +56,8 @@ interface Concerned {
   readonly sessionHash: string;
   /** Present for agents. */
   readonly agentId?: string;
+  /** Present for clients that came in with an access key. */
+  readonly key?: { readonly id: string } | null | undefined;
 }
 
 export const concerns = (revocation: Revocation, who: Concerned): boolean => {
@@ -52,10 +65,15 @@ export const concerns = (revocation: Revocation, who: Concerned): boolean => {
     case "agent":
       return who.agentId === revocation.agentId;
     case "clients":
-      return who.role === "client" && who.userId === revocation.userId;
+      // An access key outlives the account token and the password.
+      return who.role === "client" && who.userId === revocation.userId && who.key == null;
     case "user":
       return who.userId === revocation.userId;
     case "session":
       return who.sessionHash === revocation.sessionHash;
+    case "key":
+      return who.key?.id === revocation.keyId;
+    case "labels":
+      return false;
   }
 };

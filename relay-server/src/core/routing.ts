@@ -20,6 +20,7 @@ import {
 } from "@blindrelay/protocol/wire";
 import type { AgentPeer, ClientEnvelope, ClientPeer, Peer } from "./connection.ts";
 import type { HubState } from "./state.ts";
+import { sees } from "./views.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
@@ -64,7 +65,7 @@ export class Routing {
   ): void {
     const { agentId, sid, requestId } = envelope;
     const { controlMessages, requestIds } = this.#state;
-    if (owner !== client.user.id) {
+    if (owner !== client.user.id || !sees(client, agentId)) {
       controlMessages.refuse(client.connection, "AGENT_NOT_FOUND", envelope, now);
       return;
     }
@@ -92,6 +93,8 @@ export class Routing {
       controlMessages.refuse(client.connection, "UNKNOWN_SESSION", packet, now);
     } else if (found === "in use") {
       controlMessages.refuse(client.connection, "SID_IN_USE", packet, now);
+    } else if (!sees(client, found.agentId)) {
+      controlMessages.refuse(client.connection, "AGENT_NOT_FOUND", packet, now);
     } else {
       this.#toAgent(client, found.agentId, frame, packet, now);
     }
@@ -156,6 +159,10 @@ export class Routing {
     from.connection.leaving?.answered(subject);
     if (client === null) {
       this.#state.controlMessages.refuse(from.connection, "UNKNOWN_SESSION", subject, now);
+    } else if (!sees(client, from.agentId)) {
+      // For that client there is no such agent any more; the agent need not know of keys.
+      this.#state.counters.drop("AGENT_NOT_FOUND");
+      from.connection.link.unused?.(frame);
     } else if (this.#forward(from, client, frame, subject, now)) {
       if (client.origin === null) this.#state.counters.forwardedToClients += 1;
       else this.#state.counters.forwardedToNodes += 1;

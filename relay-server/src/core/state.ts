@@ -19,6 +19,7 @@ import { RequestIds } from "./request-ids.ts";
 import { Revocations } from "./revocations.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 import { UnauthenticatedLimit } from "./unauthenticated-limit.ts";
+import { Views } from "./views.ts";
 
 export interface HubOptions {
   /** Shared with REST, which counts its failures in the same place. */
@@ -57,6 +58,7 @@ export class HubState {
   readonly remoteRouting: RemoteRouting;
   readonly scheduler: FairScheduler;
   readonly remoteAgents: RemoteAgents;
+  readonly views: Views;
   /**
    * Whether agents that leave are expected on another node, because this node of a cluster ends.
    */
@@ -92,5 +94,6 @@ export class HubState {
     );
     this.remoteRouting = new RemoteRouting(this);
     this.remoteAgents = new RemoteAgents(this);
+    this.views = new Views((agentId) => port.findLabels(agentId));
   }
 }

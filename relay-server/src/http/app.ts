@@ -36,6 +36,7 @@ import { artifactRoutes } from "./routes/artifacts.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { consoleRoutes } from "./routes/console.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { keyRoutes } from "./routes/keys.ts";
 import { releaseCheckRoute } from "./routes/release-check.ts";
 import { releaseRoutes } from "./routes/releases.ts";
 import { totpRoutes } from "./routes/totp.ts";
@@ -150,6 +151,7 @@ export const buildApp = (
       authRoutes(api as App, context);
       totpRoutes(api as App, context);
       accountRoutes(api as App, context);
+      keyRoutes(api as App, context);
       agentRoutes(api as App, context);
       releaseRoutes(api as App, context);
       releaseCheckRoute(api as App, context);

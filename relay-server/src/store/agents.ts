@@ -70,6 +70,35 @@ const ownerByAgent = prepared((db, { agentId }: { agentId: string }) =>
   db.selectFrom("agents").select("user_id").where("agent_id", "=", agentId),
 );
 
+const labelsByAgent = prepared((db, { agentId }: { agentId: string }) =>
+  db.selectFrom("agents").select(["user_id", "labels"]).where("agent_id", "=", agentId),
+);
+
+/** An agent's owner and labels; null: there is no such agent. */
+export const labelsOf = (
+  db: Db,
+  agentId: string,
+): MaybePromise<{ readonly userId: string; readonly labels: Labels } | null> =>
+  whenKnown(labelsByAgent(db, { agentId }), ([row]) =>
+    row === undefined ? null : { userId: row.user_id, labels: JSON.parse(row.labels) as Labels },
+  );
+
+type Labels = Readonly<Record<string, string>>;
+
+/** The identifiers of a user's agents that all conditions choose. */
+export const chosenAgents = async (
+  db: Db,
+  userId: string,
+  chosen: readonly Chosen[],
+): Promise<string[]> => {
+  let query = db
+    .selectFrom("agents")
+    .select("agents.agent_id")
+    .where("agents.user_id", "=", userId);
+  for (const choose of chosen) query = query.where(choose);
+  return (await query.execute()).map(({ agent_id }) => agent_id);
+};
+
 /** Conditions for a list; an absent one matches everything. */
 interface AgentFilter {
   /** The beginning of the name, case-sensitive. */

@@ -16,13 +16,16 @@ export interface Act {
   readonly action: AuditAction;
   /** The identifier of the user, agent or release it was done to. */
   readonly subject: string;
+  /** The access key that the user's program did it with; absent or null: none. */
+  readonly key?: { readonly name: string } | null;
   /** Further details: names, versions, roles. */
   readonly detail?: Readonly<Record<string, string | number | boolean>>;
 }
 
 /** Writes an entry. Call it inside the transaction of the action. */
 export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> => {
-  const { actorId, action, subject, detail = {} } = act;
+  const { actorId, action, subject, key = null } = act;
+  const detail = key === null ? act.detail : { ...act.detail, key: key.name };
   await tx
     .insertInto("audit")
     .values((of) => ({
@@ -36,7 +39,7 @@ export const noteAct = async (tx: Db, nowMs: number, act: Act): Promise<void> =>
           : of.selectFrom("users").select("username").where("id", "=", actorId),
       action,
       subject,
-      detail: JSON.stringify(detail),
+      detail: JSON.stringify(detail ?? {}),
     }))
     .execute();
 };

@@ -5,6 +5,7 @@
  * them.
  */
 import { IDEMPOTENCY_TTL_S, RETIRED_TOKEN_KEPT_S } from "@blindrelay/protocol";
+import { MAX_KEYS } from "@blindrelay/protocol/schema/rest";
 import { MAX_LABELS } from "@blindrelay/protocol/selector";
 import type { Tables } from "./tables.ts";
 
@@ -53,6 +54,8 @@ export const BOUNDS = {
     keptMs: null,
     why: "deleted with the agent",
   },
+  /** As many valid ones, and as many that were removed. */
+  access_keys: { grownBy: "users", perOwner: 2 * MAX_KEYS, owner: "user", keptMs: RETIRED_MS },
   /** Ended ones: each agent, and each account, has one that is valid. */
   tokens: { grownBy: "users", perOwner: 20_000, owner: "user", keptMs: RETIRED_MS },
   /** Ended ones: of those that are valid each token and login has at most 1,000. */

@@ -144,6 +144,7 @@ for (const engine of [sqlite(), postgres()]) {
         expiresAtMs: null,
         requestsUsed: 0,
         loginNumber: 0,
+        key: null,
       } as const;
       const ask = (_: unknown, i: number) => issueSession(nodes[(i % 2) as 0 | 1], parent, NOW + i);
       await Promise.all(Array.from({ length: 200 }, ask));

@@ -1,4 +1,5 @@
 /** Deletes what has been kept for long enough, and what exceeds an owner's bound (bounds.ts). */
+import { forgetKeys } from "./access-keys.ts";
 import { forgetActs } from "./audit.ts";
 import { BOUNDS } from "./bounds.ts";
 import { forgetIdempotent } from "./idempotency.ts";
@@ -13,7 +14,9 @@ import { forgetUploads } from "./uploads.ts";
 export const RETENTION_EVERY_MS = 600_000;
 
 export const applyRetention = async (db: Db, nowMs: number): Promise<void> => {
-  const { tokens, sessions, idempotency, uploads, audit, notices, known_addresses } = BOUNDS;
+  const { access_keys, tokens, sessions, idempotency } = BOUNDS;
+  const { uploads, audit, notices, known_addresses } = BOUNDS;
+  await forgetKeys(db, nowMs - (access_keys.keptMs ?? 0));
   await forgetTokens(db, nowMs - tokens.keptMs);
   await trimTokensOfUsers(db, nowMs, tokens.perOwner);
   await forgetIdempotent(db, nowMs - idempotency.keptMs);

@@ -9,7 +9,13 @@ import { crowdedOwners, forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
-import type { SessionRow } from "./tables.ts";
+import type { AccessKeyRow, SessionRow } from "./tables.ts";
+
+/** What is asked of a key. */
+export type KeyFactsRow = Pick<
+  AccessKeyRow,
+  "id" | "name" | "scopes" | "selector" | "expires_at" | "last_used_at"
+>;
 
 const sessionByHash = prepared((db, { hash }: { hash: string }) =>
   db
@@ -17,9 +23,13 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
     .leftJoin("tokens as token", "token.hash", "session.parent")
     .leftJoin("sessions as login", "login.hash", "session.parent")
     .leftJoin("users as user", "user.id", "session.user_id")
+    .leftJoin("access_keys as key", "key.hash", "session.parent")
     .selectAll("session")
     .select(["token.retired_at as token_retired_at", "token.good_until"])
     .select(["login.ended_at as login_ended_at", "user.disabled_at"])
+    .select(["key.id as key_id", "key.name as key_name", "key.scopes as key_scopes"])
+    .select(["key.selector as key_selector", "key.expires_at as key_expires_at"])
+    .select(["key.removed_at as key_removed_at", "key.last_used_at as key_last_used_at"])
     .select(nextLoginNumber(db, "session.agent_id").as("login_number"))
     .where("session.hash", "=", hash),
 );
@@ -29,17 +39,36 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
  * it was made with has ended, and while its user is disabled. This is decided only here, so code
  * that ends a token need not find what was just made with it.
  */
-export const findSession = (
-  db: Db,
-  hash: string,
-): MaybePromise<(SessionRow & { login_number: number }) | undefined> =>
+export const findSession = (db: Db, hash: string): MaybePromise<FoundSession | undefined> =>
   whenKnown(sessionByHash(db, { hash }), ([row]) => {
     if (row === undefined) return undefined;
-    const { token_retired_at, good_until, login_ended_at, disabled_at, ...session } = row;
+    const { token_retired_at, good_until, login_ended_at, disabled_at, ...rest } = row;
+    const { key_id, key_name, key_scopes, key_selector, key_expires_at, ...more } = rest;
+    const { key_removed_at, key_last_used_at, ...session } = more;
     const token_ended_at = good_until === null ? token_retired_at : null;
-    const ended_at = session.ended_at ?? token_ended_at ?? login_ended_at ?? disabled_at;
-    return { ...session, ended_at };
+    const key =
+      key_id === null || key_name === null || key_scopes === null
+        ? null
+        : {
+            id: key_id,
+            name: key_name,
+            scopes: key_scopes,
+            selector: key_selector,
+            expires_at: key_expires_at,
+            last_used_at: key_last_used_at,
+          };
+    // A key whose row is gone was removed long ago.
+    const key_ended_at = session.kind === "key" && key === null ? 0 : key_removed_at;
+    const ended_at =
+      session.ended_at ?? token_ended_at ?? login_ended_at ?? key_ended_at ?? disabled_at;
+    return { ...session, ended_at, key };
   });
+
+export interface FoundSession extends SessionRow {
+  readonly login_number: number;
+  /** The access key that it was made with, if any. */
+  readonly key: KeyFactsRow | null;
+}
 
 type NewSession = Omit<SessionRow, "requests_used" | "ended_at">;
 
@@ -195,7 +224,7 @@ export const endLogin = async (db: Db, hash: string, nowMs: number): Promise<str
 export const endSessions = async (
   db: Db,
   userId: string,
-  kinds: readonly ("login" | "client")[],
+  kinds: readonly ("login" | "client" | "key")[],
   except: string | null,
   nowMs: number,
 ): Promise<void> => {

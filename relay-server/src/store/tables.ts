@@ -16,6 +16,7 @@ export interface Tables {
   users: UsersTable;
   recovery_codes: RecoveryCodesTable;
   agents: AgentsTable;
+  access_keys: AccessKeysTable;
   agent_labels: AgentLabelsTable;
   tokens: TokensTable;
   sessions: SessionsTable;
@@ -101,11 +102,30 @@ interface TokensTable {
   good_until: Generated<number | null>;
 }
 
+/** See store/access-keys.ts. */
+interface AccessKeysTable {
+  id: string;
+  hash: string;
+  user_id: string;
+  name: string;
+  /** Separated by spaces. */
+  scopes: string;
+  /** Null: all agents. */
+  selector: string | null;
+  created_at: number;
+  expires_at: number | null;
+  last_used_at: number | null;
+  removed_at: number | null;
+}
+
 /** Random, short-lived tokens, issued for a login or a persistent token. */
 interface SessionsTable {
   hash: string;
-  /** `login` is a person's access token, the others are session tokens. */
-  kind: "login" | "client" | "agent";
+  /**
+   * `login` is a person's access token, the others are session tokens; `key`: of a client, made
+   * with an access key.
+   */
+  kind: "login" | "client" | "agent" | "key";
   user_id: string;
   agent_id: string | null;
   /** The hash of the token that it was made with. */
@@ -186,9 +206,18 @@ interface AuditTable {
 interface NoticesTable {
   /** In the order of posting; PostgreSQL may show a higher one first. */
   seq: Generated<number>;
-  kind: "unlock" | "end_agent" | "forget_agent" | "end_clients" | "end_user" | "end_session";
+  kind:
+    | "unlock"
+    | "end_agent"
+    | "forget_agent"
+    | "end_clients"
+    | "end_user"
+    | "end_session"
+    | "end_key"
+    | "agent_labels";
   /**
-   * An address or user name, the identifier of an agent or a user, or the hash of a session token.
+   * An address or user name, the identifier of an agent, a user or an access key, or the hash of a
+   * session token.
    */
   subject: string;
   at: number;
@@ -208,6 +237,7 @@ interface KnownAddressesTable {
 export type NoticeRow = Selectable<NoticesTable>;
 export type UserRow = Selectable<UsersTable>;
 export type AgentRow = Selectable<AgentsTable>;
+export type AccessKeyRow = Selectable<AccessKeysTable>;
 export type TokenRow = Selectable<TokensTable>;
 export type NewToken = Insertable<TokensTable>;
 export type IdempotencyRow = Selectable<IdempotencyTable>;

@@ -68,6 +68,7 @@ beforeEach(async () => {
     lookups: {
       authenticate: async (request) => store.authenticate(request),
       ownerOf: async (agentId) => store.owners.get(agentId) ?? null,
+      labelsOf: () => null,
     },
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),

@@ -37,6 +37,7 @@ beforeEach(async () => {
       authenticate: (request) =>
         stalled ? new Promise(() => {}) : Promise.resolve(store.authenticate(request)),
       ownerOf: async (agentId) => store.owners.get(agentId) ?? null,
+      labelsOf: () => null,
     },
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),

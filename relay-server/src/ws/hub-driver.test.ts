@@ -42,6 +42,7 @@ const start = (more: Partial<HubParts> = {}): RunningHub =>
     lookups: {
       authenticate: (request) => authenticate(request),
       ownerOf: (agentId) => ownerOf(agentId),
+      labelsOf: () => null,
     },
     writeBehind: { saveRequestsUsed: async () => {}, agentSeen: async () => {} },
     lockout: new Lockout(),

@@ -7,6 +7,7 @@ import type { Clocks } from "../base/clock.ts";
 import { contained, countFault } from "../base/contain.ts";
 import { newTimings, type Timings } from "../base/duration-histogram.ts";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
+import type { AgentLabels } from "../core/access-key.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
 import type { Connection } from "../core/connection.ts";
 import { shortestMoveMs } from "../core/drain.ts";
@@ -167,6 +168,15 @@ export const runHub = (parts: HubParts): RunningHub => {
       const fail = ending(connection, "the hub failed on an agent's owner");
       handOn(timer, () => lookups.ownerOf(agentId), found, lost, fail);
     },
+    findLabels(agentId) {
+      const found = (agent: AgentLabels | null) => hub.labelsFound(agentId, agent, nowMs());
+      const lost = (error: unknown) => {
+        complain("an agent's labels could not be looked up")(error);
+        hub.labelsUnknown(agentId, nowMs());
+      };
+      const fail = failed("the hub failed on an agent's labels");
+      handOn(timer, () => lookups.labelsOf(agentId), found, lost, fail);
+    },
     nextTurn() {
       timer.soon(() => {
         try {
@@ -250,8 +260,16 @@ const authenticate = (
   request: AuthRequest,
 ): MaybePromise<AuthResult> =>
   whenKnown(lookups.authenticate({ ...request, nowMs: wallMs() }), (result) =>
-    result.ok ? { ...result, expiresAtMs: result.expiresAtMs - wallMs() + steadyMs() } : result,
+    result.ok ? onClock(result, steadyMs() - wallMs()) : result,
   );
+
+const onClock = (result: Extract<AuthResult, { ok: true }>, offMs: number): AuthResult => {
+  const expiresAtMs = result.expiresAtMs + offMs;
+  if (result.role === "agent" || result.key === undefined) return { ...result, expiresAtMs };
+  const { key } = result;
+  const endsAtMs = key.expiresAtMs === null ? null : key.expiresAtMs + offMs;
+  return { ...result, expiresAtMs, key: { ...key, expiresAtMs: endsAtMs } };
+};
 
 /**
  * Asks, and passes the answer to `take`, immediately if it is available, or the error to `lost`,

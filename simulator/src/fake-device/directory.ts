@@ -158,6 +158,11 @@ export class Directory implements HubLookups, WriteBehind {
     return this.agents.has(agentId) ? USER.id : null;
   }
 
+  /** Asked for access keys only, and there are none here. */
+  labelsOf(): null {
+    return null;
+  }
+
   async saveRequestsUsed(sessionHash: string, used: number): Promise<void> {
     const session = this.sessions.get(sessionHash);
     if (session !== undefined) session.used = used;

@@ -81,7 +81,7 @@ export async function shrinkGuarded(
       await fewer(group);
     }
     // Halves first, then one by one.
-    for (const list of ["faults", "clients", "drivers"] as const) {
+    for (const list of ["faults", "clients", "drivers", "invariants"] as const) {
       for (let step = best[list]?.length ?? 0; step >= 1; step = Math.floor(step / 2)) {
         for (let at = 0; at < (best[list]?.length ?? 0); ) {
           const kept = (best[list] ?? []).filter((_, i) => i < at || i >= at + step);
@@ -173,6 +173,7 @@ const weight = (scenario: Scenario): number =>
   (scenario.faults?.length ?? 0) +
   (scenario.clients?.length ?? 0) +
   (scenario.drivers?.length ?? 0) +
+  (scenario.invariants?.length ?? 0) +
   durationMs(scenario.duration) / 1e9;
 
 /**
@@ -241,7 +242,7 @@ const NEEDED = [
   ...["every", "rate", "calls", "call", "params", "expect", "messages", "attack", "by"],
 ];
 
-/** Without clients and faults whose group is gone; clients keep the moment at which they begin. */
+/** Without what names a group that is gone; clients keep the moment at which they begin. */
 const usable = (scenario: Scenario): Scenario => {
   const groups = new Set(scenario.devices.map(({ group }) => group));
   const names = new Set((scenario.clients ?? []).map(({ name }, i) => name ?? `clients-${i + 1}`));
@@ -251,6 +252,7 @@ const usable = (scenario: Scenario): Scenario => {
     drivers: (scenario.drivers ?? []).filter(
       ({ devices }) => devices === undefined || groups.has(devices),
     ),
+    invariants: (scenario.invariants ?? []).filter(({ devices }) => groups.has(devices)),
     faults: (scenario.faults ?? []).filter(
       ({ devices, clients }) =>
         (devices === undefined || groups.has(devices)) &&

@@ -31,6 +31,11 @@ export class NodeStore implements HubLookups, WriteBehind {
     return this.heard(this.store.ownerOf(agentId));
   }
 
+  /** Asked for access keys only, and there are none here. */
+  labelsOf(): null {
+    return null;
+  }
+
   reserve(sessionHash: string): Promise<number> {
     return this.heard(this.store.reserve(sessionHash));
   }

@@ -125,6 +125,11 @@ export class ModelStore implements HubLookups, WriteBehind {
     return this.answer(this.latencyMs, () => this.owners.get(agentId) ?? null);
   }
 
+  /** Asked for access keys only, and there are none here. */
+  labelsOf(): null {
+    return null;
+  }
+
   saveRequestsUsed(sessionHash: string, used: number): Promise<void> {
     this.watcher.requestsSaved(sessionHash, used);
     this.unflushed.set(sessionHash, used);

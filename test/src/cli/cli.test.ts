@@ -420,6 +420,11 @@ describe("agent run", () => {
     }
     expect((await house.cli(["call", "wild-1", "broken"])).code).toBe(3);
     expect((await house.cli(["call", "wild-1", "echo", "[1]"])).stdout).toBe("[1]\n");
+    const logs = (await house.cli(["logs", "wild-1", "--lines", "20"])).stdout;
+    expect(logs).toMatch(/^start 2; nothing is known of an earlier start/);
+    for (const text of ["in a timer", "in a promise", "a text", "inside"]) {
+      expect(logs).toMatch(new RegExp(`^ +\\d+\\.\\d{3} error .*${text}`, "m"));
+    }
     const { code, stderr } = await agent.stop();
     expect(code).toBe(0);
     const outside = "the device program failed outside of its handlers; the agent continues";

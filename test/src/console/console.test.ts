@@ -85,6 +85,10 @@ const valve: Program = (agent) => {
     agent.emit("valve.moved", { percent });
     return { percent };
   });
+  agent.handle("valve.jam", () => {
+    agent.log("error", "the valve is jammed");
+    return null;
+  });
 };
 
 const startValve = async (agentId: string): Promise<RunningAgent> => {
@@ -345,9 +349,93 @@ describe.skipIf(!HAS_CHROMIUM)(
         await page.getByRole("heading", { name: "Call a method" }).waitFor();
       }
       await call(page, "valve.shut", "");
-      await page.getByText("It has valve.open.").waitFor();
+      await page.getByText("It has valve.open, valve.jam.").waitFor();
       for (const secret of secrets.values())
         for (const form of formsOf(secret)) expect(sent.join("\n")).not.toContain(form);
+    });
+
+    it("chooses agents by a selector, and calls those with an outcome for each", async () => {
+      for (const [id, name] of [
+        ["north-1", "North one"],
+        ["north-2", "North two"],
+      ] as const) {
+        await addAgent(id, name);
+        await api("PATCH", `/agents/${id}`, accountToken, { labels: { side: "north" } });
+      }
+      await startValve("north-1");
+      const { page, complaints } = await open();
+      await logIn(page);
+      await page.getByLabel("Part of a name or identifier").fill("label.side=north");
+      await page.getByText(/^2 of \d+ agents, 1 online$/).waitFor();
+      const keyring = { "north-1": { agent_token: secrets.get("north-1"), packet_version: "1" } };
+      const buffer = Buffer.from(JSON.stringify({ keyring }));
+      const file = { name: "default.json", mimeType: "application/json", buffer };
+      await page.getByLabel("Keyring").setInputFiles(file);
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByText("Call these agents").click();
+      await page.getByLabel("Method of each").fill("valve.open");
+      await page.getByLabel("Parameters of each").fill('{"percent": 30}');
+      await page.getByRole("button", { name: "Call 2" }).click();
+      await page
+        .getByText("2 of 2: 1 skipped, 1 ok")
+        .or(page.getByText("2 of 2: 1 ok, 1 skipped"))
+        .waitFor();
+      await page.getByRole("row", { name: /north-1 ok {"percent":30}/ }).waitFor();
+      await page.getByRole("row", { name: /north-2 skipped .*secret/ }).waitFor();
+      for (const { name, size, colorScheme } of LOOKS) {
+        await page.setViewportSize(size);
+        await page.emulateMedia({ colorScheme });
+        await picture(page, `${name}-call-many`);
+        expect(await violationsOn(page, null)).toEqual([]);
+      }
+      expect(complaints).toEqual([]);
+    });
+
+    it("shows an agent's log, and what comes later", async () => {
+      await startValve("pump-7");
+      const { page } = await open();
+      await logIn(page);
+      await openAgent(page, "pump-7");
+      await page.getByText(/^Start \d+\./).waitFor();
+      await call(page, "valve.jam", "");
+      await page.getByRole("log", { name: "Log, oldest first" }).getByText("jammed").waitFor();
+      await picture(page, "log");
+      expect(await violationsOn(page, null)).toEqual([]);
+    });
+
+    it("makes an access key, shows it once, and removes it", async () => {
+      const { page, complaints } = await open();
+      await logIn(page);
+      await page.getByRole("link", { name: "Keys" }).click();
+      await page.getByRole("heading", { name: "Access keys" }).waitFor();
+      await page.getByText("Make a key").click();
+      await page.getByLabel("Name").fill("ci");
+      await page.getByLabel("call: call agents").check();
+      await page.getByLabel("Only these agents").fill("firmware<2.0.0");
+      await page.getByRole("button", { name: "Make the key" }).click();
+      await page
+        .getByRole("alert")
+        .getByText(/shape|selector|id and label/)
+        .waitFor();
+      await page.getByLabel("Only these agents").fill("label.side=north");
+      await page.getByRole("button", { name: "Make the key" }).click();
+      const key = (await page.getByLabel("Access key", { exact: true }).textContent()) ?? "";
+      expect(key).toMatch(/^key_/);
+      const row = page.getByRole("row", { name: /ci read, call label\.side=north/ });
+      await row.waitFor();
+      for (const { name, size, colorScheme } of LOOKS) {
+        await page.setViewportSize(size);
+        await page.emulateMedia({ colorScheme });
+        await picture(page, `${name}-keys`);
+        expect(await violationsOn(page, null)).toEqual([]);
+      }
+      expect((await relay.api("GET", "/agents", { token: key })).status).toBe(200);
+      page.on("dialog", (dialog) => void dialog.accept());
+      await row.getByRole("button", { name: "Remove ci" }).click();
+      await row.waitFor({ state: "detached" });
+      expect((await relay.api("GET", "/agents", { token: key })).status).toBe(401);
+      // The refused selector is a 422, which browsers log by themselves.
+      expect(complaints.filter((text) => !text.includes("422"))).toEqual([]);
     });
 
     it("renames an agent, rotates its relay token, and deletes it", async () => {

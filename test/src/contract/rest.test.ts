@@ -303,7 +303,7 @@ test("the audit log says who made, exported and rotated what, and no secret", as
     expect(entry).toMatchObject({ subject: own.agentId, at: new Date(relay.nowMs).toISOString() });
     expect(JSON.stringify(entry)).toContain(user.id);
   }
-  expect(text).not.toMatch(/(acct|agt|sess|login)_[0-9A-Za-z]{10}/);
+  expect(text).not.toMatch(/(acct|agt|sess|login|key)_[0-9A-Za-z]{10}/);
 });
 
 describe("the relay's pages", () => {

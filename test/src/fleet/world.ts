@@ -40,7 +40,13 @@ export class FleetWorld {
   async open(count: number, program: (n: number, ran: () => void) => Program): Promise<void> {
     const data = join(this.folder, "relay");
     await initStore({ data, username: "ada", password: PASSWORD, totp: false });
-    const settings = { data, port: 0, metricsPort: 0, logLevel: "silent" } as const;
+    const settings = {
+      data,
+      port: 0,
+      metricsPort: 0,
+      logLevel: "silent",
+      requestsPerMinute: 1_000_000,
+    } as const;
     this.relay = await startServer(settings);
     const { url } = this.relay;
     const login = await new Rest({ url }).logIn({ username: "ada", password: PASSWORD });

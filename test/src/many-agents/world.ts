@@ -61,6 +61,7 @@ export class ManyAgents {
           const owner = this.store.owners.get(agentId) ?? null;
           this.timer.set(0, () => this.hub.ownerFound(connection, owner, this.now()));
         },
+        findLabels: () => undefined,
         nextTurn: () => {
           this.timer.set(0, () => this.hub.turn(this.now()));
         },

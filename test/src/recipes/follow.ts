@@ -17,10 +17,15 @@ import { Reader, type ReaderSetup } from "./reader.ts";
 const RECIPE_MS = 600_000;
 const BROWSER_RECIPE = "A browser page that calls a device";
 
-/** `install`: called once, before anything is typed. */
-export const followPage = (title: string, install: () => ReaderSetup): void => {
+/** `install`: called once, before anything is typed. `count`: of recipes, from the first on. */
+export const followPage = (
+  title: string,
+  install: () => ReaderSetup,
+  count = Number.POSITIVE_INFINITY,
+): void => {
   describe.skipIf(!HAS_SOCAT)(title, () => {
-    const [before, ...recipes] = readSections() as [Section, ...Section[]];
+    const [before, ...all] = readSections() as [Section, ...Section[]];
+    const recipes = all.slice(0, count);
     let reader: Reader;
     let pagePort: string;
     let plugged: Plugged | null = null;

@@ -5,7 +5,8 @@ import { lineSource, readSections, readTurn } from "./document.ts";
 import { followPage } from "./follow.ts";
 import { linkCheckout } from "./reader.ts";
 
-followPage("docs/recipes.md with npm run link", linkCheckout);
+// The rest is the same as with installed packages (test/src/publish).
+followPage("docs/recipes.md with npm run link", linkCheckout, 2);
 
 const [, ...recipes] = readSections();
 

@@ -147,9 +147,10 @@ export class Site {
     return EPOCH_MS + this.timer.now();
   }
 
-  private counted({ authenticate, ownerOf }: HubLookups): HubLookups {
+  private counted({ authenticate, ownerOf, labelsOf }: HubLookups): HubLookups {
     return {
       ownerOf,
+      labelsOf,
       authenticate: async (request) => {
         this.lookingUp += 1;
         try {

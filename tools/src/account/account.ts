@@ -78,45 +78,63 @@ export const makeKey = (version: Version): Key => ({
   packet_version: version,
 });
 
-const withKey = (keyring: Keyring | undefined, agentId: string, key: Key | null): Keyring => {
+const withKeys = (keyring: Keyring | undefined, keys: ReadonlyMap<string, Key | null>): Keyring => {
   const changed: Record<string, Key> = Object.assign(Object.create(null), keyring);
-  if (key === null) delete changed[agentId];
-  else changed[agentId] = key;
+  for (const [agentId, key] of keys) {
+    if (key === null) delete changed[agentId];
+    else changed[agentId] = key;
+  }
   return changed;
 };
 
-/** The profile with this secret, which replaces a pending one. */
-const keeping = (profile: Profile, agentId: string, key: Key | null): Profile => {
-  const pending = withKey(profile.pending, agentId, null);
+/** The profile with these secrets, which replace pending ones. */
+const keeping = (profile: Profile, keys: ReadonlyMap<string, Key | null>): Profile => {
+  const replaced = new Map([...keys.keys()].map((agentId) => [agentId, null]));
+  const pending = withKeys(profile.pending, replaced);
   const { pending: _, ...others } = profile;
-  const keyring = withKey(profile.keyring, agentId, key);
+  const keyring = withKeys(profile.keyring, keys);
   return { ...others, keyring, ...(Object.keys(pending).length > 0 ? { pending } : {}) };
 };
 
 /**
- * Stores an agent's secret in the keyring, or removes it (null); without a profile it does nothing.
+ * Stores agents' secrets in the keyring, or removes them (null); without a profile it does nothing.
  */
-export const keepKey = (settings: Settings, agentId: string, key: Key | null): void => {
+export const keepKeys = (settings: Settings, keys: ReadonlyMap<string, Key | null>): void => {
   if (settings.profile === null) return;
-  settings.update((profile) => profile && keeping(profile, agentId, key));
+  settings.update((profile) => profile && keeping(profile, keys));
 };
 
+/** The same for one agent. */
+export const keepKey = (settings: Settings, agentId: string, key: Key | null): void =>
+  keepKeys(settings, new Map([[agentId, key]]));
+
 /**
- * Keeps a new secret beside an agent's present one, before anything else changes. A pending one is
- * used again: nobody knows how far its change came. Returns it.
+ * Keeps new secrets beside the agents' present ones, before anything else changes. A pending one is
+ * used again: nobody knows how far its change came. Returns what is pending now.
  */
-export const keepPendingKey = (settings: Settings, agentId: string, version: Version): Key => {
-  let key = makeKey(version);
+export const keepPendingKeys = (
+  settings: Settings,
+  keys: ReadonlyMap<string, Key>,
+): ReadonlyMap<string, Key> => {
+  let kept = keys;
   settings.update((profile) => {
     if (profile === null) return null;
-    key = profile.pending?.[agentId] ?? key;
-    return { ...profile, pending: withKey(profile.pending, agentId, key) };
+    const before = profile.pending;
+    kept = new Map([...keys].map(([agentId, key]) => [agentId, before?.[agentId] ?? key]));
+    return { ...profile, pending: withKeys(before, kept) };
   });
-  return key;
+  return kept;
+};
+
+/** The same for one agent. */
+export const keepPendingKey = (settings: Settings, agentId: string, version: Version): Key => {
+  const key = makeKey(version);
+  return keepPendingKeys(settings, new Map([[agentId, key]])).get(agentId) ?? key;
 };
 
 /** Drops a pending secret of which the relay knows nothing. */
 export const dropPendingKey = (settings: Settings, agentId: string): void =>
   settings.update(
-    (profile) => profile && keeping(profile, agentId, profile.keyring[agentId] ?? null),
+    (profile) =>
+      profile && keeping(profile, new Map([[agentId, profile.keyring[agentId] ?? null]])),
   );

@@ -1,5 +1,5 @@
 /** Refuses credentials of the wrong kind or with a typing error before anything is sent. */
-import { tokenProblem } from "@blindrelay/protocol";
+import { accountTokenProblem, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 
 /** Throws a Failure (refused) with the reason. `name`: the setting that contains the token. */
@@ -8,6 +8,6 @@ export const checkToken = (
   kind: "account" | "agent" | "e2e",
   name: string,
 ): void => {
-  const problem = tokenProblem(token, kind);
+  const problem = kind === "account" ? accountTokenProblem(token) : tokenProblem(token, kind);
   if (problem !== null) throw new Failure("refused", `${name}: ${problem}`);
 };

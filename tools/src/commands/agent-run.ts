@@ -115,12 +115,16 @@ const warnOfDialect = async (path: string): Promise<void> => {
 
 /**
  * Reports what the program throws outside of its handlers, and continues, as a board does.
+ * `agent`: keeps it in its log; null before it has one.
  */
-const forgiveProgram = (): (() => void) =>
+const forgiveProgram = (agent: () => Agent | null): (() => void) =>
   claimUncaught((error) => {
     if (!isOfProgram(error)) return false;
-    const what = "error: the device program failed outside of its handlers; the agent continues";
-    printStatus(`${what}: ${describeThrown(error)}`);
+    const what = "the device program failed outside of its handlers; the agent continues";
+    const text = `${what}: ${describeThrown(error)}`;
+    const log = agent()?.log;
+    if (log === undefined) printStatus(`error: ${text}`);
+    else log("error", text);
     return true;
   });
 
@@ -330,12 +334,13 @@ unavailable, the command waits for it.`,
       const isPushable = flags.allowPush === true && isSupervised();
       if (flags.allowPush === true && !isPushable) await startSupervised(settings, path, flags);
       const orphaned = isPushable ? reportAlive() : null;
-      const stopForgiving = forgiveProgram();
+      let running: RunningAgent | null = null;
+      const stopForgiving = forgiveProgram(() => running?.core.agent ?? null);
       try {
-        const running = await start(settings, path, flags, isPushable);
+        running = await start(settings, path, flags, isPushable);
         const { id } = running.core.agent;
         const stopped = runUntilStopped(running, id, flags.json === true, orphaned);
-        await stopped.finally(() => running.stop());
+        await stopped.finally(() => running?.stop());
       } finally {
         stopForgiving();
       }

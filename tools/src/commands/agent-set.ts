@@ -1,8 +1,9 @@
 /** `blindrelay agent set`: the name and the labels of an agent. */
 import { Failure } from "@blindrelay/protocol/command-line";
-import { LABEL_KEY_PATTERN, MAX_LABEL_LENGTH, MAX_LABELS } from "@blindrelay/protocol/selector";
+import { MAX_LABELS } from "@blindrelay/protocol/selector";
 import type { Command } from "commander";
 import { accountRest, agentPath } from "../account/account.ts";
+import { readLabel, readLabelKey } from "../account/labels.ts";
 import { type JsonFlag, oneLine, printResult } from "../base/output.ts";
 import type { Context } from "./context.ts";
 
@@ -11,30 +12,6 @@ interface SetFlags extends JsonFlag {
   readonly label: readonly string[];
   readonly unlabel: readonly string[];
 }
-
-const LABEL_KEY = new RegExp(LABEL_KEY_PATTERN);
-const KEY_FORM = "a key is 1 to 63 of a-z, 0-9, dot, underscore and hyphen";
-
-const readKey = (key: string): string => {
-  if (!LABEL_KEY.test(key)) throw new Failure("usage", `${JSON.stringify(key)}: ${KEY_FORM}`);
-  return key;
-};
-
-/** Throws a Failure (usage). */
-export const readLabel = (text: string): readonly [key: string, value: string] => {
-  const [, key, value] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
-  if (key === undefined || value === undefined) {
-    throw new Failure(
-      "usage",
-      `${JSON.stringify(text)}: a label is KEY=VALUE, such as site=hall-7`,
-    );
-  }
-  if ([...value].length > MAX_LABEL_LENGTH) {
-    const most = `at most ${MAX_LABEL_LENGTH} characters`;
-    throw new Failure("usage", `the value of the label ${readKey(key)} may have ${most}`);
-  }
-  return [readKey(key), value];
-};
 
 const append = (word: string, before: readonly string[]): string[] => [...before, word];
 
@@ -62,7 +39,7 @@ The relay can read labels, unlike what is called. An agent has at most ${MAX_LAB
         throw new Failure("usage", "nothing to change: use --name, --label or --unlabel");
       }
       const set = label.map(readLabel);
-      const removed = new Set(unlabel.map(readKey));
+      const removed = new Set(unlabel.map(readLabelKey));
       const rest = accountRest(context.settings());
       const path = agentPath(agentId);
       const change: { name?: string; labels?: Record<string, string> } =

@@ -1,22 +1,18 @@
 /**
- * `blindrelay agent add, list, show, rm, rotate, export`: the agents of the user's account, over
- * REST.
+ * `blindrelay agent list, show, rm, rotate, export`: the agents of the user's account, over REST.
  */
 
 import { Failure } from "@blindrelay/protocol/command-line";
-import { isVersion } from "@blindrelay/protocol/crypto";
 import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
 import {
   accountRest,
   agentPath,
-  createAgent,
   demandToken,
   dropPendingKey,
   keepKey,
   keepPendingKey,
   listAgents,
-  makeKey,
 } from "../account/account.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
 import {
@@ -34,12 +30,6 @@ import type { Settings } from "../config/settings.ts";
 import { type FleetFlags, WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
 
-interface AddFlags extends JsonFlag {
-  readonly id?: string;
-  readonly packetVersion: string;
-  readonly env?: boolean;
-}
-
 interface ExportFlags extends JsonFlag {
   readonly format?: DeviceFormat | "json";
 }
@@ -49,60 +39,6 @@ const FORMATS = [...DEVICE_FORMATS, "json"];
 const when = (time: string | null): string => time?.replace(/\.\d+Z$/, "Z") ?? "never";
 
 export const addAgents = (agent: Command, context: Context): void => {
-  agent
-    .command("add")
-    .description("create an agent and its end-to-end secret, which never leaves this machine")
-    .argument("<name>", "for people")
-    .option("--id <agent-id>", "propose an id (default: the relay makes one)")
-    .option("--packet-version <v>", '"1", or "2" for boards with native AES', "1")
-    .option("--env", "print what the device needs, both secrets included")
-    .option("--json", "one JSON document; secrets only with --env")
-    .addHelpText(
-      "after",
-      `
-Example:
-  blindrelay agent add "Pump in hall 7" --id pump-7
-  blindrelay agent run ./pump.js --agent pump-7
-
-The end-to-end secret is kept in the profile's keyring, where \`call\` and \`agent run\` find it. For
-another machine: blindrelay agent export pump-7 --env. Without a profile nothing can be kept: use --env.`,
-    )
-    .action(async (name: string, flags: AddFlags) => {
-      if (!isVersion(flags.packetVersion)) {
-        throw new Failure("usage", '--packet-version must be "1" or "2"');
-      }
-      const settings = context.settings();
-      if (settings.profile === null && flags.env !== true) {
-        throw new Failure(
-          "usage",
-          "there is no profile to keep the end-to-end secret in: run blindrelay login, or use --env to print it",
-        );
-      }
-      const made = await createAgent(settings, name, flags.id ?? null);
-      const key = makeKey(flags.packetVersion);
-      try {
-        keepKey(settings, made.agent_id, key);
-      } catch (error) {
-        // Without its secret it could never be called.
-        await accountRest(settings).tell("DELETE", agentPath(made.agent_id));
-        throw error;
-      }
-      const { api_token, ...open } = made;
-      if (flags.json === true) {
-        const secrets = flags.env === true ? { api_token, agent_token: key.agent_token } : {};
-        printJson({ ...open, ...secrets, packet_version: key.packet_version });
-      } else if (flags.env === true) {
-        const url = settings.httpUrl();
-        printText(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
-      } else {
-        printText(made.agent_id);
-        if (process.stderr.isTTY) {
-          const program = `blindrelay agent run ./program.js --agent ${made.agent_id}`;
-          printStatus(`next: ${program}, or blindrelay provision --agent ${made.agent_id} PORT`);
-        }
-      }
-    });
-
   agent
     .command("list")
     .description("the agents of your account")

@@ -1,18 +1,19 @@
 /**
- * `blindrelay auth status, token, rotate, logout`: the account of the profile, and the token that
- * stands for it.
+ * `blindrelay auth status, token, rotate, logout, key`: the account of the profile, and the tokens
+ * that stand for it.
  */
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { accountRest, demandToken } from "../account/account.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
+import { addAuthKey } from "./auth-key.ts";
 import type { Context } from "./context.ts";
 
 export const addAuth = (cli: Command, context: Context): void => {
   const auth = cli
     .command("auth")
-    .description("show, print, replace or forget the account token")
+    .description("the account token, and access keys that reach less")
     .addHelpText("after", "\nExample:\n  blindrelay auth status");
 
   auth
@@ -62,7 +63,7 @@ Example:
   blindrelay auth rotate
 
 All programs with the old token, and their connections, end at once. The profile keeps the new one;
-print it with: blindrelay auth token`,
+print it with: blindrelay auth token. Access keys stay: end those with blindrelay auth key rm.`,
     )
     .action(async (flags: JsonFlag) => {
       const settings = context.settings();
@@ -94,6 +95,7 @@ print it with: blindrelay auth token`,
         { rotated_at, profile: settings.profilePath },
         `the profile ${settings.profilePath} holds a new account token`,
       );
+      printStatus("access keys stay valid: blindrelay auth key list shows them");
     });
 
   auth
@@ -119,4 +121,6 @@ The token itself stays valid for whoever has a copy. To end it, run \`blindrelay
         `logged out; the keyring stays in ${profilePath}`,
       );
     });
+
+  addAuthKey(auth, context);
 };

@@ -5,7 +5,7 @@
 import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CallError, type Client } from "@blindrelay/client-sdk";
-import { tokenProblem } from "@blindrelay/protocol";
+import { accountTokenProblem, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { reasonOfError } from "@blindrelay/protocol/net";
 import { proxyFor } from "@blindrelay/protocol/net/node";
@@ -132,13 +132,16 @@ const checkAccount = async (settings: Settings): Promise<Check> => {
       "run blindrelay login, or set BLINDRELAY_ACCOUNT_TOKEN",
     );
   }
-  const problem = tokenProblem(token, "account");
+  const problem = accountTokenProblem(token);
   if (problem !== null) return bad("account", problem, "run blindrelay login");
   try {
     const { username } = await new Rest(settings.httpUrl(), token).ask("User", "GET", "/account");
     return good("account", username);
   } catch (error) {
-    const isLockedOut = error instanceof RestFailure && error.code === "LOCKED_OUT";
+    const code = error instanceof RestFailure ? error.code : "";
+    // What an access key may do is seen where it is used.
+    if (code === "FORBIDDEN") return good("account", "an access key");
+    const isLockedOut = code === "LOCKED_OUT";
     const fix = isLockedOut
       ? "wait, and stop what fails to log in from this address (other programs, other people)"
       : "run blindrelay login again";

@@ -14,6 +14,7 @@ const USES: { readonly [kind in TokenKind]: string } = {
   account: "a person's client shows it to the relay: BLINDRELAY_ACCOUNT_TOKEN",
   agent: "one firmware shows it to the relay: BLINDRELAY_RELAY_TOKEN",
   session: "made by the relay at a login; 24 h or 10,000 requests",
+  key: "in place of an account token, with less reach: BLINDRELAY_ACCOUNT_TOKEN",
   login: "made by the relay after password and code; 1 h, REST only",
   e2e: "one agent and its clients share it, the relay never sees it: BLINDRELAY_AGENT_TOKEN",
 };

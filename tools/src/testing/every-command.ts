@@ -103,6 +103,16 @@ const alone = (words: readonly string[], more: Partial<Case> = {}): Case => ({
 
 const NAMES = ["--runtime", "node", "--channel", "stable", "--firmware-version", "1.5.0"];
 
+const KEY = {
+  id: "0b8e4c1f-7a3d-4d0e-9a55-6c2f1b7d9e10",
+  name: "ci",
+  scopes: ["call"],
+  where: null,
+  expires_at: null,
+  created_at: "2026-01-01T00:00:00.000Z",
+  last_used_at: null,
+};
+
 /** Every command. `folder`: what `prepare` has made. */
 export const everyCommand = (folder: string): Readonly<Record<string, readonly Case[]>> => ({
   login: [
@@ -117,6 +127,14 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
   "auth rotate": [
     each(["auth", "rotate"], { ...TOKEN, api_token: makeToken("account", bytes(4)) }),
   ],
+  "auth key add": [
+    each(["auth", "key", "add", "ci", "--scope", "call"], {
+      ...KEY,
+      api_token: makeToken("key", bytes(5)),
+    }),
+  ],
+  "auth key list": [each(["auth", "key", "list"], { items: [KEY], next_cursor: null })],
+  "auth key rm": [each(["auth", "key", "rm", "ci"], { items: [KEY], next_cursor: null })],
   "auth logout": [alone(["auth", "logout"])],
   "agent add": [
     each(["agent", "add", "Pump", "--id", "pump-8"], { ...AGENT, agent_id: "pump-8", ...TOKEN }),

@@ -94,6 +94,8 @@ export const AuditAction = Type.Union([
   Type.Literal("release.rollout"),
   Type.Literal("release.yank"),
   Type.Literal("release.delete"),
+  Type.Literal("key.create"),
+  Type.Literal("key.delete"),
   Type.Literal("relay.rekey"),
 ]);
 export type AuditAction = Static<typeof AuditAction>;
@@ -107,11 +109,12 @@ export const AuditEntry = Type.Object({
   }),
   action: AuditAction,
   subject: Type.String({
-    description: "The identifier of the user, agent or release.",
+    description: "The identifier of the user, agent, release or access key.",
     examples: ["pump-7"],
   }),
   detail: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
-    description: "Names, versions, roles; never a secret.",
+    description:
+      "Names, versions, roles, and under `key` the name of the access key that did it; never a secret.",
     examples: [{ name: "Pump" }],
   }),
 });

@@ -5,4 +5,5 @@ export * from "./auth.ts";
 export * from "./common.ts";
 export * from "./describe.ts";
 export * from "./health.ts";
+export * from "./keys.ts";
 export * from "./releases.ts";

@@ -16,11 +16,26 @@ export type Fields = Record<string, unknown>;
 
 const START_MS = 1_767_225_600_000; // 2026-01-01T00:00:00Z
 
-/** Answers as the store does: tokens read `acct:<user>`, `agt:<agent>`, `sess:<kind>:<who>:<n>`. */
+/**
+ * Answers as the store does: tokens read `acct:<user>`, `agt:<agent>`, `key:<id>`,
+ * `sess:<kind>:<who>:<n>`.
+ */
 export class MemoryStore {
   readonly users = new Set<string>();
   /** User by agent. */
   readonly owners = new Map<string, string>();
+  /** By agent; none: no labels. */
+  readonly labels = new Map<string, Readonly<Record<string, string>>>();
+  /** Access keys by identifier. */
+  readonly keys = new Map<
+    string,
+    {
+      readonly userId: string;
+      /** Null: all agents. */
+      readonly site: string | null;
+      readonly expiresAtMs: number | null;
+    }
+  >();
   readonly sessions = new Map<string, { who: string; expiresAtMs: number; used: number }>();
   readonly seen: { agentId: string; nowMs: number; report: AgentReport | null }[] = [];
   /** While true, look-ups fail as they do when a database is unavailable. */
@@ -37,6 +52,7 @@ export class MemoryStore {
       return this.#bySession(sessionToken, side, agentId, nowMs);
     }
     const [kind, who] = (apiToken ?? "").split(":") as [string, string];
+    if (kind === "key" && side === "client") return this.#byKey(who, nowMs);
     if (kind === (side === "client" ? "agt" : "acct")) {
       const error = "Expected one kind of token, got the other";
       return { ok: false, code: "WRONG_TOKEN_KIND", error, counted: true };
@@ -54,6 +70,26 @@ export class MemoryStore {
     return isTheirs && result.ok && result.role === "client"
       ? { ...result, renews: `#${renews}` }
       : result;
+  }
+
+  #byKey(id: string, nowMs: number): AuthResult {
+    const key = this.keys.get(id);
+    if (key === undefined) return INVALID;
+    const { userId, site, expiresAtMs } = key;
+    const matches =
+      site === null
+        ? null
+        : (_: string, labels: { readonly site?: string }) => labels.site === site;
+    const agents = [...this.owners.keys()].filter(
+      (agentId) =>
+        this.owners.get(agentId) === userId && matches?.(agentId, this.labels.get(agentId) ?? {}),
+    );
+    this.#issued += 1;
+    const token = `sess:client:${userId}:${this.#issued}`;
+    const endsAtMs = Math.min(nowMs + SESSION_TTL_S * 1000, expiresAtMs ?? Infinity);
+    this.sessions.set(token, { who: userId, expiresAtMs: endsAtMs, used: 0 });
+    const result = this.#accept("client", userId, token) as Extract<AuthResult, { role: "client" }>;
+    return { ...result, key: { id, matches, agents: matches && agents, expiresAtMs } };
   }
 
   #bySession(token: string, side: string, agentId: string | undefined, nowMs: number): AuthResult {
@@ -234,6 +270,20 @@ export class World {
             : this.hub.ownerFound(connection, owner, this.now),
         );
       },
+      findLabels: (agentId) => {
+        const userId = this.store.owners.get(agentId);
+        const labels = this.store.labels.get(agentId) ?? {};
+        const { broken } = this.store;
+        this.#whenAnswered(() =>
+          broken
+            ? this.hub.labelsUnknown(agentId, this.now)
+            : this.hub.labelsFound(
+                agentId,
+                userId === undefined ? null : { userId, labels },
+                this.now,
+              ),
+        );
+      },
       nextTurn: () => this.turn(() => this.hub.turn(this.now)),
       saveRequestsUsed: (sessionHash, used) => {
         this.saved.push({ sessionHash, used });
@@ -266,6 +316,14 @@ export class World {
     const peer = this.connect();
     peer.say(encodeClientAuth(`acct:${userId}`, false, presence));
     return Object.assign(peer, { session: this.#welcome(peer) });
+  }
+
+  /** A client that comes in with an access key. */
+  clientWithKey(id: string, presence = false): VirtualPeer {
+    const peer = this.connect();
+    peer.say(encodeClientAuth(`key:${id}`, false, presence));
+    this.#welcome(peer);
+    return peer;
   }
 
   /** The same, with a session token it has. */

@@ -3,13 +3,16 @@
  * that a route does not accept gets 403; a device's token, an unknown one or an ended one gets 401.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
+import type { KeyScope } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { noteUse } from "../../control/access-keys.ts";
 import {
   type Credential,
   type CredentialState,
   findCredential,
   HOLDER_NAMES,
   type Holder,
+  type KeyFacts,
 } from "../../control/credentials.ts";
 import { findUser } from "../../store/users.ts";
 import type { HttpContext } from "./context.ts";
@@ -19,6 +22,8 @@ export interface Access {
   readonly holders: readonly Holder[];
   /** Whether a login that has not enrolled TOTP yet is sufficient. */
   readonly beforeTotp?: boolean;
+  /** One of these lets an access key, or a session token made with one, in; absent: none does. */
+  readonly scopes?: readonly KeyScope[];
   /** The role that the user behind the token must have. */
   readonly role?: "admin";
   /** Requests with something other than a token, which need none. */
@@ -31,6 +36,11 @@ export const WRITERS: Access = { holders: ["account", "login"] };
 export const ADMINS: Access = { ...WRITERS, role: "admin" };
 /** Writers, and clients with a session token. */
 export const READERS: Access = { holders: ["account", "login", "client_session"] };
+/** Agents: by those who read them, and by those who may change them. */
+export const AGENT_READERS: Access = { ...READERS, scopes: ["read", "agents"] };
+export const AGENT_WRITERS: Access = { ...WRITERS, scopes: ["agents"] };
+export const RELEASE_READERS: Access = { ...READERS, scopes: ["read", "releases"] };
+export const RELEASE_WRITERS: Access = { ...ADMINS, scopes: ["releases"] };
 
 const credentials = new WeakMap<FastifyRequest, Credential>();
 
@@ -89,6 +99,7 @@ const identify = async (
   if (finding.state === "used_up") {
     throw new HttpProblem("LIMIT_EXCEEDED", "This session token has used up its requests.");
   }
+  if (credential.key !== null) await noteUse(context.store, credential.key, context.nowMs());
   return credential;
 };
 
@@ -191,6 +202,16 @@ const refused = (
     : new HttpProblem(code, detail);
 };
 
+/** A key reaches what its scopes name, and nothing else. */
+const checkScopes = ({ name, scopes }: KeyFacts, { scopes: wanted = [] }: Access): void => {
+  if (scopes.some((scope) => wanted.includes(scope))) return;
+  const needs =
+    wanted.length === 0
+      ? "This is for no access key"
+      : `This needs the scope ${wanted.join(" or ")}`;
+  throw new HttpProblem("FORBIDDEN", `${needs}; ${name} has ${scopes.join(", ")}.`);
+};
+
 /** A device's token is not accepted here, and counts as a failure while it is live. */
 const checkHolder = (
   context: HttpContext,
@@ -198,7 +219,9 @@ const checkHolder = (
   { state, credential }: Extract<CredentialState, { credential: Credential }>,
   access: Access,
 ): void => {
-  const { holder } = credential;
+  const { holder, key } = credential;
+  if (key !== null) checkScopes(key, access);
+  if (holder === "key") return;
   if (!access.holders.includes(holder)) {
     const detail = `Expected ${names(access)}, got ${HOLDER_NAMES[holder]}.`;
     if (holder !== "agent" && holder !== "agent_session") {

@@ -43,9 +43,11 @@ export const idempotently = async <T>(
   work: () => Promise<T>,
   isTrue: IsTrue<T> = async () => true,
 ): Promise<T> => {
-  const key = (request.headers as IdempotencyHeaders)[IDEMPOTENCY_HEADER];
-  if (key === undefined) return work();
-  const { userId } = credentialOf(request);
+  const given = (request.headers as IdempotencyHeaders)[IDEMPOTENCY_HEADER];
+  if (given === undefined) return work();
+  const { userId, key: accessKey } = credentialOf(request);
+  // Whoever has less than the account gets no answer that was another's.
+  const key = accessKey === null ? given : `${accessKey.id} ${given}`;
   const turn = () => answerOnce(context, request, reply, userId, key, work, isTrue);
   return context.mutex.pass(`idempotency/${userId}/${key}`, turn);
 };

@@ -139,8 +139,9 @@ describe("/api/openapi.json", () => {
       expect(Object.keys(operation.responses).some((status) => status < "300")).toBe(true);
     }
     const { get, post } = openapi.paths["/api/v1/agents"];
-    expect(get.security).toEqual([{ account: [] }, { login: [] }, { client_session: [] }]);
-    expect(post.security).toEqual([{ account: [] }, { login: [] }]);
+    const [account, login, key] = [{ account: [] }, { login: [] }, { key: [] }];
+    expect(get.security).toEqual([account, login, { client_session: [] }, key]);
+    expect(post.security).toEqual([account, login, key]);
     expect(post.responses["409"].content["application/problem+json"].examples).toHaveProperty(
       "CONFLICT",
     );

@@ -32,6 +32,7 @@ const scheme = (holder: Holder, more: string) => ({
 export const SCHEMES = {
   account: scheme("account", "a person's programs; until it is rotated."),
   login: scheme("login", "a person who logged in; one hour."),
+  key: scheme("key", "what its scopes and its selector allow; until it ends or is removed."),
   client_session: scheme("client_session", "reads, and opens the link; 24 hours."),
   agent: scheme("agent", "one device; until it is rotated."),
   agent_session: scheme("agent_session", "one device, 24 hours."),
@@ -39,4 +40,8 @@ export const SCHEMES = {
 
 /** One of these is enough; empty if anyone may call. */
 export const securityOf = (access: Access | null): object[] =>
-  access === null ? [] : access.holders.map((holder) => ({ [holder]: [] }));
+  access === null
+    ? []
+    : [...access.holders, ...(access.scopes === undefined ? [] : ["key"])].map((holder) => ({
+        [holder]: [],
+      }));

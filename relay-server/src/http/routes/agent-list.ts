@@ -4,6 +4,7 @@
  */
 import { type AgentQuery, PAGE_LIMIT_DEFAULT } from "@blindrelay/protocol/schema/rest";
 import { parseSelector, type Selector, SelectorError } from "@blindrelay/protocol/selector";
+import type { Credential } from "../../control/credentials.ts";
 import { chosenIn } from "../../store/agent-selector.ts";
 import { type AgentPlace, findAgents, listAgents } from "../../store/agents.ts";
 import type { AgentRow } from "../../store/tables.ts";
@@ -31,11 +32,11 @@ interface AgentPageRows {
  */
 export const agentPage = async (
   context: HttpContext,
-  userId: string,
+  { userId, key }: Pick<Credential, "userId" | "key">,
   query: AgentQuery,
   pause: () => Promise<void>,
 ): Promise<AgentPageRows> => {
-  const { places, next } = await choosePlaces(context, userId, query, pause);
+  const { places, next } = await choosePlaces(context, userId, key?.selector ?? [], query, pause);
   const { rows, end } = await readRows(context, userId, places, pause);
   return { rows, nextCursor: cursorAfter(end ?? next) };
 };
@@ -65,11 +66,12 @@ const presenceIn = (selector: Selector): boolean[] =>
 const choosePlaces = async (
   context: HttpContext,
   userId: string,
+  visible: Selector,
   { name, runtime, firmware_version: firmwareVersion, cursor, ...query }: AgentQuery,
   pause: () => Promise<void>,
 ): Promise<{ places: AgentPlace[]; next: AgentPlace | null }> => {
   const limit = query.limit ?? PAGE_LIMIT_DEFAULT;
-  const selector = readSelector(query.where);
+  const selector = [...readSelector(query.where), ...visible];
   const online = [query.online, ...presenceIn(selector)].filter((is) => is !== undefined);
   const isWanted = (is: boolean) => online.every((wanted) => wanted === is);
   // One more than is shown tells whether more follow.

@@ -23,18 +23,21 @@ import {
   RotateAgentAnswer,
 } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
+import { sees } from "../../control/access-keys.ts";
 import {
   createAgent,
   deleteAgent,
   exportAgentToken,
+  makeAgentId,
   rotateAgentToken,
 } from "../../control/agents.ts";
 import { holdQuotas } from "../../control/quota-check.ts";
 import { hashToken } from "../../control/secrets.ts";
 import { changeAgent, findAgent } from "../../store/agents.ts";
+import { postNotice } from "../../store/notices.ts";
 import type { AgentRow } from "../../store/tables.ts";
 import { currentToken } from "../../store/tokens.ts";
-import { credentialOf, READERS, requires, WRITERS } from "../base/access.ts";
+import { AGENT_READERS, AGENT_WRITERS, credentialOf, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { IDEMPOTENCY_PROBLEMS, type IsTrue, idempotently } from "../base/idempotency.ts";
 import { HttpProblem, invalidBody, notFound } from "../base/problem.ts";
@@ -46,8 +49,8 @@ import { agentPage } from "./agent-list.ts";
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
 export const agentRoutes = (app: App, context: HttpContext): void => {
-  const reading = requires(context, READERS);
-  const writing = requires(context, WRITERS);
+  const reading = requires(context, AGENT_READERS);
+  const writing = requires(context, AGENT_WRITERS);
   const answer = (row: AgentRow) => agentAnswer(context, row);
 
   app.post(
@@ -65,10 +68,13 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     (request, reply) => {
       const make = async () => {
         const { name, agent_id, labels, metadata } = request.body;
-        const made = await createAgent(context, credentialOf(request).userId, {
+        const agentId = agent_id ?? makeAgentId(name);
+        const labelsText = JSON.stringify(labels ?? {});
+        demandSeen(request, { agent_id: agentId, labels: labelsText });
+        const made = await createAgent(context, credentialOf(request), {
           name,
-          agentId: agent_id ?? null,
-          labels: JSON.stringify(labels ?? {}),
+          agentId,
+          labels: labelsText,
           metadata: metadataText(metadata ?? {}),
         });
         if (made === null) {
@@ -92,10 +98,10 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       },
     },
     async (request) => {
-      const { userId } = credentialOf(request);
+      const credential = credentialOf(request);
       await context.settle();
-      const pause = () => request.server.requestLimits.pause(userId);
-      const page = await agentPage(context, userId, request.query, pause);
+      const pause = () => request.server.requestLimits.pause(credential.userId);
+      const page = await agentPage(context, credential, request.query, pause);
       return { items: page.rows.map(answer), next_cursor: page.nextCursor };
     },
   );
@@ -135,12 +141,22 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       if (Object.keys(change).length === 0) return answer(row);
       const bytes = Buffer.byteLength(change.metadata ?? "");
       const added = { agents: 0, bytes, insteadOf: Buffer.byteLength(row.metadata) };
+      if (change.labels !== undefined) {
+        demandSeen(request, { agent_id: row.agent_id, labels: change.labels });
+      }
       const changed = await context.store.write(async (tx) => {
         await holdQuotas(tx, row.user_id, context.quotas, added);
-        return changeAgent(tx, row.user_id, row.agent_id, change);
+        const now = await changeAgent(tx, row.user_id, row.agent_id, change);
+        if (now === undefined) return undefined;
+        const isMoved = change.labels !== undefined && change.labels !== row.labels;
+        const posted = isMoved
+          ? [await postNotice(tx, "agent_labels", row.agent_id, context.nowMs(), row.user_id)]
+          : [];
+        return { now, posted };
       });
       if (changed === undefined) throw notFound("agent");
-      return answer(changed);
+      context.links.act(changed.posted);
+      return answer(changed.now);
     },
   );
 
@@ -157,7 +173,8 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     },
     async (request, reply) => {
       const row = await ownAgent(context, request);
-      if (!(await deleteAgent(context, row.user_id, row.agent_id))) throw notFound("agent");
+      if (!(await deleteAgent(context, credentialOf(request), row.agent_id)))
+        throw notFound("agent");
       return reply.code(204).send(null);
     },
   );
@@ -178,7 +195,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     (request, reply) => {
       const rotate = async () => {
         const row = await ownAgent(context, request);
-        const rotated = await rotateAgentToken(context, row.user_id, row.agent_id);
+        const rotated = await rotateAgentToken(context, credentialOf(request), row.agent_id);
         if (rotated === null) throw notFound("agent");
         return {
           agent_id: row.agent_id,
@@ -205,7 +222,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     },
     async (request, reply) => {
       const row = await ownAgent(context, request);
-      const token = await exportAgentToken(context, row.user_id, row.agent_id);
+      const token = await exportAgentToken(context, credentialOf(request), row.agent_id);
       if (token === null) throw notFound("agent");
       const url = relayUrl(context, request);
       const format = exportFormat(request.query.format, request.headers.accept);
@@ -257,8 +274,17 @@ const ownAgent = async (
   const row = AGENT_ID.test(agent_id)
     ? await findAgent(context.store.db, credentialOf(request).userId, agent_id)
     : undefined;
-  if (row === undefined) throw notFound("agent");
+  if (row === undefined || !sees(credentialOf(request), row)) throw notFound("agent");
   return row;
+};
+
+/** A key makes no agent, and moves none, that it would not see. Throws the 403. */
+const demandSeen = (
+  request: FastifyRequest,
+  agent: Pick<AgentRow, "agent_id" | "labels">,
+): void => {
+  if (sees(credentialOf(request), agent)) return;
+  throw new HttpProblem("FORBIDDEN", "The access key's selector does not match that agent.");
 };
 
 const agentAnswer = (context: HttpContext, row: AgentRow): Agent => ({

@@ -16,7 +16,7 @@ import { artifactStream, readRange } from "../../releases/artifact.ts";
 import { isTicket } from "../../releases/tickets.ts";
 import { receiveArtifact } from "../../releases/upload.ts";
 import type { ReleaseRow } from "../../store/tables.ts";
-import { ADMINS, isAdmin, READERS, requires } from "../base/access.ts";
+import { isAdmin, RELEASE_READERS, RELEASE_WRITERS, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { namesEtag } from "../base/etag.ts";
 import { HttpProblem, notFound } from "../base/problem.ts";
@@ -32,7 +32,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
   app.put(
     "/releases/:id/artifact",
     {
-      onRequest: requires(context, ADMINS),
+      onRequest: requires(context, RELEASE_WRITERS),
       bodyLimit: context.maxReleaseBytes,
       config: { streams: true, problems: ["CONFLICT", "UNTRUSTED_SIGNATURE"] },
       schema: {
@@ -85,7 +85,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
     "/releases/:id/artifact",
     {
       onRequest: requires(context, {
-        ...READERS,
+        ...RELEASE_READERS,
         unless: (request) => hasTicket(context, request as ArtifactRequest),
       }),
       config: { streams: true, problems: ["RANGE_NOT_SATISFIABLE"] },

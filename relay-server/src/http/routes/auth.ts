@@ -102,7 +102,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
   app.post(
     "/auth/session",
     {
-      onRequest: requires(context, WRITERS),
+      onRequest: requires(context, { ...WRITERS, scopes: ["call"] }),
       schema: {
         summary: "Make a client's session token",
         response: { 200: SessionAnswer },

@@ -14,6 +14,7 @@ import { timestamp } from "../base/time.ts";
 /** The only place where REST accepts agents' tokens. */
 const ANYBODY: Access = {
   holders: ["account", "login", "client_session", "agent", "agent_session"],
+  scopes: ["read", "releases"],
 };
 
 export const releaseCheckRoute = (app: App, context: HttpContext): void => {

@@ -29,7 +29,13 @@ import {
   rolloutCounts,
 } from "../../store/releases.ts";
 import type { ReleaseRow } from "../../store/tables.ts";
-import { ADMINS, credentialOf, isAdmin, READERS, requires } from "../base/access.ts";
+import {
+  credentialOf,
+  isAdmin,
+  RELEASE_READERS,
+  RELEASE_WRITERS,
+  requires,
+} from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "../base/idempotency.ts";
 import { cutPage, readPosition } from "../base/pagination.ts";
@@ -38,8 +44,8 @@ import { timestamp } from "../base/time.ts";
 
 export const releaseRoutes = (app: App, context: HttpContext): void => {
   const { store } = context;
-  const reading = requires(context, READERS);
-  const administering = requires(context, ADMINS);
+  const reading = requires(context, RELEASE_READERS);
+  const administering = requires(context, RELEASE_WRITERS);
 
   app.post(
     "/releases",
@@ -192,8 +198,10 @@ export const note = (
 ): Promise<void> => {
   const { id, runtime, channel, version, percent, paused } = release;
   const rollout = action === "release.rollout" ? { percent, paused: paused === 1 } : {};
+  const { userId, key } = credentialOf(request);
   return noteAct(tx, context.nowMs(), {
-    actorId: credentialOf(request).userId,
+    actorId: userId,
+    key,
     action,
     subject: id,
     detail: { runtime, channel, version, ...rollout } as Act["detail"] & object,

@@ -52,6 +52,7 @@ interface CallOptions {
 const NO_PORT: HubPort = {
   authenticate: () => undefined,
   findOwner: () => undefined,
+  findLabels: () => undefined,
   nextTurn: () => undefined,
   saveRequestsUsed: () => undefined,
   agentSeen: () => undefined,
@@ -83,7 +84,9 @@ export const startRest = async (
       links: {
         isOnline: (agentId) => online.has(agentId),
         act: (notices) => {
-          for (const { kind, subject } of notices) ended.push([kind, subject]);
+          for (const { kind, subject } of notices) {
+            if (kind !== "agent_labels") ended.push([kind, subject]); // ends nothing
+          }
         },
       },
       nowMs: () => clock.nowMs,

@@ -21,6 +21,7 @@ import { up as liveSessions } from "./0014-live-sessions.ts";
 import { up as knownAddresses } from "./0015-known-addresses.ts";
 import { up as leftReleases } from "./0016-left-releases.ts";
 import { up as labels } from "./0017-labels.ts";
+import { up as accessKeys } from "./0018-access-keys.ts";
 
 export interface Migration {
   readonly name: string;
@@ -50,4 +51,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0015-known-addresses", additive: true, up: knownAddresses },
   { name: "0016-left-releases", additive: true, up: leftReleases },
   { name: "0017-labels", additive: true, up: labels },
+  { name: "0018-access-keys", additive: true, up: accessKeys },
 ];

@@ -1,0 +1,146 @@
+/** One call to each of the agents that the list shows: in stages, with an outcome for each. */
+import type { FleetOutcome } from "@blindrelay/client-sdk/browser";
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { readParams } from "./agent.tsx";
+import { Field, Table, TroubleBox, useAction } from "./components.tsx";
+import type { Model } from "./model.ts";
+
+/** Outcomes that are drawn: those that are not ok come first. */
+const SHOWN = 100;
+
+const COLUMNS = ["Agent", "Outcome", "Answer or reason"];
+const STAGES = [
+  ["", "all at once"],
+  ["0.05", "5 % first, then 10, 20, 40 and 100 %"],
+  ["0.1", "10 % first, then 20, 40 and 100 %"],
+] as const;
+
+export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] }): JSX.Element => {
+  const [method, setMethod] = useState("system.info");
+  const [params, setParams] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const [staged, setStaged] = useState("");
+  const [abortOver, setAbortOver] = useState("");
+  const [total, setTotal] = useState(0);
+  const [outcomes, setOutcomes] = useState<readonly FleetOutcome[]>([]);
+  const { busy, trouble, act } = useAction();
+  const stop = useRef<AbortController | null>(null);
+
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const given = readParams(params);
+    setProblem(given.problem);
+    if (given.problem !== null) return;
+    const many = `${ids.length} ${ids.length === 1 ? "agent" : "agents"}`;
+    if (!confirm(`Call ${method} of ${many}?`)) return;
+    stop.current = new AbortController();
+    setTotal(ids.length);
+    setOutcomes([]);
+    const options = {
+      signal: stop.current.signal,
+      ...(staged === "" ? {} : { staged: Number(staged) }),
+      ...(abortOver === "" ? {} : { abortOver: Number(abortOver) / 100 }),
+    };
+    void act(async () => {
+      const calls = model.callMany(ids, method, given.value, options);
+      for await (const outcome of calls) setOutcomes((before) => [...before, outcome]);
+    });
+  };
+
+  return (
+    <details class="manage">
+      <summary>Call these agents</summary>
+      <p>
+        Those that the list shows now. Agents whose secret is not in this page are skipped: load
+        your keyring above.
+      </p>
+      <TroubleBox trouble={trouble} />
+      <form onSubmit={submit}>
+        <div class="row">
+          <Field id="many-method" label="Method of each">
+            <input
+              id="many-method"
+              required
+              autocomplete="off"
+              spellcheck={false}
+              value={method}
+              onInput={({ currentTarget }) => setMethod(currentTarget.value)}
+            />
+          </Field>
+          <Field id="many-staged" label="Stages">
+            <select
+              id="many-staged"
+              onChange={({ currentTarget }) => setStaged(currentTarget.value)}
+            >
+              {STAGES.map(([value, text]) => (
+                <option value={value} selected={value === staged}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </Field>
+          <Field id="many-abort" label="Stop over (% not ok)">
+            <input
+              id="many-abort"
+              type="number"
+              min={0}
+              max={100}
+              value={abortOver}
+              onInput={({ currentTarget }) => setAbortOver(currentTarget.value)}
+            />
+          </Field>
+        </div>
+        <Field id="many-params" label="Parameters of each" hint="JSON. May stay empty.">
+          <textarea
+            id="many-params"
+            rows={2}
+            spellcheck={false}
+            value={params}
+            aria-invalid={problem !== null}
+            aria-describedby="many-params-hint"
+            onInput={({ currentTarget }) => setParams(currentTarget.value)}
+          />
+          {problem !== null && <p class="problem">{problem}</p>}
+        </Field>
+        <button type="submit" class="primary" disabled={busy || ids.length === 0}>
+          {busy ? "Calling…" : `Call ${ids.length}`}
+        </button>{" "}
+        <button type="button" disabled={!busy} onClick={() => stop.current?.abort()}>
+          Stop
+        </button>
+      </form>
+      {total > 0 && (
+        <>
+          <p role="status">{countText(outcomes, total)}</p>
+          <progress aria-label="Agents called" max={total} value={outcomes.length} />
+        </>
+      )}
+      {outcomes.length > 0 && (
+        <Table caption="Outcomes" columns={COLUMNS} rows={notOkFirst(outcomes).map(rowOf)} />
+      )}
+    </details>
+  );
+};
+
+const notOkFirst = (outcomes: readonly FleetOutcome[]): readonly FleetOutcome[] =>
+  [
+    ...outcomes.filter(({ outcome }) => outcome !== "ok"),
+    ...outcomes.filter(({ outcome }) => outcome === "ok"),
+  ].slice(0, SHOWN);
+
+const rowOf = ({ agentId, outcome, result, error }: FleetOutcome) => ({
+  key: agentId,
+  cells: [
+    <a href={`#/agents/${agentId}`}>{agentId}</a>,
+    outcome,
+    outcome === "ok" ? <code>{JSON.stringify(result ?? null)}</code> : error,
+  ],
+});
+
+const countText = (outcomes: readonly FleetOutcome[], total: number): string => {
+  const counts = new Map<string, number>();
+  for (const { outcome } of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  const parts = [...counts].map(([outcome, count]) => `${count} ${outcome}`);
+  return `${outcomes.length} of ${total}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}`;
+};

@@ -1,0 +1,97 @@
+/** What an opened agent logged, and why it restarted: `system.log`, followed. */
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { TroubleBox, useAction } from "./components.tsx";
+import type { Opened } from "./model.ts";
+
+/** For display: the agent keeps more. */
+const SHOWN = 200;
+
+interface Line {
+  readonly n: number;
+  readonly at_ms: number;
+  readonly level: string;
+  readonly text: string;
+}
+
+interface Log {
+  readonly lines: readonly Line[];
+  readonly boot: number;
+  readonly restart: { readonly reason: string; readonly text: string };
+  readonly dropped: number;
+}
+
+/** Of whatever an agent sent as lines, those that are some. */
+const linesIn = (value: unknown): Line[] => {
+  const { lines } = (value ?? {}) as { lines?: unknown };
+  if (!Array.isArray(lines)) return [];
+  return lines.filter(
+    (line): line is Line => typeof line?.n === "number" && typeof line.text === "string",
+  );
+};
+
+export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
+  const { link, info } = opened;
+  const [log, setLog] = useState<Log | null>(null);
+  const { busy, trouble, act } = useAction();
+  const read = () =>
+    act(async () => {
+      const answer = await link.call<Log>("system.log", { follow: true }, { idempotent: true });
+      setLog({ ...answer, lines: linesIn(answer) });
+    });
+  useEffect(() => {
+    const add = (event: string, data: unknown) => {
+      if (event !== "system.logged") return;
+      setLog((now) => {
+        if (now === null) return null;
+        const last = now.lines.at(-1)?.n ?? 0;
+        const fresh = linesIn(data).filter(({ n }) => n > last);
+        return { ...now, lines: [...now.lines, ...fresh].slice(-SHOWN) };
+      });
+    };
+    const ends = [link.on("event", add), link.on("reopened", () => void read())];
+    void read();
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [link]);
+  if (!info.methods?.includes("system.log")) return null;
+  return (
+    <section aria-labelledby="log">
+      <h2 id="log">Log</h2>
+      <TroubleBox trouble={trouble} />
+      {log !== null && <p>{startText(log)}</p>}
+      <div role="log" aria-label="Log, oldest first">
+        {log !== null && log.lines.length === 0 && <p class="faint">Nothing yet.</p>}
+        {log !== null && log.lines.length > 0 && (
+          <ol class="heard">
+            {log.lines.map(({ n, at_ms, level, text }) => (
+              <li key={n} class={level === "error" ? "missing" : level}>
+                {`${(at_ms / 1000).toFixed(3)} s `}
+                <strong>{level}</strong> <code>{text}</code>
+              </li>
+            ))}
+          </ol>
+        )}
+      </div>
+      <button type="button" disabled={busy} onClick={() => void read()}>
+        Read again
+      </button>
+    </section>
+  );
+};
+
+const REASONS: { readonly [reason: string]: string } = {
+  first: "Nothing is known of an earlier start.",
+  reset: "The last restart: a power cut, a reset or a wake.",
+  stop: "The last restart: it was stopped.",
+  throw: "The last restart: an uncaught error.",
+  memory: "The last restart: it ran out of memory.",
+  push: "The last restart: for another program.",
+};
+
+const startText = ({ boot, restart: { reason, text }, dropped }: Log): string => {
+  const why = Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason;
+  const failure = text === "" ? "" : ` Last failure: ${text}.`;
+  return `Start ${boot}. ${why}${failure}${dropped > 0 ? ` ${dropped} lines are no longer kept.` : ""}`;
+};

@@ -1,0 +1,161 @@
+/**
+ * Makes the agents of a list, so that it can be interrupted at any moment and run again: a secret
+ * is kept as pending before the relay is asked, and an agent whose secret is kept is left alone.
+ */
+import { createHash } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Failure } from "@blindrelay/protocol/command-line";
+import type { Version } from "@blindrelay/protocol/crypto";
+import type { Agent } from "@blindrelay/protocol/schema/rest";
+import { RestFailure } from "../base/rest.ts";
+import type { Key } from "../config/profile.ts";
+import type { Settings } from "../config/settings.ts";
+import {
+  accountRest,
+  demandToken,
+  dropPendingKey,
+  keepKeys,
+  keepPendingKeys,
+  listAgents,
+  makeKey,
+} from "./account.ts";
+import type { ListedDevice } from "./device-list.ts";
+
+/** Between two writes of the profile, which holds every secret. */
+const BATCH = 100;
+/** Requests in progress at the same time. */
+const AT_ONCE = 8;
+const MAX_SLUG_LENGTH = 40;
+const LETTERS = 8;
+
+export interface MadeDevice {
+  readonly agentId: string;
+  readonly name: string;
+  /** False: it was there already. */
+  readonly isNew: boolean;
+}
+
+/** The same whenever the list is read again, and another for each account. */
+const idOf = (username: string, name: string): string => {
+  const words = name.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  const slug = words.slice(0, MAX_SLUG_LENGTH).replace(/^-+|-+$/g, "");
+  const digest = createHash("sha256")
+    .update(JSON.stringify([username, name]))
+    .digest();
+  const letters = [...digest.subarray(0, LETTERS)].map((byte) =>
+    String.fromCharCode(97 + (byte % 26)),
+  );
+  return `${slug === "" ? "agent" : slug}-${letters.join("")}`;
+};
+
+/** A relay allows some thousand requests a minute: waits for the next one. */
+const WAIT_MS = 5000;
+
+/** Asks again while an account's requests are over its rate, until `signal` is aborted. */
+export const patiently = async <Answer>(
+  signal: AbortSignal,
+  ask: () => Promise<Answer>,
+): Promise<Answer> => {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isBusy = error instanceof RestFailure && error.code === "RATE_LIMITED";
+      if (!isBusy || signal.aborted) throw error;
+      await sleep(WAIT_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+};
+
+interface Plan {
+  readonly device: ListedDevice;
+  readonly agentId: string;
+  /** `keep`: the agent is there, and its secret is pending. */
+  readonly step: "create" | "keep" | "nothing";
+}
+
+/** Throws a Failure (refused) where an agent exists whose secret this machine does not have. */
+const planOf = (
+  devices: readonly ListedDevice[],
+  agents: readonly Agent[],
+  settings: Settings,
+): Plan[] => {
+  const { keyring, pending = {}, username } = settings.demandProfile();
+  const known = new Set(agents.map(({ agent_id }) => agent_id));
+  return devices.map((device): Plan => {
+    const { id, name, line } = device;
+    const agentId = id ?? idOf(username, name);
+    if (keyring[agentId] !== undefined) return { device, agentId, step: "nothing" };
+    if (!known.has(agentId)) return { device, agentId, step: "create" };
+    if (pending[agentId] !== undefined) return { device, agentId, step: "keep" };
+    const fix = `blindrelay agent rotate ${agentId} --secret, or agent import, gives it one`;
+    throw new Failure(
+      "refused",
+      `line ${line}: ${agentId} exists, and the keyring has no secret for it: ${fix}; nothing was made`,
+    );
+  });
+};
+
+/**
+ * `told`: how many of the list are done. Ends early, between two batches, once `signal` is aborted.
+ * Throws the first failure after the rest of its batch is settled and kept.
+ */
+export const addMany = async (
+  settings: Settings,
+  devices: readonly ListedDevice[],
+  version: Version,
+  told: (done: number) => void,
+  signal: AbortSignal,
+): Promise<MadeDevice[]> => {
+  const rest = accountRest(settings);
+  const plans = planOf(devices, await listAgents(rest), settings);
+  const left = plans.filter(({ step }) => step !== "nothing");
+  const create = async ({ device, agentId }: Plan): Promise<void> => {
+    const { name, labels } = device;
+    const asked = { name, agent_id: agentId, labels: { ...labels } };
+    const made = await patiently(signal, () => rest.ask("AgentCreated", "POST", "/agents", asked));
+    demandToken(made.api_token, "agent", settings.httpUrl());
+    if (made.agent_id === agentId) return;
+    const what = `made ${made.agent_id} instead of ${agentId}`;
+    throw new Failure("unreachable", `${settings.httpUrl()} ${what}`);
+  };
+  for (let at = 0; at < left.length && !signal.aborted; at += BATCH) {
+    const batch = left.slice(at, at + BATCH);
+    const keys = new Map<string, Key>();
+    for (const { agentId } of batch) keys.set(agentId, makeKey(version));
+    const kept = keepPendingKeys(settings, keys);
+    const made = new Map<string, Key>();
+    const failures: Error[] = [];
+    let next = 0;
+    const worker = async (): Promise<void> => {
+      for (let plan = batch[next++]; plan !== undefined; plan = batch[next++]) {
+        if (failures.length > 0) return;
+        try {
+          if (plan.step === "create") await create(plan);
+          made.set(plan.agentId, kept.get(plan.agentId) as Key);
+        } catch (error) {
+          if (error instanceof RestFailure) dropPendingKey(settings, plan.agentId);
+          const { kind, message } = error as Failure;
+          failures.push(
+            error instanceof Failure
+              ? new Failure(kind, `line ${plan.device.line}: ${message}`, error)
+              : (error as Error),
+          );
+        }
+        told(devices.length - left.length + at + made.size);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    keepKeys(settings, made);
+    const [failure] = failures;
+    if (failure !== undefined) throw failure;
+  }
+  const { keyring } = settings.demandProfile();
+  return plans
+    .filter(({ agentId }) => keyring[agentId] !== undefined)
+    .map(({ device, agentId, step }) => ({
+      agentId,
+      name: device.name,
+      isNew: step !== "nothing",
+    }));
+};

@@ -1,0 +1,140 @@
+/** `blindrelay auth key add, list, rm`: access keys, for CI and for other people. */
+import { Failure } from "@blindrelay/protocol/command-line";
+import { type AccessKey, KEY_SCOPES, type KeyScope } from "@blindrelay/protocol/schema/rest";
+import { parseKeySelector } from "@blindrelay/protocol/selector";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { accountRest } from "../account/account.ts";
+import {
+  type JsonFlag,
+  oneLine,
+  printJson,
+  printResult,
+  printStatus,
+  printText,
+  table,
+} from "../base/output.ts";
+import type { Context } from "./context.ts";
+
+interface AddFlags extends JsonFlag {
+  readonly scope: readonly KeyScope[];
+  readonly where?: string;
+  /** Milliseconds. */
+  readonly expires?: number;
+}
+
+const UNITS: { readonly [unit: string]: number } = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** Such as 30d. In milliseconds. */
+const period = (text: string): number => {
+  const [, digits = "", unit = ""] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  const ms = Number(digits) * (UNITS[unit] ?? 0);
+  if (ms > 0) return ms;
+  throw new InvalidArgumentError("a time from now, such as 90m, 12h or 30d");
+};
+
+const selector = (text: string): string => {
+  try {
+    parseKeySelector(text);
+    return text;
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+};
+
+const scopeOption = (): Option =>
+  new Option("--scope <scope>", `what it may do; repeatable: ${KEY_SCOPES.join(", ")}`)
+    .argParser((word: string, before: readonly KeyScope[] = []) => {
+      const scope = KEY_SCOPES.find((each) => each === word);
+      if (scope === undefined) throw new InvalidArgumentError(`one of ${KEY_SCOPES.join(", ")}`);
+      return [...before, scope];
+    })
+    .makeOptionMandatory();
+
+const day = (time: string | null, none: string): string => time?.replace(/\.\d+Z$/, "Z") ?? none;
+
+const rowOf = (key: AccessKey): string[] => [
+  oneLine(key.name),
+  key.scopes.join(","),
+  oneLine(key.where ?? "all agents"),
+  day(key.expires_at, "never"),
+  day(key.last_used_at, "never"),
+];
+
+export const addAuthKey = (auth: Command, context: Context): void => {
+  const key = auth
+    .command("key")
+    .description("access keys: for CI and for people who are to have less than the account")
+    .addHelpText("after", "\nExample:\n  blindrelay auth key list");
+
+  key
+    .command("add")
+    .description("make an access key, and print it: it is shown only now")
+    .argument("<name>", "for people, and for the audit log")
+    .addOption(scopeOption())
+    .option("--where <selector>", "only these agents, by id and label.KEY", selector)
+    .option("--expires <period>", "its end from now, such as 30d (default: none)", period)
+    .option("--json", "one JSON document, with the key as api_token")
+    .addHelpText(
+      "after",
+      `
+Example:
+  blindrelay auth key add ci --scope read --scope call --where label.site=hall-7 --expires 30d
+
+Programs take it in place of the account token: BLINDRELAY_ACCOUNT_TOKEN. read: GET of agents and
+releases. call: /wss and session tokens. agents: all of /agents. releases: all of /releases that your
+role allows. Other agents do not exist for it. End-to-end secrets are not part of it: to call a device
+needs its secret too (blindrelay agent export). A new password or account token does not end it.`,
+    )
+    .action(async (name: string, flags: AddFlags) => {
+      const { scope, where, expires } = flags;
+      const body = {
+        name,
+        scopes: [...new Set(scope)],
+        ...(where === undefined ? {} : { where }),
+        ...(expires === undefined
+          ? {}
+          : { expires_at: new Date(Date.now() + expires).toISOString() }),
+      };
+      const rest = accountRest(context.settings());
+      const made = await rest.ask("AccessKeyCreated", "POST", "/account/keys", body);
+      if (flags.json === true) printJson(made);
+      else printText(made.api_token);
+    });
+
+  key
+    .command("list")
+    .description("your access keys, without the keys themselves")
+    .option("--json", "one JSON document")
+    .addHelpText("after", "\nExample:\n  blindrelay auth key list")
+    .action(async (flags: JsonFlag) => {
+      const items = await accountRest(context.settings()).list("AccessKeyPage", "/account/keys");
+      if (flags.json === true) {
+        printJson({ items });
+        return;
+      }
+      if (items.length === 0) printStatus("you have no access keys: blindrelay auth key add NAME");
+      printText(table(["NAME", "SCOPES", "AGENTS", "EXPIRES", "LAST USED"], items.map(rowOf)));
+    });
+
+  key
+    .command("rm")
+    .description("remove an access key; what was made with it ends within two seconds")
+    .argument("<name>", "the key's name")
+    .option("--json", "one JSON document: {id, name, deleted}")
+    .addHelpText("after", "\nExample:\n  blindrelay auth key rm ci")
+    .action(async (name: string, flags: JsonFlag) => {
+      const rest = accountRest(context.settings());
+      const items = await rest.list("AccessKeyPage", "/account/keys");
+      const found = items.find((each) => each.name === name);
+      if (found === undefined) {
+        const fix = "blindrelay auth key list shows yours";
+        throw new Failure("refused", `there is no access key ${JSON.stringify(name)}: ${fix}`);
+      }
+      await rest.tell("DELETE", `/account/keys/${encodeURIComponent(found.id)}`);
+      printResult(flags, { id: found.id, name, deleted: true }, `removed ${oneLine(name)}`);
+    });
+};
