@@ -9,6 +9,8 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const COLON = 58;
 const SPACE = 32;
+/** As a text's characters come from bounded.ts, this one stands for all that are not ASCII. */
+const ANY_CHARACTER = "\x7f";
 /** What a name takes beside its characters, here and in XS. */
 const AROUND_NAME = 40;
 
@@ -45,7 +47,7 @@ export class KnownNames {
   /** Whether all names of this JSON text, as bytes, are known or still fit. */
   admit(text: Uint8Array): boolean {
     for (const name of namesIn(text)) {
-      if (this.known.has(name)) continue;
+      if (this.known.has(name) && name.indexOf(ANY_CHARACTER) < 0) continue;
       const size = name.length + AROUND_NAME;
       if (size > this.left) return false;
       this.left -= size;
