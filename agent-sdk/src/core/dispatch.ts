@@ -124,9 +124,6 @@ interface ThrownError {
 const isInteger = (value: unknown): value is number =>
   typeof value === "number" && value % 1 === 0 && Math.abs(value) <= MAX_INTEGER;
 
-/** A number that JSON can repeat: 1e999 is read as infinite. */
-const isRepeatable = (value: unknown): boolean => typeof value === "number" && value - value === 0;
-
 /** One outside of the range that JSON-RPC reserves. */
 const isProgramCode = (code: unknown): code is number =>
   isInteger(code) && (code < RESERVED_FROM || code > HANDLER_FAILED);
@@ -231,7 +228,9 @@ export class Dispatcher {
     }
     const id = own(value, "id");
     const hasId = id !== undefined;
-    const goodId = id === null || typeof id === "string" || isRepeatable(id);
+    // 1e999 is read as infinite, and no JSON repeats that.
+    const goodId =
+      id === null || typeof id === "string" || (typeof id === "number" && id - id === 0);
     const params = own(value, "params");
     const goodParams = params === undefined || (typeof params === "object" && params !== null);
     const expires = own(value, "expires");

@@ -36,7 +36,8 @@ const BATCH = 20;
 const BATCHES = 5;
 /** How far the heap may be from its level, such as by a session's larger numbers. */
 const SLACK_BYTES = 2048;
-const PATIENCE_MS = 120_000;
+/** A machine that is busy with other things emulates slowly. */
+const PATIENCE_MS = 240_000;
 const ASK_AGAIN_MS = 5000;
 const POLL_MS = 2;
 
@@ -170,7 +171,8 @@ export class FuzzedChip {
     const end = performance.now() + PATIENCE_MS;
     while (!done()) {
       if (this.over) throw new Error(`the chip has ended: ${this.boot.output.slice(-300)}`);
-      if (performance.now() > end) throw new Error(what);
+      if (performance.now() > end)
+        throw new Error(`${what} (client ${this.session?.state}, link ${this.relay.links.length})`);
       this.carry(this.session?.timeout(this.timer.now()) ?? []);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
