@@ -244,14 +244,14 @@ function simple(name: string, version: string, child: ChildProcess, plans: Plans
 }
 
 /** Debian installs servers outside most users' PATH. */
-const PATH = `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin`;
+export const PATH = `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin`;
 
 function run(program: string, args: string[]): ChildProcess {
   return watch(spawn(program, args, { stdio: "ignore", env: { ...process.env, PATH } }));
 }
 
 /** The version of an installed program; throws an Error with the fix if it is not installed. */
-function installed(program: string, args: string[], version: RegExp, fix: string): string {
+export function installed(program: string, args: string[], version: RegExp, fix: string): string {
   try {
     const out = execFileSync(program, args, {
       encoding: "utf8",
@@ -279,7 +279,7 @@ async function firstPort(child: ChildProcess): Promise<number> {
 }
 
 /** Resolves with the child once it listens on the port; stops it if that takes too long. */
-async function listening(child: ChildProcess, port: number): Promise<ChildProcess> {
+export async function listening(child: ChildProcess, port: number): Promise<ChildProcess> {
   const deadline = performance.now() + START_MS;
   while (performance.now() < deadline && child.exitCode === null) {
     const socket = connect(port, "127.0.0.1");

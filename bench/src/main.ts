@@ -11,7 +11,7 @@ const USAGE = `usage: npm run bench -- [--only NAMES] [--quick] [--cycles N] [--
 const HELP = `${USAGE}
 
 Measures processor time and memory of the relay, a minimal forwarder on ws, and mosquitto, nats-server and
-aedes where they are installed, in turns on this machine. A result that cannot be trusted is called void, with the
+aedes where they are installed (a serial port: bridge and attach, and ser2net), in turns on this machine. A result that cannot be trusted is called void, with the
 reason: give it a quiet machine. Linux only; see bench/README.md.
 
   --only NAMES  some of ${SECTION_IDS.slice(0, 6).join(", ")},

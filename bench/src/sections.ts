@@ -45,4 +45,4 @@ export const SCENARIOS: readonly Scenario[] = [
 
 /** These need servers. */
 export const SERVER_IDS = [...SCENARIOS.map(({ name }) => name), "connect", "growth", "memory"];
-export const SECTION_IDS = [...SERVER_IDS, "packets", "world"];
+export const SECTION_IDS = [...SERVER_IDS, "serial", "packets", "world"];

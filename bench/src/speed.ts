@@ -15,6 +15,7 @@ import { FIT_LEAST, isLine, type MemoryResult, measureMemory } from "./memory.ts
 import { measurePackets, SIZES, VERSIONS } from "./packets.ts";
 import type { Bar, Section } from "./report.ts";
 import { SCENARIOS, SERVER_IDS } from "./sections.ts";
+import { measureSerial, type SerialResult } from "./serial.ts";
 import { canMeasure } from "./usage.ts";
 import { measureWorld, type WorldResult } from "./world.ts";
 
@@ -42,6 +43,7 @@ const WHOLE = {
   settleMs: 500,
   sizes: SIZES,
   worlds: 3,
+  serial: { cycles: 10, loadMs: 2_000 },
 };
 const QUICK: typeof WHOLE = {
   sliceMs: 40,
@@ -53,6 +55,7 @@ const QUICK: typeof WHOLE = {
   settleMs: 50,
   sizes: [256],
   worlds: 1,
+  serial: { cycles: 1, loadMs: 100 },
 };
 
 /** Rejects if a contender fails, or when `signal` aborts. */
@@ -79,6 +82,17 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
   await run("world", async () => world(await measureWorld(bounds.worlds)));
   const skipped = new Set<string>();
   const versions: Record<string, string> = { Node: process.version };
+  await run("serial", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "blindrelay-bench-"));
+    try {
+      const result = await measureSerial(bounds.serial, folder, signal);
+      for (const what of result.skipped) skipped.add(what);
+      Object.assign(versions, result.versions);
+      return serial(result);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
   for (const measure of [measureIdle, measureBusy]) {
     if (!measure.ids.some(wants)) continue;
     const servers = await startServers(signal);
@@ -281,6 +295,28 @@ async function packets(sizes: readonly number[], effort: Effort): Promise<Sectio
 const PACKET_SLICE_MS = 40;
 const PER_PACKET =
   "CPU for one packet sealed, read and opened, as a ratio to node's bare cipher for the same data; quartiles in brackets.";
+
+/** What the parts together may take of a core at 1 Mbaud in both directions. */
+const MOST_CPU_SHARE = 0.15;
+
+function serial(result: SerialResult): Section {
+  const [ours] = result.standings;
+  const isOver = ours !== undefined && ours.cpuShare > MOST_CPU_SHARE;
+  return {
+    id: "serial",
+    title: "A serial port over the network",
+    what: "Share of a core at 1 Mbaud in both directions, without the relay's; and a byte's round trip.",
+    bars: result.standings.map(({ name, cpuShare, roundTripMs }, at) => ({
+      label: name,
+      value: cpuShare,
+      figure: percent(cpuShare),
+      note: `${roundTripMs.toFixed(1)} ms for one byte there and back`,
+      ours: at === 0,
+    })),
+    voids: isOver ? [`bridge and attach take more than ${percent(MOST_CPU_SHARE)} of a core`] : [],
+    data: result,
+  };
+}
 
 function world(result: WorldResult): Section {
   const { scenario, devices, virtualSeconds, cpuSeconds, calls, voids } = result;

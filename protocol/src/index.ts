@@ -1,3 +1,4 @@
+export { accountTokenProblem } from "./account-token.ts";
 export type { ErrorCode, ErrorEntry } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
 export * from "./link/backoff.ts";
@@ -25,7 +26,6 @@ export type {
 export * from "./spec.ts";
 export type { TokenKind, TokenReading } from "./tokens.ts";
 export {
-  accountTokenProblem,
   makeToken,
   readToken,
   TOKEN_NAMES,

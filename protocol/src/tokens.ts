@@ -141,7 +141,3 @@ export const tokenProblem = (text: string, expected: TokenKind): string | null =
     ? `expected ${wanted}`
     : `expected ${wanted}, got something that begins like ${TOKEN_NAMES[reading.kind]}`;
 };
-
-/** The same for what programs of an account show the relay: its token, or an access key. */
-export const accountTokenProblem = (text: string): string | null =>
-  tokenProblem(text, readToken(text).kind === "key" ? "key" : "account");

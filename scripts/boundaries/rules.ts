@@ -86,6 +86,7 @@ const SHARED_BASICS = [
   "protocol/src/link/failures.ts",
   "protocol/src/link/states.ts",
   "protocol/src/ports.ts",
+  "protocol/src/account-token.ts",
   "protocol/src/tokens.ts",
 ];
 

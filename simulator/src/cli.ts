@@ -90,6 +90,11 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .option("--junit <file>", "JUnit XML for CI")
     .option("--json", "print the report on standard output, one line per run")
     .option("--log <device>", "print what this device logs, with the run's time (virtual world)")
+    .option(
+      "--metrics-port <n>",
+      "serve a live run's figures as Prometheus text on this port of loopback; 0 picks one",
+      wholeNumber(0, 65_535),
+    )
     .option("--no-shrink", "do not look for the smallest scenario that breaks")
     .option("--max-time <s>", "end each run after this many real seconds", wholeNumber(1, 86_400))
     .addHelpText(
@@ -98,7 +103,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
 Examples:
   blindrelay-sim run --program ./pump.js --agents 500 --call pump.state
   blindrelay-sim run --program ./valve.js --call 'valve.open:{"percent":40}' --world live
-  blindrelay-sim run ./two-rooms.yaml --live https://relay.example
+  blindrelay-sim run ./two-rooms.yaml --live https://relay.example --metrics-port 9091
   blindrelay-sim run morning-rush --seed 7 --report report
   blindrelay-sim run ./two-rooms.yaml --seeds 1..8 --junit report/junit.xml`,
     )

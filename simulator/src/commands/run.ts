@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { print } from "../base/output.ts";
+import { annotationsOf } from "../report/annotations.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
 import { renderJunit } from "../report/junit.ts";
@@ -34,6 +35,7 @@ export interface RunFlags {
   json?: boolean;
   shrink: boolean;
   maxTime?: number;
+  metricsPort?: number;
   jobs?: number;
   log?: string;
   shard?: readonly [number, number];
@@ -63,6 +65,9 @@ export async function run(what: string | undefined, flags: AskedRun): Promise<nu
   const loaded = await loadAsked(what, flags);
   if (flags.crypto === "model" && loaded.scenario.world === "live") {
     throw new Failure("usage", "--crypto model needs the virtual world: on sockets it is real");
+  }
+  if (flags.metricsPort !== undefined && loaded.scenario.world !== "live") {
+    throw new Failure("usage", "--metrics-port needs the live world: a virtual run takes no time");
   }
   if (flags.log !== undefined) mustHave(loaded, flags.log);
   return runLoaded(loaded, flags);
@@ -180,6 +185,7 @@ async function runSeeds(
     ...(flags.log === undefined ? {} : { log: flags.log }),
     ...(flags.crypto === undefined ? {} : { crypto: flags.crypto }),
     ...(flags.live === undefined ? {} : { live: flags.live }),
+    ...(flags.metricsPort === undefined ? {} : { metricsPort: flags.metricsPort }),
     ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
   };
   const reports: Report[] = [];
@@ -224,9 +230,12 @@ export function printReport(report: Report, folder: string | null, json = false)
   print(json ? JSON.stringify(report) : renderTable(report, where));
 }
 
-/** Writes what all reports make together; the exit code. */
+/** Writes what all reports make together, and says on GitHub what is broken; the exit code. */
 export async function finish(reports: readonly Report[], junit?: string): Promise<number> {
   if (junit !== undefined && reports.length > 0) await write(junit, renderJunit(reports));
+  if (process.env.GITHUB_ACTIONS === "true") {
+    for (const line of reports.flatMap(annotationsOf)) process.stderr.write(`${line}\n`);
+  }
   return reports.every(({ ok }) => ok) ? 0 : EXIT.expectation;
 }
 

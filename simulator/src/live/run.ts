@@ -35,6 +35,7 @@ import {
 } from "./checks.ts";
 import { Clients } from "./clients.ts";
 import { LiveFaults } from "./faults.ts";
+import { type FiguresPort, openFigures } from "./figures-port.ts";
 import { type FleetChild, type FleetReport, startFleet } from "./fleet-child.ts";
 import type { OrderedAgent } from "./fleet-messages.ts";
 import { missingDevices } from "./missing.ts";
@@ -51,6 +52,8 @@ export interface LiveOptions {
   hardStopMs?: number;
   /** An external relay: its http base. */
   url?: string;
+  /** Serves figures while it runs, on this port of loopback; 0 picks one. */
+  metricsPort?: number;
   /** Paths of the boards' engines that the scenario requires. */
   engines?: BoardsOptions["engines"];
 }
@@ -72,7 +75,12 @@ export async function runLive(
   const interrupt = (): void => run.stopping.abort(options.signal.reason);
   options.signal.addEventListener("abort", interrupt, { once: true });
   if (options.signal.aborted) interrupt();
+  let figures: FiguresPort | null = null;
   try {
+    if (options.metricsPort !== undefined) {
+      figures = await openFigures(options.metricsPort, run.measured);
+      options.progress.say(`figures at ${figures.url}`);
+    }
     await run.go();
   } catch (error) {
     if (error instanceof Failure) throw error;
@@ -82,6 +90,7 @@ export async function runLive(
   } finally {
     options.progress.end();
     options.signal.removeEventListener("abort", interrupt);
+    figures?.close();
     await run.stop();
     await rm(data, { recursive: true, force: true, maxRetries: 5 });
   }
@@ -103,7 +112,7 @@ class LiveRun {
   readonly stopping = new AbortController();
   private readonly startedAt = new Date();
   private readonly setup: LiveRunSetup;
-  private readonly measured = new Measurements(() => this.elapsedMs() * 1000);
+  readonly measured = new Measurements(() => this.elapsedMs() * 1000);
   private readonly oracles = new LiveOracles((reason) => this.stopping.abort(reason));
   private readonly liveness: LivenessOracle;
   private readonly executions = new ExecutionOracle((what) =>

@@ -34,6 +34,8 @@ export interface RunScenarioOptions {
   hardStopMs?: number;
   /** Prints what this device logs on standard error. */
   log?: string;
+  /** Of a live run: serves its figures on this port; 0 picks one. */
+  metricsPort?: number;
   /** An external relay to use. */
   live?: string;
   /** Loaded before, for a replay. */
@@ -114,7 +116,7 @@ export async function runScenario(
 async function runInLive(
   scenario: Scenario,
   folder: string,
-  { live, seed, progress, signal, hardStopMs }: RunScenarioOptions,
+  { live, seed, progress, signal, hardStopMs, metricsPort }: RunScenarioOptions,
 ): Promise<Report> {
   const engines = await findEngines(scenario, folder);
   const programs: Record<string, string> = {};
@@ -133,6 +135,7 @@ async function runInLive(
     progress,
     signal,
     engines,
+    ...(metricsPort === undefined ? {} : { metricsPort }),
     ...(live === undefined ? {} : { url: live }),
     ...(hardStopMs === undefined ? {} : { hardStopMs }),
   });

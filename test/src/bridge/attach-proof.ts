@@ -139,6 +139,7 @@ try {
     }),
   );
   await running.stop();
+  await bridge.stop();
 } finally {
   await world.close();
   await Promise.all(ways.map((way) => way.close()));

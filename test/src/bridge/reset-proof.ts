@@ -3,8 +3,12 @@
  * loader through `blindrelay attach`, as esptool does, with a delay each way.
  *
  *   node test/src/bridge/reset-proof.ts --times 50 --delay 100 --rise 5
+ *
+ * With `--esptool` it is esptool's own code (`PYTHONPATH` for one that is not installed), which
+ * gets one reset each time, and then the program as users call it.
  */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { esp32, SYNC_ANSWER, SYNC_REQUEST } from "@blindrelay/tools/testing/serial/esp32";
 import { SlowWay } from "../instruments/slow-way.ts";
@@ -16,6 +20,7 @@ const { values } = parseArgs({
     delay: { type: "string", default: "100" },
     /** Milliseconds that the chip's EN takes to rise. */
     rise: { type: "string", default: "5" },
+    esptool: { type: "boolean", default: false },
   },
 });
 
@@ -30,8 +35,21 @@ for n in range(times):
     port.dtr = False
     port.reset_input_buffer()
     port.write(sync)
-    good += answer in port.read(len(answer) + 9)
+    good += port.read(8 * (len(answer) + 9)).count(answer) == 8
 print(good, "of", times, "cts", port.cts)
+`;
+
+const ESPTOOL = `
+import sys
+from esptool.targets import ESP32ROM
+loader, times, good = ESP32ROM(sys.argv[1], 115200), int(sys.argv[2]), 0
+for n in range(times):
+    try:
+        loader.connect("default_reset", attempts=1, detecting=True)
+        good += 1
+    except Exception as error:
+        print(error)
+print(good, "of", times)
 `;
 
 const { server, port, chip } = await esp32(Number(values.rise));
@@ -45,11 +63,24 @@ try {
   await newsOf(world.bridge(added, bridged), "agent", "online");
   const running = world.house.start(["attach", "esp", "--rfc2217", "0", "--json"]);
   const { where } = await newsOf(running, "attached");
-  const [sync, answer] = [SYNC_REQUEST, SYNC_ANSWER].map((bytes) => bytes.toString("hex"));
-  const words = ["-c", TOOL, String(where), values.times, sync ?? "", answer ?? ""];
-  const tool = spawn("/usr/bin/python3", words, { stdio: "inherit" });
-  await new Promise((resolve) => tool.once("exit", resolve));
-  console.log(JSON.stringify({ resets: chip.resets }));
+  const run = async (file: string, words: readonly string[]): Promise<number> => {
+    const env = { ...process.env, ESPTOOL_CFGFILE: world.house.path("esptool.cfg") };
+    const tool = spawn(file, words, { stdio: "inherit", env });
+    const [code] = await once(tool, "exit");
+    return code;
+  };
+  const times = Number(values.times);
+  const python = (...words: readonly string[]) => run("/usr/bin/python3", words);
+  if (values.esptool) {
+    world.house.write("esptool.cfg", "[esptool]\nsync_timeout = 1\n");
+    await python("-c", ESPTOOL, String(where), `${times}`);
+    const flags = ["--chip", "esp32", "--port", String(where), "--no-stub"];
+    console.log(`esptool ended with ${await python("-m", "esptool", ...flags, "read_mac")}`);
+  } else {
+    const [sync, answer] = [SYNC_REQUEST, SYNC_ANSWER].map((bytes) => bytes.toString("hex"));
+    await python("-c", TOOL, String(where), `${times}`, sync ?? "", answer ?? "");
+  }
+  console.log(JSON.stringify({ resets: chip.resets, into_the_loader: chip.loads }));
 } finally {
   server.close();
   await world.close();

@@ -147,6 +147,17 @@ export class House {
     await this.startRelay({ port });
   }
 
+  /** The relay in a process of its own from now on, at the same address and with the same data. */
+  async relayProcess(): Promise<Running> {
+    await this.relay?.stop();
+    this.relay = null;
+    const { port } = new URL(this.url);
+    const flags = ["--data", this.path("relay"), "--port", port, "--metrics-port", "0"];
+    const relay = this.keep(new Running(RELAY, ["start", ...flags, "--log-level", "silent"], {}));
+    await relay.line();
+    return relay;
+  }
+
   async close(): Promise<void> {
     for (const terminal of this.terminals) terminal.kill();
     await Promise.all(this.running.map((process) => process.stop("SIGKILL")));

@@ -12,8 +12,8 @@ import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";
 import { Rest } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { initStore, type RunningServer, startServer } from "@blindrelay/relay-server";
-import { CLI, Running } from "../cli/processes.ts";
+import { initStore } from "@blindrelay/relay-server";
+import { CLI, RELAY, Running } from "../cli/processes.ts";
 
 const PASSWORD = "a long password of one's own";
 /** Requests and logins in progress at the same time. */
@@ -34,21 +34,19 @@ export class FleetWorld {
   readonly runs = new Map<string, number>();
   readonly ids: string[] = [];
   private readonly cores: AgentCore[] = [];
-  private relay: RunningServer | null = null;
+  private relay: Running | null = null;
 
   /** `program`: of agent `n`; `ran` counts a run of it. */
   async open(count: number, program: (n: number, ran: () => void) => Program): Promise<void> {
     const data = join(this.folder, "relay");
     await initStore({ data, username: "ada", password: PASSWORD, totp: false });
-    const settings = {
-      data,
-      port: 0,
-      metricsPort: 0,
-      logLevel: "silent",
-      requestsPerMinute: 1_000_000,
-    } as const;
-    this.relay = await startServer(settings);
-    const { url } = this.relay;
+    // Its sockets are not this process's.
+    this.relay = new Running(
+      RELAY,
+      ["start", "--data", data, "--port", "0", "--metrics-port", "0"],
+      { BLINDRELAY_REQUESTS_PER_MINUTE: "1000000", BLINDRELAY_LOG_LEVEL: "silent" },
+    );
+    const { url } = await this.relay.json<{ url: string }>();
     const login = await new Rest({ url }).logIn({ username: "ada", password: PASSWORD });
     const { api_token: accountToken } = login.user;
     const rest = new Rest({ url, token: accountToken });

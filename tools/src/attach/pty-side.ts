@@ -157,7 +157,8 @@ export const openPtySide = async (remote: Remote, place: PtyPlace): Promise<Loca
   try {
     pty = await openPty();
   } catch (error) {
-    throw new Failure("device", (error as Error).message, error);
+    const text = `${(error as Error).message}; --rfc2217 does without a terminal`;
+    throw new Failure("device", text, error);
   }
   try {
     place.made(pty.path);

@@ -129,7 +129,8 @@ export class RemotePort {
 
   write(bytes: Uint8Array): void {
     this.kept.push(bytes);
-    this.gather.add(this.kept.end - this.sendAt >= CHUNK_BYTES);
+    const waiting = this.kept.end - this.sendAt;
+    this.gather.add(waiting, waiting >= CHUNK_BYTES);
   }
 
   /** The local side has passed on this many of the bytes it got. */
@@ -249,15 +250,15 @@ export class RemotePort {
   private accept(attempt: Attempt, { opening, read, written }: Resumed): void {
     const isSame = opening === this.opening;
     const isKnown = written >= this.kept.from && written <= this.kept.end;
-    if (isSame && read > this.readAt) {
-      this.tellLost(this.readAt, read - this.readAt);
-    }
+    // Of another opening, what came before this client was known.
+    const readAt = isSame ? this.readAt : 0;
+    if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
     if (!isSame || !isKnown) {
       this.tellUnacknowledged();
       this.kept = new NumberedBytes(written);
     }
     this.opening = opening;
-    this.readAt = isSame ? Math.max(read, this.readAt) : read;
+    this.readAt = Math.max(read, readAt);
     this.kept.drop(written);
     this.sendAt = written;
     attempt.base = written;

@@ -9,10 +9,11 @@ import type { ControlLines } from "../serial/port.ts";
 /** A tool that pauses for this long is not in a sequence: esptool's longest gap is 120 ms. */
 const QUIET_MS = 250;
 /**
- * Lines that change within this time are meant to change at once, and do so at the bridge: a tool
- * that sets one after the other waits for an answer in between, and its real gaps are from 50 ms.
+ * Lines that change within this time are meant to change at once, and do so at the bridge. A tool
+ * sets one after the other, and pyserial looks for each answer after 50 ms: its changes without a
+ * pause are that far apart, those with esptool's shortest pause 100 ms.
  */
-const AT_ONCE_MS = 30;
+const AT_ONCE_MS = 80;
 /** Limits of `serial.signals`. */
 const MAX_STEPS = 32;
 const MAX_MS = 10_000;

@@ -38,6 +38,8 @@ class TcpSide implements LocalSide {
   private readonly server: Server;
   private socket: Socket | null = null;
   private codec: Codec | null = null;
+  /** Bytes that the connection has not passed on yet. */
+  private untaken = 0;
 
   constructor(remote: Remote, options: TcpOptions) {
     this.remote = remote;
@@ -69,15 +71,13 @@ class TcpSide implements LocalSide {
       remote.taken(length);
       return;
     }
-    let isTaken = false;
-    const taken = (): void => {
-      if (isTaken) return;
-      isTaken = true;
-      socket.off("close", taken);
+    this.untaken += length;
+    socket.write(codec.encode(bytes), () => {
+      // The end of a connection takes everything; see `connected`.
+      if (this.socket !== socket) return;
+      this.untaken -= length;
       remote.taken(length);
-    };
-    socket.once("close", taken);
-    socket.write(codec.encode(bytes), taken);
+    });
   }
 
   writable(): void {
@@ -110,7 +110,6 @@ class TcpSide implements LocalSide {
       return;
     }
     this.socket = socket;
-    socket.setMaxListeners(0);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEPALIVE_MS);
     const codec = this.options.codec(this.remote, (bytes) => {
@@ -128,6 +127,9 @@ class TcpSide implements LocalSide {
       if (this.socket !== socket) return;
       this.socket = null;
       this.codec = null;
+      const { untaken } = this;
+      this.untaken = 0;
+      this.remote.taken(untaken);
     });
   }
 }

@@ -77,6 +77,8 @@ interface Job {
   readonly claim: Claim | null;
   readonly bytes: number;
   run(port: OpenPort): Promise<void>;
+  /** Of bytes: they are purged. */
+  skip?(): void;
   drop(): void;
 }
 
@@ -153,8 +155,8 @@ export class RawPort {
       return;
     }
     this.kept.push(bytes);
-    const first = Math.min(...readers.map((claim) => claim.next));
-    this.gather.add(this.kept.end - first >= CHUNK_BYTES);
+    const waiting = this.kept.end - Math.min(...readers.map((claim) => claim.next));
+    this.gather.add(waiting, waiting >= CHUNK_BYTES);
     this.bound();
   }
 
@@ -305,8 +307,7 @@ export class RawPort {
       if (read && claim.next < this.kept.end) this.tellLost(claim, this.kept.end);
     }
     this.bound();
-    // They count as taken, so that both sides go on with the same numbers.
-    if (write) for (const job of this.jobs.splice(0)) this.skip(job);
+    if (write) this.skipWaiting();
   }
 
   // ---- from the device
@@ -421,7 +422,7 @@ export class RawPort {
     const { sid } = claim;
     const stream = streams.incoming(sid, id, {
       data: (bytes) => {
-        if (claim.in === stream) this.write(claim, bytes);
+        if (claim.in === stream) this.write(claim, stream, bytes);
       },
       ended: (error) => {
         if (error !== null) {
@@ -456,19 +457,26 @@ export class RawPort {
     });
   }
 
-  private write(claim: Claim, bytes: Uint8Array): void {
+  private write(claim: Claim, stream: IncomingStream, bytes: Uint8Array): void {
+    const { opening } = this;
     this.run({
       claim,
       bytes: bytes.length,
       run: async (port) => {
         try {
           await port.write(bytes);
-          this.counts.bytes_out += bytes.length;
-          this.taken += bytes.length;
-          claim.in?.grant(bytes.length);
         } catch (error) {
           claim.in?.abort(messageOf(error));
+          return;
         }
+        this.counts.bytes_out += bytes.length;
+        if (this.opening === opening) this.taken += bytes.length;
+        // Not to a stream that began since: its grants acknowledge what it brought itself.
+        stream.grant(bytes.length);
+      },
+      skip: () => {
+        this.taken += bytes.length;
+        stream.grant(bytes.length);
       },
       drop: () => undefined,
     });
@@ -496,10 +504,12 @@ export class RawPort {
     }
   }
 
-  private skip(job: Job): void {
-    this.taken += job.bytes;
-    if (job.bytes > 0) job.claim?.in?.grant(job.bytes);
-    job.drop();
+  /** Bytes that wait count as taken, so that both sides go on with the same numbers. */
+  private skipWaiting(): void {
+    const [current, ...waiting] = this.jobs;
+    if (current === undefined) return;
+    this.jobs = [current, ...waiting.filter(({ bytes }) => bytes === 0)];
+    for (const job of waiting) job.skip?.();
   }
 
   private queuedOf(claim: Claim): number {

@@ -1,16 +1,22 @@
 /**
  * When small amounts are sent: the first at once, so that a key waits for nothing; what follows it
- * within a few milliseconds together, so that bulk makes few messages.
+ * within a few milliseconds together, and more than a few bytes within some more, so that bulk makes
+ * few messages.
  */
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 
-/** Each message costs a seal and one of the relay's requests; at 1 Mbaud this gathers 500 bytes. */
+/** Each message costs a seal and one of the relay's requests. */
 const GATHER_MS = 5;
+/** At 1 Mbaud this gathers 2,000 bytes. */
+const BULK_MS = 20;
+const BULK_BYTES = 256;
 
 export class Gather {
   private readonly timer: TimerPort;
   private readonly send: () => void;
   private sentAt = Number.NEGATIVE_INFINITY;
+  /** What there is to send, as far as is known. */
+  private bytes = 0;
   private waiting: unknown = null;
 
   constructor(timer: TimerPort, send: () => void) {
@@ -18,18 +24,23 @@ export class Gather {
     this.send = send;
   }
 
-  /** There is something to send. `isFull`: it fills a message, so there is nothing to wait for. */
-  add(isFull: boolean): void {
-    const waitMs = isFull ? 0 : this.sentAt + GATHER_MS - this.timer.now();
+  /**
+   * There are this many bytes to send in all. `isFull`: they fill a message, so there is nothing to
+   * wait for.
+   */
+  add(bytes: number, isFull: boolean): void {
+    this.bytes = bytes;
+    const gatherMs = bytes < BULK_BYTES ? GATHER_MS : BULK_MS;
+    const waitMs = isFull ? 0 : this.sentAt + gatherMs - this.timer.now();
     if (waitMs <= 0) this.now();
     else this.later(waitMs);
   }
 
-  /** Sends after `ms`, unless something is sent before. */
+  /** Sends after `ms`, unless something is sent before, or more has come to gather. */
   later(ms: number): void {
     this.waiting ??= this.timer.set(ms, () => {
       this.waiting = null;
-      this.now();
+      this.add(this.bytes, false);
     });
   }
 
@@ -41,6 +52,7 @@ export class Gather {
   private now(): void {
     this.stop();
     this.sentAt = this.timer.now();
+    this.bytes = 0;
     this.send();
   }
 }

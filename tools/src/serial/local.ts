@@ -2,6 +2,7 @@
 import { lstatSync, statSync } from "node:fs";
 import { wakeEventLoop } from "@blindrelay/agent-sdk/serial/node";
 import type { SerialPort } from "serialport";
+import { pollExactly } from "./exact-poll.ts";
 import {
   type ControlLines,
   type LineSettings,
@@ -142,6 +143,7 @@ const openPath = async (
         reject(new PortError("gone", failure.message, failure));
         return;
       }
+      pollExactly(serial);
       node = process.platform === "win32" ? null : nodeAt(path);
       watch = setInterval(look, WATCH_MS);
       // Where there are no lines, none restarts a board.

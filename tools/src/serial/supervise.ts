@@ -12,6 +12,8 @@ const REOPEN_MAX_MS = 10_000;
 const STABLE_MS = 10_000;
 /** One write to the port: small enough that its deadline is meaningful at 300 baud. */
 const PIECE_BYTES = 1_024;
+/** At higher rates it is what the line takes in an eighth of a second: each write costs a call. */
+const PIECES_PER_SECOND = 8;
 const BITS_PER_BYTE = 11;
 
 /** The user of an open port, from its opening to its end. */
@@ -153,7 +155,8 @@ export class PortSupervisor {
       ...port,
       write: async (bytes) => {
         const { timer, byteDelayMs = 0 } = this.options;
-        const size = byteDelayMs > 0 ? 1 : PIECE_BYTES;
+        const rateBytes = Math.floor(this.settings.baudRate / BITS_PER_BYTE / PIECES_PER_SECOND);
+        const size = byteDelayMs > 0 ? 1 : Math.max(PIECE_BYTES, rateBytes);
         for (let at = 0; at < bytes.length; at += size) {
           await this.writePiece(port, bytes.subarray(at, at + size), closed);
           if (byteDelayMs > 0) await new Promise<void>((go) => timer.set(byteDelayMs, go));

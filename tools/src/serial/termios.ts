@@ -41,10 +41,23 @@ interface CLibrary {
 
 let library: CLibrary | null = null;
 
+/** An optional dependency: it has no binary for every platform. Rejects with an Error. */
+const loadKoffi = async () => {
+  try {
+    return (await import("koffi")).default;
+  } catch (error) {
+    const [reason] = (error as Error).message.split("\n");
+    const fix = "npm install --include=optional @blindrelay/tools";
+    throw new Error(`this needs the package koffi, which does not load (${reason}): ${fix}`, {
+      cause: error,
+    });
+  }
+};
+
 /** Loaded when the first one is needed: most commands need none. */
 const loadLibrary = async (): Promise<CLibrary> => {
   if (library !== null) return library;
-  const { default: koffi } = await import("koffi");
+  const koffi = await loadKoffi();
   const c = koffi.load(null);
   const ioctl = c.func("int ioctl(int fd, unsigned long request, ...)");
   library = {

@@ -57,3 +57,36 @@ export const portServer = (
     socket.on("data", (bytes: Buffer) => reader.receive(bytes));
     socket.on("error", () => undefined);
   });
+
+/** A device as a port server has it: its bytes, and the lines that reset it. */
+export interface Wired {
+  data(bytes: Uint8Array): void;
+  lines(dtr: boolean, rts: boolean): void;
+}
+
+/** A port server whose device the test simulates; it accepts every setting. */
+export const wired = (play: (say: (bytes: Uint8Array) => void) => Wired) =>
+  serve((socket) => {
+    let [dtr, rts] = [false, false];
+    const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
+    const device = play((bytes) => socket.write(escapeData(bytes)));
+    const reader = new TelnetReader({
+      data: (bytes) => device.data(bytes),
+      asked: (verb, option) => {
+        if (verb === "will") say(255, 253, option);
+        if (verb === "do") say(255, 251, option);
+      },
+      told: (option, body) => {
+        const [number = 0, ...values] = body;
+        say(255, 250, option, number + 100, ...escapeData(Uint8Array.from(values)), 255, 240);
+        if (number !== 5) return;
+        const [value = 0] = values;
+        if (value === 8 || value === 9) dtr = value === 8;
+        else if (value === 11 || value === 12) rts = value === 11;
+        else return;
+        device.lines(dtr, rts);
+      },
+    });
+    socket.on("data", (bytes: Buffer) => reader.receive(bytes));
+    socket.on("error", () => undefined);
+  });

@@ -1,0 +1,355 @@
+/** `attach` and a raw bridge, with their streams, sessions and a link between that is lost. */
+import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import type { Agent as BridgeAgent, SessionPart } from "@blindrelay/agent-sdk/node";
+import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
+import { StreamTable } from "@blindrelay/protocol/streams";
+import { rawProgram } from "../../bridge/raw.ts";
+import { type Access, RawPort } from "../../bridge/raw-port.ts";
+import { DEFAULT_SETTINGS, NO_STATUS, type OpenPort } from "../../serial/port.ts";
+import { type Loss, RemotePort } from "../remote-port.ts";
+
+type Handler = (params: unknown, context: { readonly sid: string }) => unknown;
+type Send = () => void;
+
+const LIMIT_STEPS = 200_000;
+
+/** A bridge whose agent and port can be replaced, and a link that delivers when it is told to. */
+export class World {
+  readonly timer = new ManualTimer();
+  readonly line: RawPort;
+  /** What the device got, and what the port still accepts of the next writes. */
+  readonly device: number[] = [];
+  isPaused = false;
+  /** How long the port takes for each write. */
+  slowMs = 0;
+  control: string[] = [];
+  private user: { data(bytes: Uint8Array): void; end(reason: string): Promise<void> } | null = null;
+  private handlers = new Map<string, Handler>();
+  private part: SessionPart | null = null;
+  /** Sessions that the agent holds, and when each was heard. */
+  private held = new Map<string, number>();
+  private readonly clients: LinkedClient[] = [];
+
+  constructor(access: Access = "first") {
+    this.line = new RawPort("tty0", access, this.timer);
+  }
+
+  /** Opens the port: the bridge's agent is a new one. */
+  plug(): void {
+    this.handlers = new Map();
+    const port: OpenPort = {
+      write: async (bytes) => {
+        const { opening } = this.line;
+        if (this.slowMs > 0) {
+          await new Promise<void>((resolve) => this.timer.set(this.slowMs, resolve));
+        }
+        if (this.line.opening !== opening) throw new Error("unplugged");
+        this.device.push(...bytes);
+      },
+      pause: () => {
+        this.isPaused = true;
+      },
+      resume: () => {
+        this.isPaused = false;
+      },
+      configure: async () => undefined,
+      control: async (lines) => void this.control.push(JSON.stringify(lines)),
+      status: async () => NO_STATUS,
+      close: async () => undefined,
+    };
+    const options = { line: this.line, names: ["tty0", "modem"], timer: this.timer };
+    const { program, user } = rawProgram(port, DEFAULT_SETTINGS, options);
+    program({
+      handle: (method: string, handler: Handler) => this.handlers.set(method, handler),
+      emit: () => 0,
+      attach: (part: SessionPart) => {
+        this.part = part;
+        return {
+          maxPlaintext: 47_000,
+          send: (sid: string, text: string) => this.toClient(sid, text),
+          heardAt: (sid: string) => this.held.get(sid) ?? null,
+        };
+      },
+    } as unknown as BridgeAgent);
+    this.user = user;
+  }
+
+  async pull(): Promise<void> {
+    await this.user?.end("unplugged");
+    this.part?.lost(null, "the agent stopped");
+    this.held.clear();
+    this.user = null;
+    for (const client of this.clients) client.cut();
+  }
+
+  says(...bytes: number[]): void {
+    this.user?.data(Uint8Array.from(bytes));
+  }
+
+  client(): LinkedClient {
+    const client = new LinkedClient(this);
+    this.clients.push(client);
+    return client;
+  }
+
+  /** The agent's session ends by time, or because its client leaves. */
+  forget(sid: string, reason = "the session is over"): void {
+    this.held.delete(sid);
+    this.part?.lost(sid, reason);
+  }
+
+  private toClient(sid: string, text: string): boolean {
+    if (!this.held.has(sid)) return false;
+    for (const client of this.clients) client.queueDown(sid, text);
+    return true;
+  }
+
+  receive(
+    sid: string,
+    method: string,
+    params: unknown,
+    answer: (value: unknown, error: unknown) => void,
+  ): void {
+    if (this.user === null) return;
+    this.held.set(sid, this.timer.now());
+    if (method.startsWith("stream.")) {
+      this.part?.receive(method, params, sid);
+      return;
+    }
+    const run = async (): Promise<unknown> => {
+      if (method === "system.ping") return {};
+      const handler = this.handlers.get(method);
+      if (handler === undefined) throw Object.assign(new Error("unknown"), { code: -32_601 });
+      return handler(params, { sid });
+    };
+    run().then(
+      (value) => answer(value, null),
+      (error) => answer(null, error),
+    );
+  }
+
+  /** Runs everything that is due, as far as `until`. */
+  async run(done: () => boolean): Promise<void> {
+    for (let step = 0; !done(); step++) {
+      if (step > LIMIT_STEPS) throw new Error("it does not come to an end");
+      let moved = false;
+      for (const client of this.clients) moved = client.deliverOne() || moved;
+      await null;
+      await null;
+      if (!moved) {
+        this.timer.advance(1);
+        if (step % 8 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+  }
+}
+
+/** One client's link: a queue in each direction, and one session at a time. */
+class LinkedClient {
+  sid = "";
+  private readonly world: World;
+  private up: Send[] = [];
+  private down: { readonly sid: string; readonly run: Send }[] = [];
+  private table: StreamTable | null = null;
+  private notice: (event: string, data: unknown) => void = () => undefined;
+  private waiting = new Set<(error: CallError) => void>();
+  private numbers = 0;
+  private sessions = 0;
+  /** A dead process: it takes nothing and sends nothing. */
+  isDead = false;
+
+  constructor(world: World) {
+    this.world = world;
+    this.renew();
+  }
+
+  /** As `RemotePort` uses it. */
+  get agent(): Agent {
+    return {
+      id: "modem",
+      streamNumber: () => ++this.numbers,
+      call: (method: string, params: unknown) => this.call(method, params),
+      callWithStreams: (method: string, params: unknown, sent: (streams: SessionStreams) => void) =>
+        this.call(method, params, sent),
+    } as unknown as Agent;
+  }
+
+  /** The link is lost: what is under way is gone, and the next session is another. */
+  cut(): void {
+    this.up = [];
+    this.down = [];
+    const { table } = this;
+    this.renew();
+    table?.fail("the link was lost");
+    const lost = new CallError("OUTCOME_UNKNOWN", "the link was lost", { retryable: false });
+    for (const reject of [...this.waiting]) reject(lost);
+  }
+
+  queueDown(sid: string, text: string): void {
+    if (sid !== this.sid || this.isDead) return;
+    const { method, params } = JSON.parse(text);
+    this.down.push({
+      sid,
+      run: () => {
+        if (method.startsWith("stream.")) this.table?.receive(method, params);
+        else this.notice(method, params);
+      },
+    });
+  }
+
+  deliverOne(): boolean {
+    if (this.isDead) {
+      this.up = [];
+      this.down = [];
+      return false;
+    }
+    const up = this.up.shift();
+    up?.();
+    const down = this.down.shift();
+    if (down !== undefined && down.sid === this.sid) down.run();
+    return up !== undefined || down !== undefined;
+  }
+
+  private renew(): void {
+    const sid = `${Math.random()} ${++this.sessions}`;
+    this.sid = sid;
+    this.table = new StreamTable({
+      maxChunk: 12_288,
+      notify: (method, params) => {
+        if (this.sid !== sid || this.isDead) return false;
+        this.up.push(() => this.world.receive(sid, method, params, () => undefined));
+        return true;
+      },
+    });
+  }
+
+  private call(
+    method: string,
+    params: unknown,
+    sent?: (streams: SessionStreams) => void,
+  ): Promise<unknown> {
+    const { sid, table } = this;
+    return new Promise((resolve, reject) => {
+      const fail = (error: CallError): void => {
+        this.waiting.delete(fail);
+        reject(error);
+      };
+      this.waiting.add(fail);
+      sent?.({
+        incoming: (id, events) => (table as StreamTable).incoming(id, events),
+        outgoing: (id, events) => (table as StreamTable).outgoing(id, events),
+        onNotice: (fn) => {
+          this.notice = fn;
+        },
+        paceMs: () => 0,
+      });
+      this.up.push(() =>
+        this.world.receive(sid, method, params, (value, thrown) => {
+          this.down.push({
+            sid,
+            run: () => {
+              this.waiting.delete(fail);
+              if (thrown === null) resolve(value);
+              else {
+                const { code = -32_000, message } = thrown as { code?: number; message: string };
+                const details = { remote: { code, message, data: undefined }, retryable: false };
+                reject(new CallError("REMOTE", message, details));
+              }
+            },
+          });
+        }),
+      );
+    });
+  }
+}
+
+interface Attached {
+  readonly remote: RemotePort;
+  readonly link: LinkedClient;
+  readonly got: number[];
+  readonly losses: Loss[];
+  readonly away: string[];
+  /** Takes nothing from now on. */
+  stall(): void;
+}
+
+interface AttachOptions {
+  readonly claim?: string;
+  readonly watch?: boolean;
+  readonly takeover?: boolean;
+  readonly user?: string;
+  /** Sees every event in its order, beside what is gathered. */
+  readonly sees?: {
+    data(bytes: Uint8Array): void;
+    lost(loss: Loss): void;
+  };
+}
+
+let claims = 0;
+
+const attachTo = (world: World, options: AttachOptions = {}): Attached => {
+  const link = world.client();
+  const got: number[] = [];
+  const losses: Loss[] = [];
+  const away: string[] = [];
+  let isStalled = false;
+  const remote = new RemotePort(
+    link.agent,
+    {
+      port: undefined,
+      claim: options.claim ?? `claim${String(++claims).padStart(17, "0")}`,
+      user: options.user ?? "ada",
+      watch: options.watch ?? false,
+      takeover: options.takeover ?? false,
+      timer: world.timer,
+    },
+    {
+      data: (bytes) => {
+        got.push(...bytes);
+        options.sees?.data(bytes);
+        if (!isStalled) remote.taken(bytes.length);
+      },
+      writable: () => undefined,
+      up: () => undefined,
+      down: (reason) => away.push(reason),
+      lost: (loss) => {
+        losses.push(loss);
+        options.sees?.lost(loss);
+      },
+      changed: () => undefined,
+    },
+  );
+  return {
+    remote,
+    link,
+    got,
+    losses,
+    away,
+    stall: () => {
+      isStalled = true;
+    },
+  };
+};
+
+export const started = async (world: World, options: AttachOptions = {}): Promise<Attached> => {
+  const attached = attachTo(world, options);
+  const start = attached.remote.start().then(
+    () => "up",
+    (error: Error) => error,
+  );
+  let outcome: unknown;
+  void start.then((value) => {
+    outcome = value;
+  });
+  await world.run(() => outcome !== undefined);
+  if (outcome !== "up") throw outcome;
+  return attached;
+};
+
+export const bytes = (count: number, seed: number): Uint8Array => {
+  let state = seed;
+  return Uint8Array.from({ length: count }, () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return state >>> 24;
+  });
+};

@@ -1,0 +1,223 @@
+/** The numbers of a raw port, byte by byte, as a client sees them that grants what it chooses. */
+import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import type { SessionPart } from "@blindrelay/agent-sdk/node";
+import { Streams } from "@blindrelay/agent-sdk/streams";
+import { fromBase64, toBase64 } from "@blindrelay/protocol/streams";
+import { describe, expect, it } from "vitest";
+import { MAX_KEPT_BYTES } from "../serial/numbered-bytes.ts";
+import { NO_STATUS } from "../serial/port.ts";
+import { RawPort } from "./raw-port.ts";
+
+/** What a writer may send at first. */
+const WRITE_WINDOW = 65_536;
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+class Desk {
+  readonly timer = new ManualTimer();
+  readonly line = new RawPort("tty0", "first", this.timer);
+  /** Writes that the port is accepting. */
+  readonly writes: { readonly bytes: number[]; readonly taken: () => void }[] = [];
+  /** By session: bytes that came, and the notifications about what is lost. */
+  readonly got = new Map<string, number[]>();
+  readonly lost = new Map<string, { from: number; bytes: number }[]>();
+  /** What the bridge has granted to the writer's stream. */
+  granted: number[] = [];
+  isPaused = false;
+  private readonly part: SessionPart;
+  private number = 0;
+
+  constructor() {
+    let part!: SessionPart;
+    const streams = new Streams({
+      attach: (attached: SessionPart) => {
+        part = attached;
+        return {
+          maxPlaintext: 47_000,
+          heardAt: () => 0,
+          send: (sid: string, text: string) => {
+            const { method, params } = JSON.parse(text);
+            if (method === "stream.credit") this.granted.push(params.bytes);
+            if (method === "stream.data") this.take(sid, params.data);
+            return true;
+          },
+        };
+      },
+    });
+    this.part = part;
+    const port = {
+      write: (bytes: Uint8Array) =>
+        new Promise<void>((taken) => this.writes.push({ bytes: [...bytes], taken })),
+      pause: () => {
+        this.isPaused = true;
+      },
+      resume: () => {
+        this.isPaused = false;
+      },
+      configure: async () => undefined,
+      control: async () => undefined,
+      status: async () => NO_STATUS,
+      close: async () => undefined,
+    };
+    this.line.opened(port, {
+      streams,
+      heardAt: () => this.timer.now(),
+      notify: (sid, method, params) => {
+        const told = params as { from: number; bytes: number };
+        if (method === "serial.lost") this.lost.set(sid, [...(this.lost.get(sid) ?? []), told]);
+        return true;
+      },
+    });
+  }
+
+  /** Resumes with a claim of the session's name, and gives credit for `credit` bytes. */
+  async resume(sid: string, from: number | undefined, credit: number, writes = false) {
+    const stream = ++this.number;
+    const write = writes ? { stream: ++this.number } : undefined;
+    const answer = await this.line.resume(sid, {
+      claim: sid,
+      user: "ada",
+      opening: this.line.opening,
+      read: { stream, from },
+      write,
+      takeover: false,
+    });
+    this.grant(sid, stream, credit);
+    return { ...answer, stream, write: write?.stream ?? 0 };
+  }
+
+  grant(sid: string, stream: number, bytes: number): void {
+    if (bytes > 0) this.part.receive("stream.credit", { stream, bytes }, sid);
+  }
+
+  write(sid: string, stream: number, ...bytes: number[]): void {
+    this.part.receive("stream.data", { stream, data: toBase64(Uint8Array.from(bytes)) }, sid);
+  }
+
+  says(...bytes: number[]): void {
+    this.line.data(Uint8Array.from(bytes));
+    this.timer.advance(10);
+  }
+
+  private take(sid: string, data: string): void {
+    this.got.set(sid, [...(this.got.get(sid) ?? []), ...(fromBase64(data) ?? [])]);
+  }
+}
+
+describe("the numbers of a raw port", () => {
+  it("keeps what is not acknowledged to the byte, and says where it begins", async () => {
+    const desk = new Desk();
+    const { stream } = await desk.resume("a", undefined, 10);
+    desk.says(0, 1, 2, 3, 4, 5, 6, 7);
+    desk.grant("a", stream, 3);
+    const { read } = await desk.resume("a", 0, 10);
+    expect(read).toBe(3);
+    expect(desk.lost.get("a")).toEqual([expect.objectContaining({ from: 0, bytes: 3 })]);
+    expect(desk.got.get("a")?.slice(8)).toEqual([3, 4, 5, 6, 7]);
+  });
+
+  it("goes on at the very byte that the client names, though another reader needs earlier ones", async () => {
+    const desk = new Desk();
+    await desk.resume("slow", undefined, 0);
+    await desk.resume("a", undefined, 100);
+    desk.says(0, 1, 2, 3);
+    expect(await desk.resume("a", 2, 100)).toMatchObject({ read: 2 });
+    desk.says(4);
+    expect(desk.got.get("a")).toEqual([0, 1, 2, 3, 2, 3, 4]);
+    expect(desk.lost.get("a")).toBeUndefined();
+    expect(await desk.resume("slow", 0, 100)).toMatchObject({ read: 0 });
+    expect(desk.got.get("slow")).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it("takes the number of the next byte, and refuses the one after it", async () => {
+    const desk = new Desk();
+    await desk.resume("a", undefined, 10);
+    desk.says(0, 1, 2);
+    expect(await desk.resume("a", 3, 10)).toMatchObject({ read: 3 });
+    await expect(desk.resume("a", 4, 10)).rejects.toThrow("3 bytes have come");
+  });
+
+  it("tells what is lost once, and counts it as acknowledged", async () => {
+    const desk = new Desk();
+    const { stream } = await desk.resume("a", undefined, 2);
+    desk.says(0, 1, 2, 3);
+    desk.line.purge("a", true, false);
+    expect(desk.lost.get("a")).toEqual([expect.objectContaining({ from: 2, bytes: 2 })]);
+    desk.says(4, 5);
+    // Of two bytes sent, one is acknowledged; the two that are lost are no part of the credit.
+    desk.grant("a", stream, 1);
+    expect(desk.got.get("a")).toEqual([0, 1, 4]);
+    expect(await desk.resume("a", 5, 2)).toMatchObject({ read: 5 });
+    expect(desk.got.get("a")).toEqual([0, 1, 4, 5]);
+    expect(desk.lost.get("a")).toHaveLength(1);
+  });
+
+  it("pauses the port when it keeps all it may, and resumes it at half of that", async () => {
+    const desk = new Desk();
+    const { stream } = await desk.resume("a", undefined, MAX_KEPT_BYTES + 2);
+    desk.line.data(new Uint8Array(MAX_KEPT_BYTES - 1));
+    expect(desk.isPaused).toBe(false);
+    desk.says(1);
+    expect(desk.isPaused).toBe(true);
+    desk.grant("a", stream, MAX_KEPT_BYTES / 2 - 1);
+    expect(desk.isPaused).toBe(true);
+    desk.grant("a", stream, 1);
+    expect(desk.isPaused).toBe(false);
+  });
+
+  it("counts as written what the port is accepting and what waits, and grants each once", async () => {
+    const desk = new Desk();
+    const first = await desk.resume("a", undefined, 10, true);
+    desk.write("a", first.write, 1, 2, 3);
+    desk.write("a", first.write, 4, 5);
+    await settled();
+    const second = await desk.resume("a", 0, 10, true);
+    expect(second.written).toBe(5);
+    desk.granted = [];
+    desk.writes[0]?.taken();
+    await settled();
+    desk.writes[1]?.taken();
+    await settled();
+    expect(desk.writes.map(({ bytes }) => bytes)).toEqual([
+      [1, 2, 3],
+      [4, 5],
+    ]);
+    // They came by the stream before: a grant would acknowledge what the new one has not brought.
+    expect(desk.granted).toEqual([]);
+    expect(await desk.resume("a", 0, 10, true)).toMatchObject({ written: 5 });
+  });
+
+  it("grants what the port took in halves of the window, to the byte", async () => {
+    const desk = new Desk();
+    const { write } = await desk.resume("a", undefined, 10, true);
+    expect(desk.granted).toEqual([WRITE_WINDOW]);
+    const pass = async (size: number): Promise<void> => {
+      desk.write("a", write, ...new Uint8Array(size));
+      await settled();
+      desk.writes.at(-1)?.taken();
+      await settled();
+    };
+    for (const size of [10_000, 10_000, 10_000, WRITE_WINDOW / 2 - 30_001]) await pass(size);
+    expect(desk.granted).toEqual([WRITE_WINDOW]);
+    await pass(1);
+    expect(desk.granted).toEqual([WRITE_WINDOW, WRITE_WINDOW / 2]);
+  });
+
+  it("purges what waits and counts it, but not what the port is accepting, settings or an end", async () => {
+    const desk = new Desk();
+    const { write } = await desk.resume("a", undefined, 10, true);
+    desk.write("a", write, 1, 2, 3);
+    await settled();
+    desk.write("a", write, 4, 5);
+    let configured = 0;
+    const change = desk.line.inOrder(async () => {
+      configured++;
+    });
+    desk.line.purge("a", false, true);
+    expect(await desk.resume("a", 0, 10, true)).toMatchObject({ written: 5 });
+    desk.writes[0]?.taken();
+    await change;
+    expect([configured, desk.writes.length]).toEqual([1, 1]);
+    expect(await desk.resume("a", 0, 10, true)).toMatchObject({ written: 5 });
+  });
+});
