@@ -82,6 +82,20 @@ const serving = (host: string, programs: Programs): string[] => {
 export const quickjsScript = (programs: Programs): Promise<string> =>
   script(serving("quickjs/main", programs), { minifyWhitespace: true });
 
+/**
+ * Runs src/testing/bounds-checks.ts; the sentences, or what was thrown, are the global `failures`.
+ */
+export const boundsScript = (target: string): Promise<string> =>
+  script(
+    [
+      `import { checkBounds } from "./src/testing/bounds-checks.ts";`,
+      `let failures = [];`,
+      `try { failures = checkBounds(); } catch (error) { failures = [String(error), String(error.stack)]; }`,
+      "globalThis.failures = JSON.stringify(failures);",
+    ],
+    { target },
+  );
+
 /** Driven by src/engines/xs-device.ts. */
 export const deviceScript = (modules: XsModules, programs: Programs): Promise<string> =>
   script([XS_BRIDGE, ...serving("xs/host", programs)], { plugins: [onBareEngine(modules)] });

@@ -112,6 +112,12 @@ export const bootArguments = (chip: Chip, words: readonly string[]): string[] =>
   `enable=on,target=native${["chip", ...words].map((word) => `,arg=${word.replaceAll(",", ",,")}`).join("")}`,
 ];
 
+/** The same for its image, which is where the program looks for it. */
+export const imageArguments = (image: string): string[] => [
+  "-device",
+  `loader,file=${image},addr=0x21000000,force-raw=on`,
+];
+
 /** The image of a device with these modules, baked on the chip itself. */
 export const bakeImage = (chip: Chip, modules: readonly ChipModule[], image: string): void => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-chip-"));

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { DeviceOptions } from "../src/core/start-options.ts";
-import { bootArguments, type Chip } from "./build.ts";
+import { bootArguments, type Chip, imageArguments } from "./build.ts";
 
 /** The argument of js/agent.ts. */
 export interface ChipStart
@@ -102,7 +102,7 @@ export class ChipBoot {
       "qemu-system-arm",
       [
         ...bootArguments(chip, words),
-        ...["-device", `loader,file=${image},addr=0x21000000,force-raw=on`],
+        ...imageArguments(image),
         ...["-serial", `tcp:127.0.0.1:${port}`],
         ...(counting ? ["-icount", "shift=0"] : []),
       ],

@@ -1,6 +1,6 @@
 /** The modules of the chip's devices, from the Moddable build and this folder. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
 import type { Plugin } from "esbuild";
@@ -17,6 +17,7 @@ const fromBuild: Plugin = {
     const external = (filter: RegExp, path: string): void =>
       onResolve({ filter }, () => ({ path, external: true }));
     external(/^vector-files$/, "vector-files");
+    external(/^device-program$/, "device-program");
     for (const name of OWN) external(new RegExp(`^\\./${name}\\.ts$`), name);
     external(/\/moddable\/core\.ts$|^\.\/core\.ts$/, XS_SPECIFIERS.core);
     external(/\/moddable\/suite\.ts$/, XS_SPECIFIERS.noble);
@@ -43,12 +44,19 @@ const vectors = (): ChipModule => {
 };
 
 const bundle = (entry: string): Promise<string> =>
-  bundleForXs(join(import.meta.dirname, "js", entry), { plugins: [fromBuild] });
+  bundleForXs(resolve(import.meta.dirname, "js", entry), { plugins: [fromBuild] });
 
-/** Of a device that runs js/ENTRY.ts. `change`: the Moddable build with a fault planted. */
+interface ChipModulesOptions {
+  /** The Moddable build with a fault planted. */
+  readonly change?: (modules: XsModules) => XsModules;
+  /** A device program's file, for an entry that imports "device-program". */
+  readonly program?: string;
+}
+
+/** Of a device that runs js/ENTRY.ts. */
 export const chipModules = async (
   entry: string,
-  change: (modules: XsModules) => XsModules = (modules) => modules,
+  { change = (modules) => modules, program }: ChipModulesOptions = {},
 ): Promise<ChipModule[]> => {
   const modules = change(await buildXsModules());
   return [
@@ -59,6 +67,7 @@ export const chipModules = async (
     ...(entry === "vectors"
       ? [vectors(), { name: "vector-checks", source: await bundle("vector-checks.ts") }]
       : []),
+    ...(program === undefined ? [] : [{ name: "device-program", source: await bundle(program) }]),
     { name: "frozen", source: FROZEN, preload: true },
     { name: entry, source: await bundle(`${entry}.ts`) },
   ];

@@ -12,6 +12,17 @@ static uint64_t alarm_at;
 
 char *fxCStackLimit() { return chip_stack_limit(); }
 
+/* Names of the functions that run, the innermost first. */
+static void print_calls(txMachine *the) {
+  for (txSlot *frame = the->frame; frame != NULL; frame = frame->next) {
+    const txSlot *function = frame + 3;
+    if (function->kind != XS_REFERENCE_KIND) continue;
+    const txString name = fxGetKeyName(the, mxFunctionInstanceCode(function->value.reference)->ID);
+    chip_print(" < ");
+    chip_print(name == NULL ? "?" : name);
+  }
+}
+
 void fxAbort(txMachine *the, int status) {
   static const char *const why[] = {"debugger", "memory is full",     "stack overflow", "fatal check",      "dead strip",
                                     "an exception", "no keys are left", "too long",       "an unhandled rejection"};
@@ -22,14 +33,16 @@ void fxAbort(txMachine *the, int status) {
   }
   chip_print(status <= 8 ? why[status] : "aborted");
   if (status == XS_NOT_ENOUGH_MEMORY_EXIT) {
-    char text[64];
-    snprintf(text, sizeof text, ": C %u, XS %u, keys %d", (unsigned)chip_heap_taken_by_c(), (unsigned)chip_heap_taken(), the->keyIndex);
+    char text[128];
+    snprintf(text, sizeof text, ": C %u, all %u; chunks %u of %u, slots %u of %u, keys %d", (unsigned)chip_heap_taken_by_c(),
+             (unsigned)chip_heap_taken(), (unsigned)the->currentChunksSize, (unsigned)the->maximumChunksSize,
+             (unsigned)the->currentHeapCount, (unsigned)the->maximumHeapCount, the->keyIndex);
     chip_print(text);
   }
   if (status == XS_UNHANDLED_EXCEPTION_EXIT || status == XS_UNHANDLED_REJECTION_EXIT) {
     chip_print(": ");
     chip_print(fxToString(the, &mxException));
-  }
+  } else print_calls(the);
   chip_print("\n");
   chip_exit(CHIP_ABORTED + status);
 }
@@ -270,7 +283,7 @@ static txCreation creation = {
     .incrementalChunkSize = 4096,
     .initialHeapCount = 1536,
     .incrementalHeapCount = 256,
-    .stackCount = 512, /* as in moddable/manifest.json */
+    .stackCount = 640, /* as in moddable/manifest.json */
     .initialKeyCount = 64,
     .incrementalKeyCount = 64,
     .nameModulo = CHIP_NAME_MODULO,

@@ -5,6 +5,7 @@
 import {
   asciiBytes,
   crc32,
+  KEPT_NAMES,
   messageBytes,
   provisionAgent,
   startAgent,
@@ -51,6 +52,7 @@ const core = startAgent(
   {
     url: "ws://bridge/wss",
     runtime: "moddable chip",
+    keptNames: KEPT_NAMES,
     ...start,
     program,
   },

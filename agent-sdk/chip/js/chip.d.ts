@@ -30,3 +30,9 @@ declare module "vector-files" {
   const files: import("@blindrelay/protocol/testing").VectorFiles;
   export default files;
 }
+
+/** What the process on the host wants to run. */
+declare module "device-program" {
+  const program: import("../../src/core/agent.ts").Program;
+  export default program;
+}

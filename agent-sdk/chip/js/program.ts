@@ -6,6 +6,7 @@ const kept: Uint8Array[] = [];
 
 export const program: Program = (agent) => {
   agent.handle("echo", (params) => params);
+  agent.handle("wrap", (params) => ({ params }));
   agent.handle("figures", () => Array.from({ length: FIGURES }, (_, index) => chip.figure(index)));
   /** A fault on purpose: bytes that nobody ever frees. */
   agent.handle("leak", (params) => {

@@ -94,17 +94,24 @@ describe("an invalid request", () => {
       { jsonrpc: "2.0", id, error: { code: -32600, message: "invalid request" } },
     ]);
   });
-});
 
-describe("a request", () => {
-  it("gets its handler's result, with the id unchanged", () => {
-    const bench = new Bench({ add: ([a, b]: number[]) => (a as number) + (b as number) });
-    for (const id of [1, 0, -1.5, "a", "ü\n", "", null]) {
-      bench.send({ jsonrpc: "2.0", id, method: "add", params: [2, 3] });
-      expect(bench.answers.at(-1)).toEqual({ jsonrpc: "2.0", id, result: 5 });
-    }
+  describe("a request", () => {
+    it("gets its handler's result, with the id unchanged", () => {
+      const bench = new Bench({ add: ([a, b]: number[]) => (a as number) + (b as number) });
+      for (const id of [1, 0, -1.5, "a", "ü\n", "", null]) {
+        bench.send({ jsonrpc: "2.0", id, method: "add", params: [2, 3] });
+        expect(bench.answers.at(-1)).toEqual({ jsonrpc: "2.0", id, result: 5 });
+      }
+    });
+
+    it("is one whose id no JSON can repeat", () => {
+      const bench = new Bench({ m: () => 1 });
+      bench.text('{"jsonrpc":"2.0","id":1e999,"method":"m"}');
+      expect(bench.answers).toEqual([
+        { jsonrpc: "2.0", id: null, error: { code: -32600, message: "invalid request" } },
+      ]);
+    });
   });
-
   it("gets null for undefined, synchronously or later", async () => {
     const bench = new Bench({ now: () => undefined, later: async () => {} });
     bench.send({ jsonrpc: "2.0", id: 1, method: "now" });

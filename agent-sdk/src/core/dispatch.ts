@@ -228,7 +228,9 @@ export class Dispatcher {
     }
     const id = own(value, "id");
     const hasId = id !== undefined;
-    const goodId = id === null || typeof id === "string" || typeof id === "number";
+    // 1e999 is read as infinite, and no JSON repeats that.
+    const goodId =
+      id === null || typeof id === "string" || (typeof id === "number" && id - id === 0);
     const params = own(value, "params");
     const goodParams = params === undefined || (typeof params === "object" && params !== null);
     const expires = own(value, "expires");

@@ -38,6 +38,11 @@ export interface DeviceOptions extends AgentIdentity {
   readonly maxPlaintext?: number;
   /** What keeps the device's log, as `keepLog()` makes it; absent: none is kept. */
   readonly keepLog?: KeepLog;
-  /** Levels of arrays and objects in a message or call: 32 unless set; each costs C stack. */
+  /** Levels of arrays and objects in a message or call: 8 unless set; each costs C stack. */
   readonly maxNesting?: number;
+  /**
+   * Bytes of property names that calls may bring, each with 40 more, where the engine never frees
+   * one: 4,096 on Moddable unless set. Absent elsewhere: no limit.
+   */
+  readonly keptNames?: number;
 }

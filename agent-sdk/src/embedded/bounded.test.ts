@@ -1,18 +1,20 @@
 import { expect, it } from "vitest";
 import type { LinkEvents, LinkPort } from "../ports.ts";
 import { boundedLinks, messageBytes, SMALL_MAX_NESTING } from "./bounded.ts";
+import { KnownNames } from "./names.ts";
 
 /** A link that a test drives, and what the agent gets to hear of it. */
 const open = (maxMessage: number) => {
   const heard: string[] = [];
   let relay: LinkEvents | null = null;
+  const bounds = { maxNesting: SMALL_MAX_NESTING, names: new KnownNames(180) };
   const port: LinkPort = {
     connect: (_url, events) => {
       relay = events;
       return { send: () => undefined, close: (code) => heard.push(`close ${code}`) };
     },
   };
-  boundedLinks(port, maxMessage, SMALL_MAX_NESTING).connect("ws://relay.test/wss", {
+  boundedLinks(port, maxMessage, bounds).connect("ws://relay.test/wss", {
     opened: () => heard.push("opened"),
     received: (text) => heard.push(text),
     closed: (code) => heard.push(`closed ${code}`),
@@ -24,12 +26,21 @@ it("ignores a message that is nested too deep, before anything parses it", () =>
   const { relay, heard } = open(1000);
   relay.opened();
   relay.received("[".repeat(400));
-  relay.received(`{"type":"x","a":${"[".repeat(32)}${"]".repeat(32)}}`);
+  relay.received(`{"type":"x","a":${"[".repeat(8)}${"]".repeat(8)}}`);
   relay.received(`["\u0122",${"[".repeat(200)}`);
-  const most = "[".repeat(32) + "]".repeat(32);
+  const most = "[".repeat(8) + "]".repeat(8);
   relay.received(most);
   relay.closed(1006, "");
   expect(heard).toEqual(["opened", most, "closed 1006"]);
+});
+
+it("ignores a message with more new names than an engine can keep", () => {
+  const { relay, heard } = open(1000);
+  relay.received('{"type":1,"more":2}');
+  relay.received(`{"${"x".repeat(200)}":1}`);
+  relay.received('{"more":1}');
+  for (const letter of "äöü") relay.received(`{"${letter}":1}`);
+  expect(heard).toEqual(['{"type":1,"more":2}', '{"more":1}', '{"ä":1}', '{"ö":1}']);
 });
 
 it("ends the link for a message over the limit", () => {

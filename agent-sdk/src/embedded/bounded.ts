@@ -3,14 +3,19 @@
  * a relay can send any message before the agent has authenticated it, and a client any call.
  */
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
-import { asciiBytes, utf8Bytes } from "@blindrelay/protocol/crypto";
+import { PIECE_LENGTH } from "@blindrelay/protocol/crypto";
 import type { LinkPort } from "../ports.ts";
+import type { KnownNames } from "./names.ts";
 import { nestingOf } from "./nesting.ts";
 
 /** Bytes of a call or an answer. One of 8 KB takes some 50 KB of heap while it is handled. */
 export const SMALL_MAX_PLAINTEXT = 8192;
-/** Levels: 1.5 KB of C stack in XS. No message of the contract has more than four. */
-export const SMALL_MAX_NESTING = 32;
+/**
+ * Levels. A handler may return what it was given, and XS's `JSON.stringify` takes 464 bytes of C
+ * stack a level (its `JSON.parse` 48): of 8 KB, eight levels leave room for two that the handler
+ * adds. No message of the contract has more than four.
+ */
+export const SMALL_MAX_NESTING = 8;
 
 /** Names, signature and JSON around a packet, and the relay's own messages. */
 const AROUND_PACKET = 2048;
@@ -22,22 +27,53 @@ const TOO_BIG = 1009;
 export const messageBytes = (maxPlaintext: number): number =>
   Math.min(MAX_MESSAGE_BYTES, Math.ceil((maxPlaintext + TAG_BYTES) / 3) * 4 + AROUND_PACKET);
 
-/** Most texts have no character above U+00FF, and are bytes in all but name. */
-const bytesOf = (text: string): Uint8Array =>
-  /[^\0-\xff]/.test(text) ? utf8Bytes(text) : asciiBytes(text);
+/** What stands for a character that is none of JSON's own. */
+const OTHER = 127;
+
+/**
+ * A text's characters, for `nestingOf`. Not its UTF-8, which takes an array of numbers on the way:
+ * 16 bytes a number in XS, more than a small heap has. In pieces: see PIECE_LENGTH.
+ */
+const charactersOf = (text: string): Uint8Array => {
+  const length = text.length;
+  const bytes = new Uint8Array(length);
+  for (let start = 0; start < length; start += PIECE_LENGTH) {
+    const piece = text.substring(start, start + PIECE_LENGTH);
+    const end = Math.min(PIECE_LENGTH, length - start);
+    for (let i = 0; i < end; i++) bytes[start + i] = Math.min(piece.charCodeAt(i), OTHER);
+  }
+  return bytes;
+};
+
+/** What is checked before a text is parsed. */
+export interface TextBounds {
+  /** Levels. */
+  readonly maxNesting: number;
+  /** Null where the engine does not keep names. */
+  readonly names: KnownNames | null;
+}
 
 /**
  * A link port that ends a link with 1009 for a message over `maxMessage` bytes, and ignores one
- * nested deeper than `maxNesting` levels, as it would an unknown one.
+ * that is nested too deep or has too many new names, as it would an unknown one.
  */
-export const boundedLinks = (port: LinkPort, maxMessage: number, maxNesting: number): LinkPort => ({
+export const boundedLinks = (
+  port: LinkPort,
+  maxMessage: number,
+  { maxNesting, names }: TextBounds,
+): LinkPort => ({
   connect: (url, events) => {
     const link = port.connect(url, {
       opened: () => events.opened(),
       closed: (code, reason) => events.closed(code, reason),
       received: (text) => {
-        if (text.length > maxMessage) link.close(TOO_BIG, "message too large");
-        else if (nestingOf(bytesOf(text)) <= maxNesting) events.received(text);
+        if (text.length > maxMessage) {
+          link.close(TOO_BIG, "message too large");
+          return;
+        }
+        const characters = charactersOf(text);
+        if (nestingOf(characters) > maxNesting) return;
+        if (names === null || names.admit(characters)) events.received(text);
       },
     });
     return link;
@@ -45,9 +81,14 @@ export const boundedLinks = (port: LinkPort, maxMessage: number, maxNesting: num
 });
 
 /** Why a call is refused before it is parsed; undefined if it is not. */
-export const tooDeep = (plaintext: Uint8Array, maxNesting: number): string | undefined => {
+export const refusal = (
+  plaintext: Uint8Array,
+  { maxNesting, names }: TextBounds,
+): string | undefined => {
   const levels = nestingOf(plaintext);
-  return levels > maxNesting
-    ? `the call is nested ${levels} levels deep, at most ${maxNesting} fit`
-    : undefined;
+  if (levels > maxNesting)
+    return `the call is nested ${levels} levels deep, at most ${maxNesting} fit`;
+  if (names !== null && !names.admit(plaintext))
+    return "the call has more new property names than this device can keep";
+  return undefined;
 };

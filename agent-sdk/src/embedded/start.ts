@@ -12,11 +12,18 @@ import { SDK_VERSION } from "../version.ts";
 import {
   boundedLinks,
   messageBytes,
+  refusal,
   SMALL_MAX_NESTING,
   SMALL_MAX_PLAINTEXT,
-  tooDeep,
 } from "./bounded.ts";
 import type { RuntimePorts } from "./host.ts";
+import { KnownNames } from "./names.ts";
+
+/** Bytes; a relay's messages have twenty names. */
+const RELAY_NAMES = 2048;
+
+const namesOf = (bytes: number | null): KnownNames | null =>
+  bytes === null ? null : new KnownNames(bytes);
 
 export interface StartOptions extends DeviceOptions {
   /** The relay's WebSocket: wss://relay.example/wss. */
@@ -33,12 +40,14 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const count = raiseBootCount(ports.storage, ports.suite, options.agentToken);
   if (!count.ok) throw new Error(count.advice);
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
+  const { keptNames = null } = options;
+  const ofCalls = { maxNesting, names: namesOf(keptNames) };
   const secrets = [options.agentToken, options.relayToken];
   const kept = options.keepLog?.(ports, secrets, count.count);
   const core = new AgentCore({
     ...options,
     maxPlaintext,
-    refuses: (plaintext) => tooDeep(plaintext, maxNesting),
+    refuses: (plaintext) => refusal(plaintext, ofCalls),
     version: options.packetVersion ?? "1",
     sdkVersion: SDK_VERSION,
     bootCount: count.count,
@@ -47,7 +56,10 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
     limits: limitsOf(SMALL_AGENT_LIMITS, options.limits),
     ports: {
       ...ports,
-      link: boundedLinks(ports.link, messageBytes(maxPlaintext), maxNesting),
+      link: boundedLinks(ports.link, messageBytes(maxPlaintext), {
+        maxNesting,
+        names: namesOf(keptNames && RELAY_NAMES),
+      }),
       log: kept?.log ?? ports.log,
     },
   });

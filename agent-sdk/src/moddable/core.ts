@@ -6,3 +6,6 @@
 export { asciiBytes, asciiText, crc32 } from "@blindrelay/protocol/crypto";
 export { messageBytes, SMALL_MAX_PLAINTEXT } from "../embedded/bounded.ts";
 export { provisionAgent, startAgent } from "../embedded/start.ts";
+
+/** XS keeps names for ever: see `keptNames` of a start. */
+export const KEPT_NAMES = 4096;

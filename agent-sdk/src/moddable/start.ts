@@ -5,7 +5,13 @@
 import type { AgentCore } from "../core/agent-core.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import type { Log, Random } from "../ports.ts";
-import { messageBytes, provisionAgent, SMALL_MAX_PLAINTEXT, startAgent } from "./core.ts";
+import {
+  KEPT_NAMES,
+  messageBytes,
+  provisionAgent,
+  SMALL_MAX_PLAINTEXT,
+  startAgent,
+} from "./core.ts";
 import { ecmaLinks } from "./link.ts";
 import type {
   EcmaNetwork,
@@ -101,7 +107,12 @@ export const startOn = (
       log: log ?? printLog(sdk.print),
     };
     const runtime = device === undefined ? "moddable" : `moddable ${device}`;
-    return startAgent(ports, { ...options, url: wsUrl(options.url, network), runtime });
+    return startAgent(ports, {
+      keptNames: KEPT_NAMES,
+      ...options,
+      url: wsUrl(options.url, network),
+      runtime,
+    });
   });
 
 /**

@@ -11,6 +11,7 @@ export {
   equalBytes,
   equalTexts,
   fromHex,
+  PIECE_LENGTH,
   toHex,
   utf8Bytes,
 } from "../encoding/bytes.ts";

@@ -1,32 +1,27 @@
 /** A chip that serves: sealed calls of many clients through the real relay and the real bridge. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { budgets, near } from "./budgets.ts";
-import { type Caller, ChipHouse, chip, readFigures, whySkipped, withoutChip } from "./house.ts";
+import { budgets } from "./budgets.ts";
+import { type Caller, ChipHouse, readFigures, whySkipped, withoutChip } from "./house.ts";
 import { leakOf, serve } from "./serve.ts";
 
 const CLIENTS = 32;
-const CALLS = 100;
+const CALLS = 300;
 const LEAK_BYTES = 64;
 const LEAKS = 20;
 
 describe.skipIf(withoutChip)(`calls to a chip with 128 KB${whySkipped}`, () => {
   const house = new ChipHouse();
   beforeAll(async () => {
-    await house.open(await house.folder.image("agent"), { counting: true });
+    await house.open(await house.folder.image("agent"));
   });
   afterAll(() => house.close());
 
   const callers: Caller[] = [];
 
   it(`answers ${CALLS} calls by ${CLIENTS} clients within its budgets, and keeps nothing of them`, async () => {
-    const { before, all, after, ...costs } = await serve(house, callers, CLIENTS, CALLS);
-    console.log(`chip: ${JSON.stringify({ before, all, after, ...costs })}`);
-    if (chip.tools === budgets.tools) {
-      expect(costs.perCall).toSatisfy(near(budgets.perCall, 0.02));
-      expect(costs.perOpening).toSatisfy(near(budgets.perOpening, 0.05));
-    }
-    expect(before.heap).toBeLessThanOrEqual(budgets.heapOneClient);
-    expect(after.heap).toBeLessThanOrEqual(budgets.heapManyClients);
+    const { before, all, after } = await serve(house, callers, CLIENTS, CALLS);
+    console.log(`chip: ${JSON.stringify({ before, all, after })}`);
+    expect(after.heap).toBeLessThanOrEqual(budgets.heapBusy);
     expect(after.cStack).toBeLessThanOrEqual(budgets.cStack);
     expect(after.jsStack).toBeLessThanOrEqual(budgets.jsStack);
     expect(after.aliases).toBe(0);

@@ -1,5 +1,7 @@
 /** The chip by itself: every vector, its read-only memory, its flash under power cuts. */
+import { createHash } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
+import type { XsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { CHIP_EXIT } from "@blindrelay/agent-sdk/testing/chip/chip";
 import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -10,8 +12,11 @@ import { ChipFolder, chip, whySkipped, withoutChip } from "./house.ts";
 const WORD_CUTS = 150;
 /** Each starts an emulator. */
 const SIGNAL_CUTS = 50;
-/** The same code costs the same each time; another name of a variable moves XS's table of names. */
-const RENAMING = 0.001;
+/**
+ * The same code costs the same each time. Any other name in it moves XS's table of names, and so
+ * what every access by a name costs.
+ */
+const OTHER_CODE = 0.12;
 
 interface Said {
   readonly field?: string;
@@ -44,10 +49,14 @@ describe.skipIf(withoutChip)(`a chip with 128 KB${whySkipped}`, () => {
       const measured = Object.fromEntries(
         said.flatMap(({ field, instructions }) => (field ? [[field, instructions as number]] : [])),
       );
+      const of = createHash("sha256").update(readFileSync(image)).digest("hex").slice(0, 16);
+      const share = of === budgets.vectorsOf ? 0 : OTHER_CODE;
       const off = Object.entries(measured).filter(
-        ([field, value]) => !near(budgets.vectors[field] ?? 0, RENAMING)(value),
+        ([field, value]) => !near(budgets.vectors[field] ?? 0, share)(value),
       );
-      expect(off, JSON.stringify(measured)).toEqual([]);
+      const counted = JSON.stringify({ vectorsOf: of, vectors: measured });
+      if (share > 0) console.log(`chip: not compared exactly; for budgets.json: ${counted}`);
+      expect(off, counted).toEqual([]);
     }
   });
 
@@ -72,11 +81,12 @@ describe.skipIf(withoutChip)(`a chip with 128 KB${whySkipped}`, () => {
     ["an object of the core", "{n:0}", "planted.n++", 0],
     ["bytes of the core", "new Uint8Array(4)", "planted[0]++", CHIP_EXIT.fault],
   ])("notices a write to %s", async (_what, value, write, exit) => {
-    const image = await folder.image("cuts", ({ core, ...others }) => {
+    const change = ({ core, ...others }: XsModules): XsModules => {
       const changed = core.replace("var crc32=bytes=>{", `var planted=${value};$&${write};`);
       expect(changed).not.toBe(core);
       return { ...others, core: changed };
-    });
+    };
+    const image = await folder.image("cuts", { change });
     const { code, output } = await new CutLives(folder, image, "planted").provision();
     expect(code, output).toBe(exit);
     expect(output).toContain(exit === 0 ? "aliases 1" : "fault at 0x21");

@@ -1,5 +1,8 @@
 /** What a relay or a client sends cannot end the agent on a chip with a C stack of 8 KB. */
+import { SMALL_MAX_NESTING } from "@blindrelay/agent-sdk/embedded";
+import { asciiBytes } from "@blindrelay/protocol/crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { budgets } from "./budgets.ts";
 import { FuzzedChip, fuzzChip } from "./fuzz.ts";
 import { ChipFolder, whySkipped, withoutChip } from "./house.ts";
 
@@ -18,18 +21,22 @@ describe.skipIf(withoutChip)(`an attacked chip${whySkipped}`, () => {
   });
   afterAll(() => folder.close());
 
-  it("survives messages at random", async () => {
+  it("survives messages at random, answers sealed calls, and keeps nothing", async () => {
     const chip = await FuzzedChip.start(folder, image);
-    const sent = await fuzzChip(chip, SEED, SECONDS);
-    console.log(`chip: ${sent} messages at random`);
-    expect(sent).toBeGreaterThan(0);
+    const found = await fuzzChip(chip, SEED, SECONDS);
+    console.log(`chip: ${JSON.stringify(found)}`);
+    expect(found.last.cStack).toBeLessThanOrEqual(budgets.cStackAttacked);
   });
 
   it("survives deep nesting, and would end without the bound", async () => {
     const bounded = await FuzzedChip.start(folder, image);
     await bounded.alive();
     bounded.say(DEEP);
-    await bounded.alive();
+    await bounded.figures();
+    // Returned as deep as it may come, within an object of the answer's own.
+    const most = "[".repeat(SMALL_MAX_NESTING - 1) + "]".repeat(SMALL_MAX_NESTING - 1);
+    bounded.seal(asciiBytes(`{"jsonrpc":"2.0","id":1,"method":"wrap","params":${most}}`));
+    expect((await bounded.figures()).cStack).toBeLessThanOrEqual(budgets.cStackAttacked);
     const unbounded = await FuzzedChip.start(folder, image, { maxNesting: 1000 });
     await unbounded.alive();
     unbounded.say(DEEP);

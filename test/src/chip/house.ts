@@ -7,7 +7,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { XsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { bakeImage, type Chip, findChip } from "@blindrelay/agent-sdk/testing/chip/build";
 import {
   ChipBoot,
@@ -44,10 +43,10 @@ export class ChipFolder {
     return join(this.folder, name);
   }
 
-  /** Of agent-sdk/chip/js/ENTRY.ts. `change`: plants a fault. */
-  async image(entry: string, change?: (modules: XsModules) => XsModules): Promise<string> {
+  /** Of agent-sdk/chip/js/ENTRY.ts. */
+  async image(entry: string, options?: Parameters<typeof chipModules>[1]): Promise<string> {
     const image = this.path(`${entry}-${Math.random()}.img`);
-    bakeImage(chip, await chipModules(entry, change), image);
+    bakeImage(chip, await chipModules(entry, options), image);
     return image;
   }
 

@@ -48,6 +48,8 @@ const served = async (): Promise<void> => {
     const { heap, live, cStack, jsStack } = after;
     console.log(JSON.stringify({ clients, calls, heap, live, cStack, jsStack }));
     if (leakOf(all, after, calls) > MAX_LEAK_BYTES) throw new Error("calls leak");
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${house.boot?.output.slice(-500)}`);
   } finally {
     await house.close();
   }
@@ -57,7 +59,7 @@ const fuzzed = async (): Promise<void> => {
   const folder = new ChipFolder();
   try {
     const chip = await FuzzedChip.start(folder, await folder.image("agent"));
-    console.log(JSON.stringify({ seed, seconds, messages: await fuzzChip(chip, seed, seconds) }));
+    console.log(JSON.stringify({ seed, seconds, ...(await fuzzChip(chip, seed, seconds)) }));
   } finally {
     await folder.close();
   }

@@ -1,4 +1,4 @@
-/** Calls of many clients to the chip, and what they cost it. */
+/** Calls of many clients to the chip. */
 import { deepStrictEqual } from "node:assert";
 import type { ChipFigures } from "@blindrelay/agent-sdk/testing/chip/chip";
 import { type Caller, type ChipHouse, readFigures } from "./house.ts";
@@ -11,9 +11,6 @@ export interface Served {
   readonly before: ChipFigures;
   readonly all: ChipFigures;
   readonly after: ChipFigures;
-  /** Instructions. */
-  readonly perOpening: number;
-  readonly perCall: number;
 }
 
 /** Bytes that stay in use for each call. */
@@ -42,7 +39,6 @@ export const serve = async (
   if (callers.length === 0) await open();
   const first = callers[0] as Caller;
   const before = await readFigures(first);
-  const known = callers.length;
   while (callers.length < clients) await open();
   const all = await readFigures(first);
   for (let n = 0; n < calls; n += AT_ONCE) {
@@ -50,7 +46,5 @@ export const serve = async (
     await Promise.all(round.map((i) => call(callers[i % clients] as Caller, i)));
   }
   const after = await readFigures(first);
-  const perCall = Math.round((after.instructions - all.instructions) / calls);
-  const opened = (all.instructions - before.instructions) / (clients - known);
-  return { before, all, after, perOpening: Math.round(opened) - perCall, perCall };
+  return { before, all, after };
 };

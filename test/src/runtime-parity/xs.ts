@@ -17,7 +17,7 @@ export const xsBoard: Runtime = {
   runtime: /^moddable xsnap$/,
   maxPlaintext: 8192,
   maxMessage: 12_992,
-  maxNesting: 32,
+  maxNesting: 8,
   isEspruino: false,
   tight: false,
   versions: ["1", "2"],
