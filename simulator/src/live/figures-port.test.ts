@@ -24,7 +24,7 @@ it("serves the figures as Prometheus reads them, and nothing else", async () => 
     for (const line of [
       "blindrelay_sim_calls_sent_total 2",
       'blindrelay_sim_calls_total{outcome="ok"} 1',
-      'blindrelay_sim_calls_total{outcome="failed"} 1',
+      'blindrelay_sim_calls_total{outcome="failed"} 0',
       'blindrelay_sim_calls_total{outcome="wrong"} 1',
       "blindrelay_sim_agents_online 3",
       "blindrelay_sim_agents_reconnects_total 2",

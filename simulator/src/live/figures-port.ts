@@ -45,9 +45,9 @@ export function figuresText(measured: Measurements): string {
   const trend = tally.all.trend();
   const lines = [
     ...family("calls_sent_total", "counter", "Calls that were begun.", [["", tally.sent]]),
-    ...family("calls_total", "counter", "Calls with an outcome; wrong answers are failed too.", [
+    ...family("calls_total", "counter", "Calls with an outcome.", [
       ['{outcome="ok"}', tally.ok],
-      ['{outcome="failed"}', tally.failed],
+      ['{outcome="failed"}', tally.failed - tally.wrong],
       ['{outcome="wrong"}', tally.wrong],
     ]),
     ...family("agents_online", "gauge", "Devices that have a link.", [
