@@ -5,7 +5,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { tokenProblem } from "@blindrelay/protocol";
+import { accountTokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { stopChild } from "../base/processes.ts";
 import type { PlannedFault } from "../scenario/plan.ts";
@@ -63,7 +63,7 @@ export class LiveRelay {
       if (this.accountToken === "") {
         throw new Failure("usage", `--live needs the account token in ${TOKEN_VARIABLE}`);
       }
-      const problem = tokenProblem(this.accountToken, "account");
+      const problem = accountTokenProblem(this.accountToken);
       if (problem !== null) throw new Failure("refused", `${TOKEN_VARIABLE}: ${problem}`);
       return this.accountToken;
     }

@@ -39,7 +39,7 @@ export const addAuth = (cli: Command, context: Context): void => {
 
   auth
     .command("token")
-    .description("print the account token, for programs and CI")
+    .description("print the account token, for programs; CI takes an access key")
     .option("--json", "one JSON document: {url, account_token}")
     .addHelpText(
       "after",
