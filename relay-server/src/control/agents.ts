@@ -3,9 +3,10 @@ import { randomInt } from "node:crypto";
 import { addAgent, findAgent, removeAgent } from "../store/agents.ts";
 import { noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";
+import type { Db } from "../store/open.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
-import { noteLabels } from "./access-keys.ts";
+import { noteLabels, sees } from "./access-keys.ts";
 import type { ControlContext } from "./context.ts";
 import type { Credential } from "./credentials.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
@@ -24,6 +25,12 @@ interface NewAgent {
 
 /** Who does it: a user, perhaps with an access key. */
 type Actor = Pick<Credential, "userId" | "key">;
+
+/** Whether an agent exists for whoever does it. */
+const isTheirs = async (tx: Db, actor: Actor, agentId: string): Promise<boolean> => {
+  const row = await findAgent(tx, actor.userId, agentId);
+  return row !== undefined && sees(actor, row);
+};
 
 /** Creates an agent and its relay token; null if the identifier is taken. */
 export const createAgent = async (
@@ -73,7 +80,7 @@ export const rotateAgentToken = async (
 ): Promise<{ token: string; rotatedAtMs: number } | null> => {
   const nowMs = context.nowMs();
   const done = await context.store.write(async (tx) => {
-    if ((await findAgent(tx, userId, agentId)) === undefined) return null;
+    if (!(await isTheirs(tx, { userId, key }, agentId))) return null;
     await noteAct(tx, nowMs, {
       actorId: userId,
       key,
@@ -96,6 +103,7 @@ export const deleteAgent = async (
 ): Promise<boolean> => {
   const nowMs = context.nowMs();
   const notice = await context.store.write(async (tx) => {
+    if (!(await isTheirs(tx, { userId, key }, agentId))) return null;
     if (!(await removeAgent(tx, userId, agentId))) return null;
     await retireTokens(tx, userId, agentId, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, key, action: "agent.delete", subject: agentId });
@@ -113,6 +121,7 @@ export const exportAgentToken = (
   agentId: string,
 ): Promise<string | null> =>
   context.store.write(async (tx) => {
+    if (!(await isTheirs(tx, { userId, key }, agentId))) return null;
     const token = await repeatPersistent(tx, context.secrets, { userId, agentId });
     const act = { actorId: userId, key, action: "agent.export", subject: agentId } as const;
     if (token !== null) await noteAct(tx, context.nowMs(), act);

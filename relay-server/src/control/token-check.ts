@@ -4,12 +4,12 @@
  * detail.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
-import { matchesKeySelector } from "@blindrelay/protocol/selector";
+import { matchesKeySelector, type Selector, SelectorError } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
 import { chosenIn } from "../store/agent-selector.ts";
-import { chosenAgents, labelsOf, ownerOf } from "../store/agents.ts";
-import type { Store } from "../store/open.ts";
+import { chosenAgents, labelledAgents, labelsOf, ownerOf } from "../store/agents.ts";
+import type { Db, Store } from "../store/open.ts";
 import { noteUse } from "./access-keys.ts";
 import {
   type Credential,
@@ -42,6 +42,18 @@ const authenticate = (store: Store, request: AuthRequest): MaybePromise<AuthResu
   );
 };
 
+/** By SQL, or one by one where too many different values match. */
+const agentsFor = async (db: Db, userId: string, selector: Selector): Promise<string[]> => {
+  try {
+    return await chosenAgents(db, userId, await chosenIn(db, userId, selector));
+  } catch (error) {
+    if (!(error instanceof SelectorError)) throw error;
+    const all = await labelledAgents(db, userId);
+    const chosen = all.filter((agent) => matchesKeySelector(selector, agent));
+    return chosen.map(({ agent_id }) => agent_id);
+  }
+};
+
 const keyIn = (finding: CredentialState): KeyFacts | null =>
   "credential" in finding ? finding.credential.key : null;
 
@@ -59,10 +71,7 @@ const withKey = (
   const admit = async (): Promise<AuthResult> => {
     await noteUse(store, key, nowMs);
     const { db } = store;
-    const agents =
-      selector === null
-        ? null
-        : await chosenAgents(db, userId, await chosenIn(db, userId, selector));
+    const agents = selector === null ? null : await agentsFor(db, userId, selector);
     const matches =
       selector === null
         ? null

@@ -131,6 +131,7 @@ export const deleteUser = async (
     await noteAct(tx, nowMs, { actorId, action: "user.delete", subject: id, detail });
     await retireAllTokens(tx, id, nowMs);
     await endSessions(tx, id, ["login", "client", "key"], null, nowMs);
+    await removeAllKeys(tx, id, nowMs);
     await removeUser(tx, id);
     return postNotice(tx, "end_user", id, nowMs, id);
   });

@@ -6,14 +6,18 @@ export interface AgentLabels {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-export interface AccessKey {
+/** How an access key's links end. */
+export interface KeyEnd {
   readonly id: string;
+  /** On the same clock as the session's; null: until it is removed. */
+  readonly expiresAtMs: number | null;
+}
+
+export interface AccessKey extends KeyEnd {
   /** Whether its selector matches an agent; null: it has none, and sees all agents. */
   readonly matches: ((agentId: string, labels: AgentLabels["labels"]) => boolean) | null;
   /** The agents that it matches now; null: all. */
   readonly agents: readonly string[] | null;
-  /** On the same clock as the session's; null: until it is removed. */
-  readonly expiresAtMs: number | null;
 }
 
 /** The agents that a key sees. */

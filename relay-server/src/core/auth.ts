@@ -10,6 +10,7 @@ import {
 } from "@blindrelay/protocol";
 import type { AuthFailureCode } from "@blindrelay/protocol/schema";
 import { type AuthMessage, encodeAuthenticated, encodeAuthFailed } from "@blindrelay/protocol/wire";
+import type { AccessKey, KeyEnd } from "./access-key.ts";
 import { type Claim, FREE } from "./bus.ts";
 import type { AgentPeer, LocalClient } from "./connection.ts";
 import { advance, type Connection } from "./connection.ts";
@@ -123,7 +124,7 @@ export class Authenticator {
   }
 
   #seatClient(connection: Connection, accepted: AcceptedClient, now: number): void {
-    const { peers, requestCounts, presence, gauges, views, revocations } = this.#state;
+    const { peers, requestCounts, presence, gauges, views } = this.#state;
     const { userId, sessionHash, requestsUsed, expiresAtMs } = accepted;
     const peer: LocalClient = {
       role: "client",
@@ -136,7 +137,8 @@ export class Authenticator {
       session: requestCounts.join(sessionHash, requestsUsed, expiresAtMs),
       onlineSince: now,
       origin: null,
-      key: accepted.key ?? null,
+      // Not what it sees, which its view holds.
+      key: accepted.key === undefined ? null : endOf(accepted.key),
       view: views.open(accepted.key, userId),
       bound: new Set(),
       latest: null,
@@ -147,7 +149,7 @@ export class Authenticator {
     peers.add(peer);
     views.add(peer);
     if (peer.view !== null) {
-      for (const agentId of revocations.labelsSince(connection.askedAt) ?? []) views.doubt(agentId);
+      for (const agentId of views.changedSince(connection.viewsAskedAt) ?? []) views.doubt(agentId);
     }
     if (peer.user.clients.size === 1) this.#state.bus.clientsOnline(userId);
     if (connection.wantsPresence) {
@@ -284,7 +286,7 @@ export class Authenticator {
   ): Accepted | AuthRefusal {
     if (
       result.key !== undefined &&
-      this.#state.revocations.labelsSince(connection.askedAt) === null
+      this.#state.views.changedSince(connection.viewsAskedAt) === null
     ) {
       return this.#refuse(connection, "UNAVAILABLE", "Too much has changed meanwhile", 0);
     }
@@ -340,6 +342,8 @@ export class Authenticator {
     return { ok: false, error, code, retryAfterS, final };
   }
 }
+
+const endOf = ({ id, expiresAtMs }: AccessKey): KeyEnd => ({ id, expiresAtMs });
 
 const NONE: readonly number[] = [];
 

@@ -10,7 +10,7 @@
  */
 import { AUTH_TIMEOUT_MS } from "@blindrelay/protocol";
 import type { Envelope, PacketHead } from "@blindrelay/protocol/wire";
-import type { AccessKey, View } from "./access-key.ts";
+import type { KeyEnd, View } from "./access-key.ts";
 import { Bindings } from "./bindings.ts";
 import type { Origin, RemotePresence } from "./bus.ts";
 import type { Gauges } from "./gauges.ts";
@@ -86,6 +86,8 @@ export class Connection implements Waiting {
   uncounted: { message: Envelope | PacketHead; frame: Uint8Array } | null = null;
   /** From `Revocations.mark`, taken when the current look-up began. */
   askedAt = 0;
+  /** The same from `Views.mark`. */
+  viewsAskedAt = 0;
   /** The members of its `auth` except the credentials. */
   clientType: ClientType = "client";
   wantsPresence = false;
@@ -140,7 +142,7 @@ export interface LocalClient extends AnyClient {
   readonly onlineSince: number;
   readonly origin: null;
   /** The access key that it came in with. */
-  readonly key: AccessKey | null;
+  readonly key: KeyEnd | null;
   /** Null: it sees all agents of its account. */
   readonly view: View | null;
 }

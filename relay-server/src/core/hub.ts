@@ -245,7 +245,9 @@ export class Hub {
     presence.tick(now);
     this.remoteRouting.tick(now);
     this.remoteAgents.tick(now);
-    for (const { connection } of this.#state.views.tick(now)) {
+    const { ended, hidden } = this.#state.views.tick(now);
+    this.#tellViews(hidden, now);
+    for (const { connection } of ended) {
       if (connection.state !== "closing") {
         this.#disconnector.endWith(connection, "SESSION_EXPIRED", null, now);
       }
@@ -310,7 +312,7 @@ export class Hub {
   /** Ends a deleted agent's connection and removes everything that refers to it. */
   forgetAgent(agentId: string, code: ErrorCode, now: number): void {
     this.endAgent(agentId, code, now);
-    this.labelsFound(agentId, null, now);
+    this.#tellViews(this.#state.views.forget(agentId), now);
     this.#state.ownerCache.forget(agentId);
     for (const user of this.#state.peers.users()) {
       user.bindings.dropAgent(agentId);
@@ -339,9 +341,7 @@ export class Hub {
 
   /** An agent's labels changed, or it is new. */
   relabel(agentId: string): void {
-    const { revocations, views } = this.#state;
-    revocations.add({ kind: "labels", agentId });
-    views.doubt(agentId);
+    this.#state.views.changed(agentId);
   }
 
   /** `agent` is null when there is none. */

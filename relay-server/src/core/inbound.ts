@@ -40,7 +40,14 @@ import type { HubState } from "./state.ts";
 
 type State = Pick<
   HubState,
-  "port" | "limits" | "counters" | "revocations" | "requestCounts" | "controlMessages" | "scheduler"
+  | "port"
+  | "limits"
+  | "counters"
+  | "revocations"
+  | "requestCounts"
+  | "controlMessages"
+  | "scheduler"
+  | "views"
 >;
 
 /** Receives an exception thrown while a connection's held messages were handled, which ends it. */
@@ -322,6 +329,7 @@ export class Inbound {
   #startLookUp(connection: Connection): void {
     this.#state.scheduler.charge(connection, LOOK_UP_COST);
     connection.askedAt = this.#state.revocations.mark();
+    connection.viewsAskedAt = this.#state.views.mark();
     startHolding(connection);
   }
 }

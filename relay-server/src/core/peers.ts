@@ -80,7 +80,6 @@ export class Peers {
       const agent = this.#agents.get(revocation.agentId);
       return agent === undefined ? [] : [agent];
     }
-    if (revocation.kind === "labels") return [];
     if (revocation.kind === "session" || revocation.kind === "key") {
       return [...this.#users.values()].flatMap(peersOf);
     }

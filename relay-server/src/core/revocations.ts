@@ -8,9 +8,7 @@ export type Revocation =
   | { kind: "clients"; userId: string }
   | { kind: "user"; userId: string }
   | { kind: "session"; sessionHash: string }
-  | { kind: "key"; keyId: string }
-  /** An agent's labels changed: what a key was found to see may be wrong. */
-  | { kind: "labels"; agentId: string };
+  | { kind: "key"; keyId: string };
 
 /** A look-up older than this many revocations is distrusted without checking which they were. */
 const KEPT = 1000;
@@ -39,14 +37,6 @@ export class Revocations {
     const count = this.#count - mark;
     return count > this.#recent.length || (count > 0 && this.#recent.slice(-count).some(concerns));
   }
-
-  /** The agents whose labels changed since the mark; null if that is no longer known. */
-  labelsSince(mark: number): string[] | null {
-    const count = this.#count - mark;
-    if (count > this.#recent.length) return null;
-    const recent = count === 0 ? [] : this.#recent.slice(-count);
-    return recent.flatMap((each) => (each.kind === "labels" ? [each.agentId] : []));
-  }
 }
 
 /** What a revocation may end: a connection, or credentials being looked up. */
@@ -73,7 +63,5 @@ export const concerns = (revocation: Revocation, who: Concerned): boolean => {
       return who.sessionHash === revocation.sessionHash;
     case "key":
       return who.key?.id === revocation.keyId;
-    case "labels":
-      return false;
   }
 };

@@ -125,6 +125,39 @@ describe("labels that change", () => {
     expect(lamp.take()).toHaveLength(1);
   });
 
+  it("hide an agent while the store takes more than two seconds, until it answers", () => {
+    const { w, lamp, relabel } = world();
+    const ci = w.clientWithKey("hall");
+    w.slowStore = true;
+    relabel("lamp", HALL);
+    w.advance(2100);
+    ci.take();
+    ci.say(to("lamp", packet("C")));
+    expect(ci.codes()).toEqual(["AGENT_NOT_FOUND"]);
+    w.slowStore = false;
+    w.settle();
+    ci.take();
+    ci.say(to("lamp", packet("C")));
+    expect(lamp.take()).toHaveLength(1);
+  });
+
+  it("of an agent that was deleted and made anew are the new one's", () => {
+    const { w } = world();
+    const ci = w.clientWithKey("hall");
+    w.slowStore = true;
+    w.hub.relabel("lamp");
+    const late = w.lookUps.splice(0);
+    w.hub.forgetAgent("lamp", "REVOKED", w.now);
+    w.store.labels.set("lamp", CELLAR);
+    w.hub.relabel("lamp");
+    w.slowStore = false;
+    for (const answer of late) answer();
+    w.settle();
+    ci.take();
+    ci.say(to("lamp", packet("C")));
+    expect(ci.codes()).toEqual(["AGENT_NOT_FOUND"]);
+  });
+
   it("of a new agent count, and a deleted one is gone", () => {
     const { w, relabel } = world();
     const ci = w.clientWithKey("hall");

@@ -6,8 +6,13 @@
 import type { AccessKey, AgentLabels, View } from "./access-key.ts";
 import type { LocalClient } from "./connection.ts";
 
-/** When a look-up that failed is tried again, and ends are looked for. */
+/**
+ * When a look-up that failed is tried again, one that takes longer hides its agent, and ends are
+ * looked for.
+ */
 const LOOK_EVERY_MS = 1000;
+/** A login whose look-up is older than this many changes of labels is refused. */
+const KEPT_CHANGES = 1000;
 
 /** Whether an agent exists for a client. A guest's own node has decided that. */
 export const sees = ({ view }: { readonly view: View | null }, agentId: string): boolean =>
@@ -26,8 +31,11 @@ export class Views {
   readonly #views = new Map<string, { readonly view: View; readonly clients: Set<LocalClient> }>();
   /** Clients whose key ends by itself. */
   readonly #ending = new Set<LocalClient>();
-  /** Look-ups in progress; true: the labels changed again meanwhile. */
-  readonly #asked = new Map<string, boolean>();
+  /** Look-ups in progress: one for each agent at a time. */
+  readonly #asked = new Map<string, { isStale: boolean; sinceMs: number | null }>();
+  /** The latest agents whose labels changed, and how many there were. */
+  readonly #recent: string[] = [];
+  #changes = 0;
   /** Agents whose labels could not be looked up: hidden until they are known. */
   readonly #unknown = new Set<string>();
   #lookedAt = 0;
@@ -68,23 +76,36 @@ export class Views {
     return this.#views.get(keyId)?.clients ?? [];
   }
 
-  /** An agent's labels changed, or it is new: has them looked up, if anybody has a view. */
-  doubt(agentId: string): void {
-    if (this.#views.size === 0) return;
-    if (this.#asked.has(agentId)) {
-      this.#asked.set(agentId, true);
-      return;
-    }
-    this.#asked.set(agentId, false);
-    this.#ask(agentId);
+  /** Taken when a login's look-up starts; handed to `changedSince` when its answer comes. */
+  mark(): number {
+    return this.#changes;
   }
 
-  /** Whether an answer is out of date: then the next one is asked for. */
-  #isStale(agentId: string): boolean {
-    const isStale = this.#asked.get(agentId) === true;
-    this.#asked.delete(agentId);
-    if (isStale) this.doubt(agentId);
-    return isStale;
+  /** The agents whose labels changed since the mark; null if that is no longer known. */
+  changedSince(mark: number): string[] | null {
+    const count = this.#changes - mark;
+    if (count > this.#recent.length) return null;
+    return count === 0 ? [] : this.#recent.slice(-count);
+  }
+
+  /** An agent's labels changed, or it is new. */
+  changed(agentId: string): void {
+    this.#recent.push(agentId);
+    this.#changes += 1;
+    if (this.#recent.length > KEPT_CHANGES) this.#recent.shift();
+    this.doubt(agentId);
+  }
+
+  /** Has an agent's labels looked up, if anybody has a view. */
+  doubt(agentId: string): void {
+    if (this.#views.size === 0) return;
+    const asked = this.#asked.get(agentId);
+    if (asked !== undefined) {
+      asked.isStale = true;
+      return;
+    }
+    this.#asked.set(agentId, { isStale: false, sinceMs: null });
+    this.#ask(agentId);
   }
 
   /** Looked up; null: there is no such agent. */
@@ -99,17 +120,38 @@ export class Views {
 
   /** The look-up failed: the agent is hidden until one succeeds. */
   lost(agentId: string): ViewChange[] {
-    if (this.#isStale(agentId)) return [];
-    this.#unknown.add(agentId);
+    if (!this.#isStale(agentId)) this.#unknown.add(agentId);
     return this.#change(agentId, () => false);
   }
 
-  /** Clients whose key has ended. */
-  tick(now: number): LocalClient[] {
-    if (now - this.#lookedAt < LOOK_EVERY_MS) return [];
+  /** A deleted agent; another one of its name is looked up anew. */
+  forget(agentId: string): ViewChange[] {
+    const asked = this.#asked.get(agentId);
+    if (asked !== undefined) asked.isStale = true;
+    this.#unknown.delete(agentId);
+    return this.#change(agentId, () => false);
+  }
+
+  /** Clients whose key has ended, and agents that are hidden because the store takes too long. */
+  tick(now: number): { ended: LocalClient[]; hidden: ViewChange[] } {
+    if (now - this.#lookedAt < LOOK_EVERY_MS) return { ended: [], hidden: [] };
     this.#lookedAt = now;
+    const hidden: ViewChange[] = [];
+    for (const [agentId, asked] of this.#asked) {
+      if (asked.sinceMs === null) asked.sinceMs = now;
+      else hidden.push(...this.#change(agentId, () => false));
+    }
     for (const agentId of this.#unknown) this.doubt(agentId);
-    return [...this.#ending].filter(({ key }) => now >= (key?.expiresAtMs ?? now + 1));
+    const ended = [...this.#ending].filter(({ key }) => now >= (key?.expiresAtMs ?? now + 1));
+    return { ended, hidden };
+  }
+
+  /** Whether an answer is out of date: then the next one is asked for. */
+  #isStale(agentId: string): boolean {
+    const isStale = this.#asked.get(agentId)?.isStale === true;
+    this.#asked.delete(agentId);
+    if (isStale) this.doubt(agentId);
+    return isStale;
   }
 
   #change(agentId: string, isSeenBy: (view: View) => boolean): ViewChange[] {

@@ -99,6 +99,16 @@ export const chosenAgents = async (
   return (await query.execute()).map(({ agent_id }) => agent_id);
 };
 
+/** All of a user's agents with their labels. */
+export const labelledAgents = async (
+  db: Db,
+  userId: string,
+): Promise<{ readonly agent_id: string; readonly labels: Labels }[]> => {
+  const query = db.selectFrom("agents").select(["agent_id", "labels"]);
+  const rows = await query.where("user_id", "=", userId).execute();
+  return rows.map(({ agent_id, labels }) => ({ agent_id, labels: JSON.parse(labels) as Labels }));
+};
+
 /** Conditions for a list; an absent one matches everything. */
 interface AgentFilter {
   /** The beginning of the name, case-sensitive. */

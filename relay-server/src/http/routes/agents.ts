@@ -140,18 +140,19 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       if (Object.keys(change).length === 0) return answer(row);
       const bytes = Buffer.byteLength(change.metadata ?? "");
       const added = { agents: 0, bytes, insteadOf: Buffer.byteLength(row.metadata) };
-      if (change.labels !== undefined) {
-        demandSeen(request, { agent_id: row.agent_id, labels: change.labels });
-      }
       const changed = await context.store.write(async (tx) => {
-        await holdQuotas(tx, row.user_id, context.quotas, added);
-        const now = await changeAgent(tx, row.user_id, row.agent_id, change);
-        if (now === undefined) return undefined;
-        const isMoved = change.labels !== undefined && change.labels !== row.labels;
-        const posted = isMoved
-          ? await noteLabels(tx, row.user_id, row.agent_id, context.nowMs())
-          : [];
-        return { now, posted };
+        const { user_id, agent_id } = row;
+        await holdQuotas(tx, user_id, context.quotas, added);
+        // Before it is looked at once more: nobody else moves it meanwhile.
+        const posted =
+          change.labels === undefined
+            ? []
+            : await noteLabels(tx, user_id, agent_id, context.nowMs());
+        const before = await findAgent(tx, user_id, agent_id);
+        if (before === undefined || !sees(credentialOf(request), before)) return undefined;
+        if (change.labels !== undefined) demandSeen(request, { agent_id, labels: change.labels });
+        const now = await changeAgent(tx, user_id, agent_id, change);
+        return now === undefined ? undefined : { now, posted };
       });
       if (changed === undefined) throw notFound("agent");
       context.links.act(changed.posted);
@@ -249,8 +250,11 @@ const isCurrent =
     request: FastifyRequest,
   ): IsTrue<{ agent_id: string; api_token: string }> =>
   async ({ agent_id, api_token }) => {
-    const { userId } = credentialOf(request);
-    const token = await currentToken(context.store.db, userId, agent_id);
+    const credential = credentialOf(request);
+    const { db } = context.store;
+    const row = await findAgent(db, credential.userId, agent_id);
+    if (row === undefined || !sees(credential, row)) return false;
+    const token = await currentToken(db, credential.userId, agent_id);
     return token?.hash === hashToken(api_token);
   };
 

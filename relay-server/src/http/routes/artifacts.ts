@@ -65,7 +65,7 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
         context.maxReleaseBytes,
         (tx, row) => note(context, request, tx, "release.upload", row),
       );
-      if (result.ok) return shown(context, result.row);
+      if (result.ok) return shown(context, request, result.row);
       switch (result.problem) {
         case "empty":
           throw new HttpProblem("VALIDATION_FAILED", "The artifact is empty.", {

@@ -146,6 +146,17 @@ describe("a key with a selector", () => {
     const again = await rest.call("POST", "/agents", { token: key, headers, body });
     expect([again.statusCode, again.json().api_token]).toEqual([409, undefined]);
   });
+
+  it("gets its own first answer no more once the agent is hidden", async () => {
+    const key = await keyOf(["agents"], "label.site=hall");
+    const headers = { "idempotency-key": "mine" };
+    const body = { name: "Lamp", agent_id: "lamp", labels: { site: "hall" } };
+    const made = await rest.call("POST", "/agents", { token: key, headers, body });
+    expect(made.statusCode).toBe(201);
+    await rest.call("PATCH", "/agents/lamp", { token, body: { labels: {} } });
+    const again = await rest.call("POST", "/agents", { token: key, headers, body });
+    expect([again.statusCode, again.json().api_token]).toEqual([409, undefined]);
+  });
 });
 
 describe("an account's keys", () => {
@@ -191,6 +202,7 @@ describe("an account's keys", () => {
     ["no scope", { scopes: [] }],
     ["an unknown scope", { scopes: ["admin"] }],
     ["an end in the past", { expires_at: "2020-01-01T00:00:00.000Z" }],
+    ["an end that ISO 8601 cannot say", { expires_at: "9999-12-31T23:59:59-23:59" }],
     ["a long name", { name: "x".repeat(65) }],
   ])("are refused with %s", async (_, wrong) => {
     const made = await create({ name: "ci", scopes: ["read"], ...wrong });

@@ -20,6 +20,8 @@ import { cutPage, readPosition } from "../base/pagination.ts";
 import { HttpProblem, invalidBody, notFound } from "../base/problem.ts";
 import { timestamp } from "../base/time.ts";
 
+/** ISO 8601 has four digits for a year. */
+const LAST_MS = Date.UTC(9999, 11, 31);
 const ID = /^[0-9a-f-]{36}$/;
 
 export const keyRoutes = (app: App, context: HttpContext): void => {
@@ -63,6 +65,8 @@ export const keyRoutes = (app: App, context: HttpContext): void => {
       if (expiresAtMs !== null && !(expiresAtMs > context.nowMs())) {
         throw invalidBody("/expires_at", "must be in the future");
       }
+      if ((expiresAtMs ?? 0) > LAST_MS)
+        throw invalidBody("/expires_at", "must be before the year 10000");
       checkWhere(where);
       const { userId } = credentialOf(request);
       const made = await createKey(context, userId, { name, scopes, where, expiresAtMs });

@@ -79,7 +79,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
           );
         }
         reply.code(201).header("location", `/api/v1/releases/${id}`);
-        return shown(context, await existing(context, id));
+        return shown(context, request, await existing(context, id));
       }),
   );
 
@@ -100,10 +100,8 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       const drafts = await isAdmin(context, request);
       const found = await listReleases(store.db, { ...filter, drafts }, after, limit + 1);
       const { rows, nextCursor } = cutPage(found, limit, (row) => row.created_at);
-      const counts = await rolloutCounts(
-        store.db,
-        rows.map(({ id }) => id),
-      );
+      const ids = rows.map(({ id }) => id);
+      const counts = seesAll(request) ? await rolloutCounts(store.db, ids) : NO_COUNTS;
       const items = rows.map((row) => releaseAnswer(row, counts.get(row.id)));
       return { items, next_cursor: nextCursor };
     },
@@ -122,7 +120,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
     async (request) => {
       const row = await existing(context, request.params.id);
       if (row.status === "draft" && !(await isAdmin(context, request))) throw notFound("release");
-      return shown(context, row);
+      return shown(context, request, row);
     },
   );
 
@@ -143,7 +141,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
     async (request) => {
       const row = await existing(context, request.params.id);
       const change = changeOf(context, row, request.body);
-      if (Object.keys(change).length === 0) return shown(context, row);
+      if (Object.keys(change).length === 0) return shown(context, request, row);
       const changed = await store.write(async (tx) => {
         const now = await changeRelease(tx, row.id, row.status, change);
         if (now === undefined) return undefined;
@@ -157,7 +155,7 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       if (changed === undefined) {
         throw new HttpProblem("CONFLICT", "Somebody else changed this release just now.");
       }
-      return shown(context, changed);
+      return shown(context, request, changed);
     },
   );
 
@@ -237,9 +235,21 @@ const changeOf = (
   throw new HttpProblem("CONFLICT", `A ${row.status} release cannot become ${status}.`);
 };
 
+/** Whether the caller may know of every agent: the counts of a rollout are of all. */
+const seesAll = (request: FastifyRequest): boolean =>
+  (credentialOf(request).key?.selector ?? null) === null;
+
+const NO_COUNTS: ReadonlyMap<string, RolloutCounts> = new Map();
+
 /** A release as shown by REST, with the counts of its rollout. */
-export const shown = async (context: HttpContext, row: ReleaseRow): Promise<Release> =>
-  releaseAnswer(row, (await rolloutCounts(context.store.db, [row.id])).get(row.id));
+export const shown = async (
+  context: HttpContext,
+  request: FastifyRequest,
+  row: ReleaseRow,
+): Promise<Release> => {
+  const counts = seesAll(request) ? await rolloutCounts(context.store.db, [row.id]) : NO_COUNTS;
+  return releaseAnswer(row, counts.get(row.id));
+};
 
 const releaseAnswer = (row: ReleaseRow, counts: RolloutCounts | undefined): Release => ({
   id: row.id,

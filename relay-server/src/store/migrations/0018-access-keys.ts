@@ -6,7 +6,7 @@ export const up = async (db: Kysely<unknown>): Promise<void> => {
     .createTable("access_keys")
     .addColumn("id", "text", (c) => c.primaryKey())
     .addColumn("hash", "text", (c) => c.notNull().unique())
-    .addColumn("user_id", "text", (c) => c.notNull().references("users.id").onDelete("cascade"))
+    .addColumn("user_id", "text", (c) => c.notNull())
     .addColumn("name", "text", (c) => c.notNull())
     .addColumn("scopes", "text", (c) => c.notNull())
     .addColumn("selector", "text")
