@@ -1,5 +1,6 @@
 /** Access keys: those of the account, a form that makes one, and their end. */
-import { type AccessKey, KEY_SCOPES, type KeyScope } from "@blindrelay/protocol/schema/rest";
+import type { AccessKey } from "@blindrelay/protocol/schema/rest";
+import { KEY_SCOPES, type KeyScope } from "@blindrelay/protocol/selector";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Field, Moment, TroubleBox, useAction } from "./components.tsx";

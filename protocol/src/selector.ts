@@ -113,6 +113,10 @@ const fieldOf = (agent: Selectable, key: SelectorKey): string | null => {
 export const matchesSelector = (selector: Selector, agent: Selectable): boolean =>
   selector.every((condition) => holds(condition, fieldOf(agent, condition.key)));
 
+/** What an access key may do. */
+export const KEY_SCOPES = ["read", "call", "agents", "releases"] as const;
+export type KeyScope = (typeof KEY_SCOPES)[number];
+
 /**
  * The selector of an access key: by `id` and `label.KEY` alone, because a device claims its runtime
  * and firmware itself, and its presence changes. Throws a SelectorError.

@@ -1,6 +1,7 @@
 /** Makes and removes access keys, and says what each may do. */
 import { randomUUID } from "node:crypto";
-import type { KeyScope } from "@blindrelay/protocol/schema/rest";
+
+import type { KeyScope } from "@blindrelay/protocol/selector";
 import { matchesKeySelector } from "@blindrelay/protocol/selector";
 import {
   addKey,

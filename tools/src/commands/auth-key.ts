@@ -1,7 +1,7 @@
 /** `blindrelay auth key add, list, rm`: access keys, for CI and for other people. */
 import { Failure } from "@blindrelay/protocol/command-line";
-import { type AccessKey, KEY_SCOPES, type KeyScope } from "@blindrelay/protocol/schema/rest";
-import { parseKeySelector } from "@blindrelay/protocol/selector";
+import type { AccessKey } from "@blindrelay/protocol/schema/rest";
+import { KEY_SCOPES, type KeyScope, parseKeySelector } from "@blindrelay/protocol/selector";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account/account.ts";
 import {

@@ -1,13 +1,10 @@
 /** `/account/keys`: access keys, for programs and people who are to have less than the account. */
 import { type Static, Type } from "typebox";
-import { MAX_SELECTOR_LENGTH } from "../../selector.ts";
+import { KEY_SCOPES, MAX_SELECTOR_LENGTH } from "../../selector.ts";
 import { page, Timestamp, TokenText } from "./common.ts";
 
 /** Of one account. */
 export const MAX_KEYS = 100;
-
-export const KEY_SCOPES = ["read", "call", "agents", "releases"] as const;
-export type KeyScope = (typeof KEY_SCOPES)[number];
 
 const Scopes = Type.Array(
   Type.Union([

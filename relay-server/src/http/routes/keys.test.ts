@@ -1,7 +1,8 @@
 /** Access keys over REST: who makes them, and what each scope reaches, over every route. */
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
-import { KEY_SCOPES, type KeyScope, MAX_KEYS } from "@blindrelay/protocol/schema/rest";
+import { MAX_KEYS } from "@blindrelay/protocol/schema/rest";
+import { KEY_SCOPES, type KeyScope } from "@blindrelay/protocol/selector";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Rest, startRest } from "../testing/test-rest.ts";
 
