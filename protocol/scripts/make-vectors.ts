@@ -1,5 +1,5 @@
 /**
- * Writes protocol/vectors, except contract.json and forward-secrecy.json, which are given:
+ * Writes protocol/vectors, except contract.json, which is given:
  *
  *   node protocol/scripts/make-vectors.ts
  *

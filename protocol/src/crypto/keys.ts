@@ -12,7 +12,7 @@
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel } from "./hkdf.ts";
-import type { AeadKey, ForwardVersion, HmacKey, Suite, Version } from "./suite.ts";
+import type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
 
 const SESSION_LABEL = "session|"; // || v || "|" || sid
 const SID_LABEL = "sid|"; // || v || "|" || C
@@ -73,7 +73,7 @@ export const deriveClientKeys = (
 export const deriveAgentPart = (
   suite: Suite,
   epochSecret: Uint8Array,
-  v: Version | ForwardVersion,
+  v: Version,
   c: string,
 ): string =>
   toBase64url(

@@ -30,7 +30,7 @@ import {
 import { FIELD_P, FIELD_SEQ } from "../wire/names.ts";
 import { decodePacket, encodePacket } from "../wire/packet.ts";
 import type { DirectionKeys } from "./keys.ts";
-import type { ForwardVersion, Suite, Version } from "./suite.ts";
+import type { Suite, Version } from "./suite.ts";
 import { isVersion } from "./suite.ts";
 
 /** A packet of the right form; nothing is verified yet. */
@@ -104,7 +104,7 @@ const makeNonce = (iv: Uint8Array, seq: number): Uint8Array => {
   return nonce;
 };
 
-const makeAad = (v: Version | ForwardVersion, sid: string, seq: number): Uint8Array =>
+const makeAad = (v: Version, sid: string, seq: number): Uint8Array =>
   asciiBytes(`${v}|${sid}|${seq}`);
 
 /**
@@ -114,7 +114,7 @@ const makeAad = (v: Version | ForwardVersion, sid: string, seq: number): Uint8Ar
 export const sealPacket = (
   suite: Suite,
   keys: DirectionKeys,
-  v: Version | ForwardVersion,
+  v: Version,
   sid: string,
   seq: number,
   plaintext: Uint8Array,

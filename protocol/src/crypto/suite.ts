@@ -9,9 +9,6 @@
 /** `v` of a packet: "1" is ChaCha20-Poly1305 (RFC 8439), "2" is AES-128-CCM (RFC 3610). */
 export type Version = "1" | "2";
 
-/** With forward secrecy: "3" has the AEAD of "1", "4" that of "2". No runtime speaks them yet. */
-export type ForwardVersion = "3" | "4";
-
 /** A key for HMAC-SHA256, in the suite's own form. */
 export type HmacKey = { readonly hmacKey: unknown };
 

@@ -1,7 +1,7 @@
 /**
- * By hand: calls to many in a virtual world, by a caller that is killed again and again and goes on
- * from what it had recorded. Each agent must have executed the call once, or be reported as unknown;
- * the agents' own counts are the proof.
+ * By hand: calls to many in a virtual world, by a caller that is killed again and again and goes
+ * on from what it had recorded. Each agent must have executed the call once, or be reported as
+ * unknown; the agents' own counts are the proof.
  *
  *     node test/src/fleet/virtual.ts [AGENTS] [KILLS] [SEED]
  */
