@@ -76,8 +76,9 @@ for (let run = 0; ; run += 1) {
     before: known,
     sending: (id) => {
       // A killed process records nothing, and so sends nothing.
-      if (isKilled) throw new Error("killed");
+      if (isKilled) return new Promise<void>(() => undefined);
       sent.add(id);
+      return undefined;
     },
   });
   for await (const outcome of outcomes) {
