@@ -170,13 +170,14 @@ const addResets = (user: Command): void => {
     .option("--password-stdin", PASSWORD_STDIN)
     .addHelpText(
       "after",
-      "\nExample:\n  blindrelay-server user reset-password grace --data ./relay",
+      "\nExample:\n  blindrelay-server user reset-password grace --data ./relay\n\nAccess keys stay valid: `user disable` ends those, too.",
     )
     .action(async (username: string, flags: DataFlags & { passwordStdin?: boolean }) => {
       const data = dataOf(flags);
       const { resetPassword } = await import("./users.ts");
       await resetPassword(data, username, await readPassword(flags.passwordStdin));
-      say(flags, { username }, `Set the password of ${username}; its account token is a new one.`);
+      const rest = "its account token is a new one, and its access keys stay valid";
+      say(flags, { username }, `Set the password of ${username}; ${rest}.`);
     });
   withData(user.command("reset-totp"))
     .description("remove a lost second factor and its recovery codes")

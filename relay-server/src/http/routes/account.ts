@@ -36,7 +36,7 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
       schema: {
         summary: "Change the password, or disable TOTP",
         description:
-          "A new password invalidates the account token, all session tokens and every login except the one that requests it, and closes the links of clients.",
+          "A new password invalidates the account token, all session tokens and every login except the one that requests it, and closes the links of clients. Access keys stay valid.",
         body: AccountPatch,
         response: { 200: User },
       },
