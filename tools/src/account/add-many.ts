@@ -88,7 +88,7 @@ const planOf = (
     if (keyring[agentId] !== undefined) return { device, agentId, step: "nothing" };
     if (!known.has(agentId)) return { device, agentId, step: "create" };
     if (pending[agentId] !== undefined) return { device, agentId, step: "keep" };
-    const fix = `blindrelay agent rotate ${agentId} --secret, or agent import, gives it one`;
+    const fix = `use the profile that has it, give the line another id, or make a new secret, which the device then needs: blindrelay agent rotate ${agentId} --secret`;
     throw new Failure(
       "refused",
       `line ${line}: ${agentId} exists, and the keyring has no secret for it: ${fix}; nothing was made`,
