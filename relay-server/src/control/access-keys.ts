@@ -1,8 +1,6 @@
 /** Makes and removes access keys, and says what each may do. */
 import { randomUUID } from "node:crypto";
-
-import type { KeyScope } from "@blindrelay/protocol/selector";
-import { matchesKeySelector } from "@blindrelay/protocol/selector";
+import { type KeyScope, matchesKeySelector } from "@blindrelay/protocol/selector";
 import {
   addKey,
   hasSelectors,

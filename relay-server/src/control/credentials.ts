@@ -3,9 +3,7 @@
  * `/wss` and REST. Form and checksum come first and cost no query.
  */
 import { readToken, SESSION_MAX_REQUESTS, TOKEN_NAMES } from "@blindrelay/protocol";
-
-import type { KeyScope } from "@blindrelay/protocol/selector";
-import { parseKeySelector, type Selector } from "@blindrelay/protocol/selector";
+import { type KeyScope, parseKeySelector, type Selector } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { findKey } from "../store/access-keys.ts";
 import type { Db } from "../store/open.ts";

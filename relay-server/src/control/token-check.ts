@@ -6,6 +6,7 @@
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { matchesKeySelector, type Selector, SelectorError } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
+import type { AccessKey } from "../core/access-key.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
 import { chosenIn } from "../store/agent-selector.ts";
 import { chosenAgents, labelledAgents, labelsOf, ownerOf } from "../store/agents.ts";
@@ -70,13 +71,12 @@ const withKey = (
   const { id, selector, expiresAtMs } = key;
   const admit = async (): Promise<AuthResult> => {
     await noteUse(store, key, nowMs);
-    const { db } = store;
-    const agents = selector === null ? null : await agentsFor(db, userId, selector);
-    const matches =
-      selector === null
-        ? null
-        : (agentId: string, labels: Readonly<Record<string, string>>) =>
-            matchesKeySelector(selector, { agent_id: agentId, labels });
+    if (selector === null) {
+      return { ...result, key: { id, matches: null, agents: null, expiresAtMs } };
+    }
+    const agents = await agentsFor(store.db, userId, selector);
+    const matches: AccessKey["matches"] = (agentId, labels) =>
+      matchesKeySelector(selector, { agent_id: agentId, labels });
     return { ...result, key: { id, matches, agents, expiresAtMs } };
   };
   return admit();

@@ -13,6 +13,9 @@ const harmless = (text: string): string => text.replace(STEERING, "\ufffd");
 /** For names from outside: they must not start a new line. */
 export const oneLine = (text: string): string => text.replaceAll("\n", "\ufffd");
 
+/** A time of the relay's, to the second; null: never. */
+export const when = (time: string | null): string => time?.replace(/\.\d+Z$/, "Z") ?? "never";
+
 /** JSON.stringify leaves some of them unchanged; escaped, they mean the same. */
 export const jsonText = (value: unknown, indent = 0): string =>
   JSON.stringify(value, null, indent).replace(

@@ -23,6 +23,7 @@ import {
   printStatus,
   printText,
   table,
+  when,
 } from "../base/output.ts";
 import { questions } from "../base/prompt.ts";
 import { RestFailure } from "../base/rest.ts";
@@ -35,8 +36,6 @@ interface ExportFlags extends JsonFlag {
 }
 
 const FORMATS = [...DEVICE_FORMATS, "json"];
-
-const when = (time: string | null): string => time?.replace(/\.\d+Z$/, "Z") ?? "never";
 
 export const addAgents = (agent: Command, context: Context): void => {
   agent

@@ -12,6 +12,7 @@ import {
   printStatus,
   printText,
   table,
+  when,
 } from "../base/output.ts";
 import type { Context } from "./context.ts";
 
@@ -54,14 +55,12 @@ const scopeOption = (): Option =>
     })
     .makeOptionMandatory();
 
-const day = (time: string | null, none: string): string => time?.replace(/\.\d+Z$/, "Z") ?? none;
-
 const rowOf = (key: AccessKey): string[] => [
   oneLine(key.name),
   key.scopes.join(","),
   oneLine(key.where ?? "all agents"),
-  day(key.expires_at, "never"),
-  day(key.last_used_at, "never"),
+  when(key.expires_at),
+  when(key.last_used_at),
 ];
 
 export const addAuthKey = (auth: Command, context: Context): void => {

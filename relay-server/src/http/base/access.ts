@@ -3,7 +3,6 @@
  * that a route does not accept gets 403; a device's token, an unknown one or an ended one gets 401.
  */
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
-
 import type { KeyScope } from "@blindrelay/protocol/selector";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { noteUse } from "../../control/access-keys.ts";
