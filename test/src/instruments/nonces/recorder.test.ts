@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -126,6 +126,20 @@ test("processes that a test spawns are recorded, and checked together", () => {
   expect(readdirSync(folder).filter((name) => name.endsWith(".seals"))).toHaveLength(2);
   expect(spawnedViolations(folder)).toEqual([]);
   spawn(2);
+  expect(spawnedViolations(folder)).toHaveLength(1);
+  rmSync(folder, { recursive: true });
+});
+
+test.each([
+  ["last", ["1.seals", "2.seals", "3.seals"]],
+  ["between the others", ["1.seals", "3.seals", "2.seals"]],
+  ["first", ["2.seals", "3.seals", "1.seals"]],
+])("one reuse is one, with the process that did it %s in the folder", (_place, names) => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-nonces-"));
+  const contents = ["one", "one", "two"];
+  for (const [index, name] of names.entries()) {
+    writeFileSync(join(folder, name), `place ${contents[index]}\nplace hal`);
+  }
   expect(spawnedViolations(folder)).toHaveLength(1);
   rmSync(folder, { recursive: true });
 });
