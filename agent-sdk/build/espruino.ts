@@ -73,7 +73,9 @@ export const GUARDED = ["atob"];
 
 /** Where the modules of an entry are looked for. */
 const ENTRY = at("../src/espruino/entry.ts");
-const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
+const NATIVES = ["natives.ts", "credentials.ts", "boot-seed.ts"].map((name) =>
+  at(`../src/espruino/${name}`),
+);
 const BOARD = {
   natives: NATIVES,
   lazy: LAZY,

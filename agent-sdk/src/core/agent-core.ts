@@ -17,7 +17,6 @@ import {
   encodeJson,
   equalTexts,
   extractPrk,
-  isForward,
   signPayload,
 } from "@blindrelay/protocol/crypto";
 import type {
@@ -139,9 +138,6 @@ export class AgentCore {
     this.counters = { badSignatures: 0, notSent: 0 };
     this.link = new RelayLink(options, this);
     const forward = options.forward;
-    if (forward === undefined && isForward(options.version)) {
-      throw new Error(`packet version "${options.version}" needs X25519: use "1" or "2" here`);
-    }
     const sessionsOptions = {
       suite: options.ports.suite,
       agentId: options.agentId,
@@ -240,7 +236,7 @@ export class AgentCore {
       if (verdict.fresh) this.forgetLapsed(this.ports.timer.now());
       if (verdict.gap > 0) this.tellPart(sid, "packets were lost");
       this.rememberForm(sid, form);
-      if (verdict.reply !== "") this.sendPacket(verdict.reply, form);
+      if (verdict.reply !== undefined) this.sendPacket(verdict.reply, form);
       else {
         this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
           this.sendSealed(sid, plaintext, form),

@@ -36,5 +36,6 @@ export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
 export { deriveEpochSecret, deriveSignatureKey, extractPrk, signPayload } from "./secret-keys.ts";
-export type { AeadKey, AeadVersion, HmacKey, Suite, Version } from "./suite.ts";
-export { isForward, isVersion } from "./suite.ts";
+export type { AeadKey, HmacKey, Suite } from "./suite.ts";
+export type { AeadVersion, Version } from "./versions.ts";
+export { isForward, isVersion } from "./versions.ts";
