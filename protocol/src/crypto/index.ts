@@ -34,6 +34,7 @@ export type { DirectionKeys, SessionKeys } from "./keys.ts";
 export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
+export { pushProof } from "./push-proof.ts";
 export { deriveEpochSecret, deriveSignatureKey, extractPrk, signPayload } from "./secret-keys.ts";
 export type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
 export { isVersion } from "./suite.ts";

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Build } from "./build.ts";
 import { readPacket } from "./packet-text.ts";
 import { sha256 } from "./pushed-slots.ts";
@@ -332,6 +333,7 @@ export const CHECKS = {
     const program = "a program";
     const port = {
       ...{ storage, maxPlaintext: 384, onTrial: false, hasWatchdog: true, room: () => 100 },
+      ...{ key: null, agentId: "a", suite: nodeSuite() },
       ...{ erase: () => {}, write: () => {}, restart: () => {}, confirmed: () => {} },
       sha256: () => sha256(program),
     };
