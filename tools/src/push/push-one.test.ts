@@ -197,6 +197,18 @@ describe("an agent with a push key", () => {
     expect(heads).toEqual([expect.objectContaining({ serial: 1 })]);
   });
 
+  it.each([Number.MAX_SAFE_INTEGER, -1, 0.5, "5", null, {}])(
+    "whose serial is %j gets no proof",
+    async (serial) => {
+      const { pushed, heads } = guarded(
+        () => serial as number,
+        () => undefined,
+      );
+      const end = await ended(pushed.push(PROGRAM, withKey));
+      expect([end, heads]).toEqual([expect.objectContaining({ exitCode: 3 }), []]);
+    },
+  );
+
   it("says what it wants, and gets no proof without being asked for one", async () => {
     const { pushed, heads } = guarded(
       () => 0,

@@ -286,7 +286,10 @@ export class PushedAgent {
     key: string | null,
   ): Promise<object> {
     if (key === null) return {};
-    const serial = ((await this.status()).serial ?? 0) + 1;
+    const { serial: last = 0 } = await this.status();
+    const serial = last + 1;
+    if (!(last >= 0 && Number.isSafeInteger(last) && Number.isSafeInteger(serial)))
+      throw this.failure("agentError", `answered ${METHOD} with a serial that leaves no next one`);
     return { serial, proof: pushProof(nodeSuite(), key, this.agentId, serial, size, sha256) };
   }
 
