@@ -3,7 +3,7 @@
  * and bench/README.md has the measurements.
  */
 import { fileURLToPath } from "node:url";
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { type Bundle, type BundleOptions, bundle } from "./bundle.ts";
 import { exactDecimals } from "./decimals.ts";
 import { entryOf, type Links } from "./entry.ts";
@@ -89,7 +89,7 @@ const BOARD = {
  * The packet version of a file: one of them, for a board with native SHA-256; or any, with
  * JavaScript for whatever a board lacks, which takes 5 KB more.
  */
-export type Variant = Version | "any";
+export type Variant = AeadVersion | "any";
 
 export const VARIANTS: readonly Variant[] = ["1", "2", "any"];
 

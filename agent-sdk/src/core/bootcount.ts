@@ -17,17 +17,22 @@
  * into a count, unless the slots already contain one of that token, and then spoils it; a copy of
  * the same files changes nothing.
  *
+ * Suites "3" and "4" keep a *seed* beside the count (section 2b), in slots of format 2 with 64 hex
+ * digits before the checksum. A start replaces it in both slots before it uses the one before, so
+ * that no later reader of the medium finds what earlier starts used. Both are written before a start
+ * succeeds, so here the higher slot never lacks a count that was used.
+ *
  * [portable]
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
-import { asciiBytes, crc32, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
+import { asciiBytes, crc32, fromHex, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
 
 const SLOTS = ["boot.0", "boot.1"];
 const MARKER = "boot.marker";
 /** What a marker becomes; anything but a marker would do. */
 const TAKEN = "taken";
-const HEADER = "blindrelay-boot 1";
+const HEADER = "blindrelay-boot ";
 const TOKEN_LABEL = "blindrelay|boot-count";
 /** Exact in every runtime, and more than the starts that any medium survives. */
 const MAX_COUNT = 4294967295;
@@ -47,7 +52,8 @@ export type BootCountProblem =
   | "usedUp";
 
 export type BootCountResult =
-  | { readonly ok: true; readonly count: number }
+  /** `seed`: of this start, 32 bytes, already replaced on the medium; absent without seeds. */
+  | { readonly ok: true; readonly count: number; readonly seed?: Uint8Array }
   | { readonly ok: false; readonly problem: BootCountProblem; readonly advice: string };
 
 const ADVICE: { readonly [problem in BootCountProblem]: string } = {
@@ -64,10 +70,12 @@ interface Slot {
   readonly kind: "absent" | "broken" | "valid";
   readonly count: number;
   readonly hash: string;
+  /** 64 hex digits; "" in format 1. */
+  readonly seed: string;
 }
 
-const ABSENT: Slot = { kind: "absent", count: 0, hash: "" };
-const BROKEN: Slot = { kind: "broken", count: 0, hash: "" };
+const ABSENT: Slot = { kind: "absent", count: 0, hash: "", seed: "" };
+const BROKEN: Slot = { kind: "broken", count: 0, hash: "", seed: "" };
 
 const refused = (problem: BootCountProblem): BootCountResult => ({
   ok: false,
@@ -84,8 +92,9 @@ const slotChecksum = (text: string): string => {
   return "00000000".substring(hex.length) + hex;
 };
 
-const encodeSlot = (count: number, hash: string): string => {
-  const text = `${HEADER} ${count} ${hash}`;
+const encodeSlot = (count: number, hash: string, seed: string): string => {
+  const start = `${HEADER + (seed === "" ? 1 : 2)} ${count} ${hash}`;
+  const text = seed === "" ? start : `${start} ${seed}`;
   return `${text} ${slotChecksum(text)}\n`;
 };
 
@@ -94,15 +103,20 @@ const isCount = (text: string): boolean => {
   return count >= 1 && count <= MAX_COUNT && String(Math.floor(count)) === text;
 };
 
+/** Of a slot's text, split at its spaces. */
+const seedOf = (parts: readonly string[]): string =>
+  parts.length === 6 && (parts[4] as string).length === 64 ? (parts[4] as string) : "";
+
 /** The exact inverse of encodeSlot; any other text is broken. */
 const decodeSlot = (text: string | null): Slot => {
   if (text === null) return ABSENT;
   const parts = text.split(" ");
-  if (parts.length !== 5 || !isCount(parts[2] as string)) return BROKEN;
+  if (parts.length < 5 || !isCount(parts[2] as string)) return BROKEN;
   const count = Number(parts[2]);
   const hash = parts[3] as string;
-  return hash.length === 64 && encodeSlot(count, hash) === text
-    ? { kind: "valid", count: count, hash: hash }
+  const seed = seedOf(parts);
+  return hash.length === 64 && encodeSlot(count, hash, seed) === text
+    ? { kind: "valid", count: count, hash: hash, seed: seed }
     : BROKEN;
 };
 
@@ -112,8 +126,13 @@ const writeFile = (storage: StoragePort, name: string, text: string): void => {
   if (storage.read(name) !== text) throw new Error();
 };
 
-const writeSlot = (storage: StoragePort, index: number, count: number, hash: string): void =>
-  writeFile(storage, SLOTS[index] as string, encodeSlot(count, hash));
+const writeSlot = (
+  storage: StoragePort,
+  index: number,
+  count: number,
+  hash: string,
+  seed: string,
+): void => writeFile(storage, SLOTS[index] as string, encodeSlot(count, hash, seed));
 
 const readSlots = (storage: StoragePort): Slot[] => [
   decodeSlot(storage.read(SLOTS[0] as string)),
@@ -135,34 +154,42 @@ const isOwn = (slots: readonly Slot[], hash: string): boolean => {
 const higherOf = (slots: readonly Slot[]): number =>
   (slots[0] as Slot).count >= (slots[1] as Slot).count ? 0 : 1;
 
-const provision = (storage: StoragePort, hash: string): BootCountResult => {
+const seedText = (seed: Uint8Array | null): string => (seed === null ? "" : toHex(seed));
+
+const provision = (storage: StoragePort, hash: string, seed: string): BootCountResult => {
   const slots = readSlots(storage);
   if (isOwn(slots, hash)) return refused("usedToken");
   const higher = higherOf(slots);
   const count = (slots[higher] as Slot).count + 1;
   if (count + 2 > MAX_COUNT) return refused("usedUp");
   // The lower one first, as the invariant requires.
-  writeSlot(storage, 1 - higher, count, hash);
-  writeSlot(storage, higher, count, hash);
+  writeSlot(storage, 1 - higher, count, hash, seed);
+  writeSlot(storage, higher, count, hash, seed);
   return { ok: true, count: count };
 };
 
 /** Turns a marker of this token, if there is one, into a count; returns what prevented it. */
 const takeMarker = (storage: StoragePort, hash: string): BootCountResult | null => {
   const text = storage.read(MARKER);
-  if (text === null || text !== encodeSlot(0, hash)) return null;
+  if (text === null) return null;
+  const seed = seedOf(text.split(" "));
+  if (text !== encodeSlot(0, hash, seed)) return null;
   // Neither can be read: they may be this token's, and a folder that was copied again would begin
   // its counts anew. A first provisioning that a power cut ends leaves no such slots.
   const slots = readSlots(storage);
   if ((slots[0] as Slot).kind === "broken" && (slots[1] as Slot).kind === "broken")
     return refused("unreadable");
-  const result = provision(storage, hash);
+  const result = provision(storage, hash, seed);
   if (!result.ok && result.problem !== "usedToken") return result;
   writeFile(storage, MARKER, TAKEN);
   return null;
 };
 
-const raise = (storage: StoragePort, hash: string): BootCountResult => {
+/** What replaces a seed that a start is about to use. */
+const nextSeed = (suite: Suite, seed: Uint8Array): string =>
+  toHex(suite.hmac(suite.hmacKey(seed), asciiBytes("seed")));
+
+const raise = (storage: StoragePort, suite: Suite, hash: string): BootCountResult => {
   const failed = takeMarker(storage, hash);
   if (failed !== null) return failed;
   const slots = readSlots(storage);
@@ -176,10 +203,17 @@ const raise = (storage: StoragePort, hash: string): BootCountResult => {
   // completed.
   if (!isOwn(slots, hash)) return refused("otherToken");
   if (count + 2 > MAX_COUNT) return refused("usedUp");
+  const seed = fromHex((slots[higher] as Slot).seed);
+  if (seed !== null && seed.length > 0) {
+    const next = nextSeed(suite, seed);
+    writeSlot(storage, lower, count + 1, hash, next);
+    writeSlot(storage, higher, count + 1, hash, next);
+    return { ok: true, count: count + 1, seed: seed };
+  }
   const both = (slots[lower] as Slot).count > 0;
-  writeSlot(storage, lower, count + 1, hash);
+  writeSlot(storage, lower, count + 1, hash, "");
   if (both) return { ok: true, count: count + 1 };
-  writeSlot(storage, higher, count + 2, hash);
+  writeSlot(storage, higher, count + 2, hash, "");
   return { ok: true, count: count + 2 };
 };
 
@@ -193,7 +227,7 @@ export const raiseBootCount = (
   agentToken: string,
 ): BootCountResult => {
   try {
-    return raise(storage, hashToken(suite, agentToken));
+    return raise(storage, suite, hashToken(suite, agentToken));
   } catch {
     return refused("medium");
   }
@@ -202,15 +236,17 @@ export const raiseBootCount = (
 /**
  * Binds the slots to a token, with 1 + the highest count that is readable there, whichever token it
  * belonged to; the first start raises it. Refuses a token that the slots belong to already. If a
- * power cut left them with two tokens, either of these can be provisioned.
+ * power cut left them with two tokens, either of these can be provisioned. `seed`: 32 random bytes
+ * for packet versions "3" and "4", kept nowhere else.
  */
 export const provisionBootCount = (
   storage: StoragePort,
   suite: Suite,
   agentToken: string,
+  seed: Uint8Array | null = null,
 ): BootCountResult => {
   try {
-    return provision(storage, hashToken(suite, agentToken));
+    return provision(storage, hashToken(suite, agentToken), seedText(seed));
   } catch {
     return refused("medium");
   }
@@ -220,7 +256,8 @@ export const provisionBootCount = (
 export const bootCountMarker = (
   suite: Suite,
   agentToken: string,
+  seed: Uint8Array | null = null,
 ): { readonly name: string; readonly content: string } => ({
   name: MARKER,
-  content: encodeSlot(0, hashToken(suite, agentToken)),
+  content: encodeSlot(0, hashToken(suite, agentToken), seedText(seed)),
 });

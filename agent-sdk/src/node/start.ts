@@ -5,17 +5,19 @@
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import { tokenProblem } from "@blindrelay/protocol";
-import type { Suite } from "@blindrelay/protocol/crypto";
+import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { isVersionText } from "@blindrelay/protocol/releases";
 import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
 import { reasonOf } from "../core/dispatch.ts";
+import { deviceKeyProblem, forwardSessions, NO_SEED } from "../core/forward.ts";
 import { giveStorage } from "../core/give-storage.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
@@ -105,8 +107,10 @@ export interface RunningAgent {
 const NEW_STATE =
   "a new state folder: boot counts begin at 1, as is right for a new agent. Keep the folder; an agent that ran before with another one needs that one, or a new agent_token";
 
-const countOf = (result: BootCountResult): number => {
-  if (result.ok) return result.count;
+type Boot = Extract<BootCountResult, { ok: true }>;
+
+const bootOf = (result: BootCountResult): Boot => {
+  if (result.ok) return result;
   throw new StateError(result.problem, result.advice);
 };
 
@@ -126,18 +130,23 @@ const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T
   }
 };
 
+const drawSeed = (version: Version): Uint8Array | null =>
+  isForward(version) ? randomBytes(32) : null;
+
 /**
  * Binds a state folder to another agent_token; its boot counts continue, and other files are kept.
+ * `packetVersion`: of the agent that will use it; "1" unless given.
  * Throws a StateError if the folder belongs to the token already, or if it is locked or not
  * writable.
  */
 export const provision = async (
   stateDir: string,
-  options: { readonly agentToken: string },
+  options: { readonly agentToken: string; readonly packetVersion?: Version },
 ): Promise<void> => {
+  const seed = drawSeed(options.packetVersion ?? "1");
   const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
-    countOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken));
+    bootOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken, seed));
     await lock.release();
   });
 };
@@ -146,10 +155,14 @@ export const provision = async (
  * The count of this start, on a locked folder. An unused folder is provisioned first, with a
  * warning: a lost folder looks like a new one, and only a person can tell which it is.
  */
-const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log: Log): number => {
+const claimBootCount = (
+  { stateDir, agentToken, packetVersion = "1" }: StartOptions,
+  suite: Suite,
+  log: Log,
+): Boot => {
   const storage = folderStorage(stateDir);
   if (isUnused(stateDir)) {
-    countOf(provisionBootCount(storage, suite, agentToken));
+    bootOf(provisionBootCount(storage, suite, agentToken, drawSeed(packetVersion)));
     log("warn", NEW_STATE, { stateDir });
   }
   const result = raiseBootCount(storage, suite, agentToken);
@@ -159,7 +172,9 @@ const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log:
       `this folder holds other files and no boot count; give the agent an empty one, or provision this one with a new agent_token: ${stateDir}`,
     );
   }
-  return countOf(result);
+  const boot = bootOf(result);
+  if (isForward(packetVersion) && boot.seed === undefined) throw new StateError("noSeed", NO_SEED);
+  return boot;
 };
 
 const running = (
@@ -206,9 +221,12 @@ const running = (
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
-  const { firmwareVersion = "0.0.0", pushKey } = options;
-  const keyProblem = pushKey === undefined ? null : tokenProblem(pushKey, "push");
-  if (keyProblem !== null) throw new ConfigError(`pushKey: ${keyProblem}`);
+  const { packetVersion = "1", deviceKey, pushKey } = options;
+  const keyProblem = deviceKeyProblem(packetVersion, deviceKey);
+  if (keyProblem !== null) throw new ConfigError(`deviceKey: ${keyProblem}`);
+  const pushProblem = pushKey === undefined ? null : tokenProblem(pushKey, "push");
+  if (pushProblem !== null) throw new ConfigError(`pushKey: ${pushProblem}`);
+  const { firmwareVersion = "0.0.0" } = options;
   if (!isVersionText(firmwareVersion)) {
     // Otherwise the first check for a release would fail, long after the version was confirmed.
     throw new ConfigError("firmwareVersion: a version by SemVer, such as 1.4.0");
@@ -239,14 +257,14 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   };
   return underLock(options.stateDir, async (lock) => {
     const toUser = options.log ?? logToStderr;
-    const bootCount = claimBootCount(options.stateDir, options.agentToken, suite, toUser);
+    const { count: bootCount, seed } = claimBootCount(options, suite, toUser);
     const key = claimPushKey(folderStorage(options.stateDir), pushKey);
     const kept = openLog({
       bytes: LARGE_LOG_BYTES,
       bootCount,
       timer: edge.timer,
       storage: folderStorage(options.stateDir),
-      secrets: [options.agentToken, options.relayToken, ...(key === null ? [] : [key])],
+      secrets: [options.agentToken, options.relayToken, deviceKey ?? "", key ?? ""],
     });
     const log = keepingLog(kept, toUser, programFrames);
     const ports = { ...edge, log };
@@ -260,7 +278,8 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       url,
       agentToken: options.agentToken,
       foreignAgentToken: options.foreignAgentToken,
-      version: options.packetVersion ?? "1",
+      version: packetVersion,
+      forward: forwardSessions(packetVersion, { x25519: nodeX25519, seed, deviceKey }),
       name: options.name,
       sdkVersion: SDK_VERSION,
       bootCount,

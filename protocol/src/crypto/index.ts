@@ -29,6 +29,7 @@ export {
 export { rawMember } from "../encoding/raw-member.ts";
 export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
+export type { X25519 } from "./forward-keys.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
 export type { DirectionKeys, SessionKeys } from "./keys.ts";
 export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
@@ -36,5 +37,5 @@ export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
 export { pushProof } from "./push-proof.ts";
 export { deriveEpochSecret, deriveSignatureKey, extractPrk, signPayload } from "./secret-keys.ts";
-export type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
-export { isVersion } from "./suite.ts";
+export type { AeadKey, AeadVersion, HmacKey, Suite, Version } from "./suite.ts";
+export { isForward, isVersion } from "./suite.ts";

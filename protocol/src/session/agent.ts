@@ -88,7 +88,8 @@ export type AgentVerdict =
   /**
    * A verified plaintext. `gap`: packets of this session lost before it. `fresh`: the first one.
    * `ageMs`: since the session was stored. Before anything else, send `farewell` to the session
-   * that was dropped to make room (null: none was).
+   * that was dropped to make room (null: none was). `reply`: the packet to send in answer, where the
+   * plaintext is not for the program; otherwise "".
    */
   | {
       readonly kind: "message";
@@ -98,6 +99,7 @@ export type AgentVerdict =
       readonly fresh: boolean;
       readonly ageMs: number;
       readonly farewell: Farewell | null;
+      readonly reply: string;
     }
   /** Too many were forged: `resume` will tell what becomes of it. */
   | { readonly kind: "waits" }
@@ -109,10 +111,10 @@ export interface Farewell {
   readonly text: string;
 }
 
-interface HeldSession {
+export interface HeldSession {
   readonly sid: string;
   readonly first: string;
-  readonly keys: SessionKeys;
+  keys: SessionKeys;
   /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
   /** Last seq sealed for the client. */
@@ -122,7 +124,7 @@ interface HeldSession {
 }
 
 /** What an `A` is derived from, and what became of it. */
-interface Epoch {
+export interface Epoch {
   readonly secret: Uint8Array;
   /** Sessions that it may still store. */
   room: number;
@@ -208,11 +210,7 @@ export class AgentSessions {
     const packet = parsePacket(text);
     if (packet === null) return this.refuse("malformed");
     if (packet.v !== this.version) return this.refuse("version");
-    const second = packet.second;
-    // Agent parts of ours have one length, and only an agent sends seq 0 of a `C.A`.
-    if (second !== null && (second.length !== SID_PART_LENGTH || packet.seq === 0)) {
-      return this.refuse("malformed");
-    }
+    if (!this.isClients(packet)) return this.refuse("malformed");
     this.forgetOver(now);
     const held = this.find(packet.sid);
     if (held === null) return this.receiveUnheld(packet, now);
@@ -300,6 +298,25 @@ export class AgentSessions {
     return this.sessions.map((session) => session.sid);
   }
 
+  /** Whether a client may send it: our agent parts have one length, and only we send their seq 0. */
+  protected isClients(packet: Packet): boolean {
+    const second = packet.second;
+    return second === null || (second.length === SID_PART_LENGTH && packet.seq > 0);
+  }
+
+  /** The keys of a sid's first packets. */
+  protected deriveKeys(sid: string): SessionKeys {
+    return deriveSessionKeys(this.suite, this.prk, this.version, sid);
+  }
+
+  /**
+   * What the session's first plaintext asks for before the session is stored: the text of a reply,
+   * "" where the plaintext is a message, null to refuse it. Suites "3" and "4" exchange keys here.
+   */
+  protected agree(_session: HeldSession, _plaintext: Uint8Array): string | null {
+    return "";
+  }
+
   /**
    * A separate function, so that a board has freed these keys when it derives those of the answer.
    */
@@ -323,15 +340,17 @@ export class AgentSessions {
     }
     const gap = packet.seq - held.received - 1;
     let farewell: Farewell | null = null;
+    let reply: string | null = "";
     if (epoch !== null) {
-      if (this.sessions.length > 0 && !this.hasPlace()) {
-        const idlest = this.idlest(now);
-        if (idlest < 0) {
-          this.buckets.giveBack(FIRSTS);
-          return this.refuse("rate");
-        }
-        farewell = this.dismiss(idlest);
+      const full = this.sessions.length > 0 && !this.hasPlace();
+      const idlest = full ? this.idlest(now) : -1;
+      if (full && idlest < 0) {
+        this.buckets.giveBack(FIRSTS);
+        return this.refuse("rate");
       }
+      reply = this.agree(held, plaintext);
+      if (reply === null) return this.refuse("forged");
+      if (full) farewell = this.dismiss(idlest);
       this.store(held, epoch, now);
     }
     held.received = packet.seq;
@@ -347,11 +366,12 @@ export class AgentSessions {
       fresh: epoch !== null,
       ageMs: now - held.storedAt,
       farewell: farewell,
+      reply: reply,
     };
   }
 
   /** An opening, or a packet of a session not held. */
-  private receiveUnheld(packet: Packet, now: number): AgentVerdict {
+  protected receiveUnheld(packet: Packet, now: number): AgentVerdict {
     let epoch: Epoch | null = null;
     // A second session for a held C is never stored.
     if (packet.second !== null && this.findFirst(packet.first) === null) {
@@ -412,7 +432,7 @@ export class AgentSessions {
    * Step 2: answers with `C.A` of the session held for this C, else of this epoch. Always the same
    * bytes.
    */
-  private answer(first: string): AgentVerdict {
+  protected answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
     const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
@@ -446,11 +466,11 @@ export class AgentSessions {
   private unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
+    const keys = this.deriveKeys(sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 
-  private refuse(reason: RefusalReason): AgentVerdict {
+  protected refuse(reason: RefusalReason): AgentVerdict {
     this.counters[reason]++;
     return { kind: "refused", reason: reason };
   }
@@ -509,7 +529,7 @@ export class AgentSessions {
     return null;
   }
 
-  private findFirst(first: string): HeldSession | null {
+  protected findFirst(first: string): HeldSession | null {
     for (const session of this.sessions) if (session.first === first) return session;
     return null;
   }

@@ -49,7 +49,12 @@ const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAG
 /** How that process gets the push key: later the file may be gone. */
 const PUSH_KEY = "BLINDRELAY_PUSH_KEY";
 /** Environment variables of the process that runs the agent, until it has read them. */
-const SECRETS = ["BLINDRELAY_RELAY_TOKEN", "BLINDRELAY_AGENT_TOKEN", PUSH_KEY];
+const SECRETS = [
+  "BLINDRELAY_RELAY_TOKEN",
+  "BLINDRELAY_AGENT_TOKEN",
+  "BLINDRELAY_DEVICE_SECRET",
+  PUSH_KEY,
+];
 
 /** The path of a file; `what`: as errors call it. */
 const fileAt = (path: string, what: string): string => {
@@ -192,18 +197,22 @@ const start = async (
     : await load();
   const url = settings.socketUrl();
   const pushKey = isPushable ? process.env[PUSH_KEY] : pushKeyIn(flags);
-  const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
+  const { agentId, relayToken, stateDir, deviceSecret, ...secret } = await identify(
+    settings,
+    flags,
+  );
+  const keys = { agentToken: secret.agentToken, packetVersion: secret.version };
   // Not inherited by what a pushed program starts.
   if (isPushable) for (const name of SECRETS) delete process.env[name];
   const sdk = await import("@blindrelay/agent-sdk/node");
-  if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, secret));
+  if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, keys));
   return explained(stateDir, () =>
     sdk.startAgent({
       url,
       agentId,
       relayToken,
-      agentToken: secret.agentToken,
-      packetVersion: secret.version,
+      ...keys,
+      ...(deviceSecret === null ? {} : { deviceKey: deviceSecret }),
       stateDir,
       program,
       ...(isPushable
@@ -232,10 +241,13 @@ const startSupervised = async (
   flags: RunFlags,
 ): Promise<never> => {
   const pushKey = pushKeyIn(flags);
-  const { agentId, relayToken, agentToken, version, stateDir } = await identify(settings, flags);
+  const { agentId, relayToken, agentToken, version, deviceSecret, stateDir } = await identify(
+    settings,
+    flags,
+  );
   const { endTrial, provision } = await import("@blindrelay/agent-sdk/node");
   if (flags.provision === true)
-    await explained(stateDir, () => provision(stateDir, { agentToken }));
+    await explained(stateDir, () => provision(stateDir, { agentToken, packetVersion: version }));
   const code = await supervise({
     args: [
       ...["agent", "run", path, "--allow-push"],
@@ -250,6 +262,7 @@ const startSupervised = async (
       BLINDRELAY_RELAY_TOKEN: relayToken,
       BLINDRELAY_AGENT_TOKEN: agentToken,
       BLINDRELAY_PACKET_VERSION: version,
+      BLINDRELAY_DEVICE_SECRET: deviceSecret ?? undefined,
       BLINDRELAY_STATE_DIR: stateDir,
       [PUSH_KEY]: pushKey,
       // No longer needed, and not for the program.

@@ -1,7 +1,7 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
 
 import { Failure } from "@blindrelay/protocol/command-line";
-import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   accountRest,
@@ -11,6 +11,7 @@ import {
   keepKey,
   makeKey,
 } from "../account/account.ts";
+import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi, type Wifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
@@ -89,7 +90,8 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
 
 const chosenVersion = (flags: ProvisionFlags, hasAes: boolean): Version => {
   const version = flags.packetVersion ?? (hasAes ? "2" : "1");
-  if (!isVersion(version)) throw new Failure("usage", '--packet-version must be "1" or "2"');
+  if (!isVersion(version)) throw new Failure("usage", BAD_VERSION);
+  if (isForward(version)) throw new Failure("usage", NOT_ON_ESPRUINO);
   return version;
 };
 

@@ -4,6 +4,7 @@ import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
@@ -110,7 +111,7 @@ const pushTo = async (
   notice: (text: string) => void,
 ): Promise<Pushed> => {
   checkToken(secret.agentToken, "e2e", "agent token");
-  const handle = client.agent(agentId, secret.agentToken, { version: secret.version });
+  const handle = agentWith(client, agentId, secret);
   const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
   return agent.push(programs, { seconds, pushKey, waits, progress });
 };

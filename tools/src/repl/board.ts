@@ -1,5 +1,5 @@
 /** What an Espruino board reports of itself, and the files in its Storage. */
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import type { EspruinoRepl } from "./repl.ts";
 
 export interface Board {
@@ -22,7 +22,7 @@ export interface Board {
   /** From the configuration in its Storage; null if it was not provisioned. */
   readonly agentId: string | null;
   /** Likewise: its packet version; null if there is none. */
-  readonly packetVersion: Version | null;
+  readonly packetVersion: AeadVersion | null;
   /** Likewise: the UART used by a bridge; null if it has a network. */
   readonly uart: { readonly port: string; readonly baud: number } | null;
   /** Likewise: whether the SDK joins its Wi-Fi. */
