@@ -4,6 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { freemem } from "node:os";
+import { tokenProblem } from "@blindrelay/protocol";
 import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
@@ -40,6 +41,7 @@ import { logToStderr, programFrames } from "./log.ts";
 import { machineNumber } from "./machine.ts";
 import { movingLinks } from "./moving-links.ts";
 import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
+import { claimPushKey } from "./push-key.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 
@@ -60,6 +62,12 @@ export interface StartOptions extends AgentIdentity {
    * replaces `program` from then on. Off by default.
    */
   readonly pushes?: TakesPushes;
+  /**
+   * A push key (`push_`): programs over the relay are taken only if they were proven with it. The
+   * state folder keeps it, and stays guarded by it when a later start names none; another one is
+   * refused.
+   */
+  readonly pushKey?: string;
   /** By default, warnings and errors go to standard error. */
   readonly log?: Log;
   /**
@@ -213,9 +221,11 @@ const running = (
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
-  const { packetVersion = "1", deviceKey } = options;
+  const { packetVersion = "1", deviceKey, pushKey } = options;
   const keyProblem = deviceKeyProblem(packetVersion, deviceKey);
   if (keyProblem !== null) throw new ConfigError(`deviceKey: ${keyProblem}`);
+  const pushProblem = pushKey === undefined ? null : tokenProblem(pushKey, "push");
+  if (pushProblem !== null) throw new ConfigError(`pushKey: ${pushProblem}`);
   const { firmwareVersion = "0.0.0" } = options;
   if (!isVersionText(firmwareVersion)) {
     // Otherwise the first check for a release would fail, long after the version was confirmed.
@@ -248,17 +258,19 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   return underLock(options.stateDir, async (lock) => {
     const toUser = options.log ?? logToStderr;
     const { count: bootCount, seed } = claimBootCount(options, suite, toUser);
+    const key = claimPushKey(folderStorage(options.stateDir), pushKey);
     const kept = openLog({
       bytes: LARGE_LOG_BYTES,
       bootCount,
       timer: edge.timer,
       storage: folderStorage(options.stateDir),
-      secrets: [options.agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])],
+      secrets: [options.agentToken, options.relayToken, deviceKey ?? "", key ?? ""],
     });
     const log = keepingLog(kept, toUser, programFrames);
     const ports = { ...edge, log };
     const { pushes } = options;
-    const pushed = pushes === undefined ? null : pushedStart(options.stateDir, pushes, log);
+    const pushed =
+      pushes === undefined ? null : pushedStart(options.stateDir, pushes, key, suite, log);
     const firmwareVersion = pushed?.version ?? options.firmwareVersion;
     const login = { ...identity, firmwareVersion };
     const core = new AgentCore({
