@@ -40,9 +40,10 @@ const vectorFile = (field: Field): string => {
 };
 
 export const runtimeTests = (runtime: RuntimeUnderTest): void => {
+  const forward = runtime.versions.some(isForward);
   const fields: readonly Field[] = [
     ...(Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[]),
-    ...(runtime.versions.some(isForward) ? ([FORWARD] as const) : []),
+    ...(forward ? ([FORWARD] as const) : []),
   ];
   describe(runtime.title, () => {
     let makeDevice: MakeDevice;
@@ -79,6 +80,15 @@ export const runtimeTests = (runtime: RuntimeUnderTest): void => {
         makeHardware: () => attackedHardware(makeDevice),
         seeds: SEEDS,
         movesAtRandom: MOVES_AT_RANDOM,
+      });
+    });
+
+    describe.skipIf(!forward)("behind a malicious relay, agents with forward secrecy", () => {
+      hostileRelayTests({
+        makeHardware: () => attackedHardware(makeDevice),
+        seeds: SEEDS,
+        movesAtRandom: MOVES_AT_RANDOM,
+        versions: ["3", "4"],
       });
     });
 
