@@ -31,6 +31,7 @@ const LAZY = [
   "src/espruino/write-json.ts",
   "protocol/src/crypto/keys.ts",
   "protocol/src/crypto/secret-keys.ts",
+  "protocol/src/crypto/push-proof.ts",
   "protocol/src/crypto/hkdf.ts",
   "protocol/src/encoding/raw-member.ts",
   [

@@ -8,6 +8,7 @@ import { hkdfExpand, hkdfExtract } from "../crypto/hkdf.ts";
 import type { DirectionKeys } from "../crypto/keys.ts";
 import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import { pushProof, rekeyProof } from "../crypto/push-proof.ts";
 import {
   deriveEpochSecret,
   deriveSignatureKey,
@@ -26,6 +27,7 @@ import type {
   HkdfCase,
   HkdfInput,
   HmacCase,
+  PushCase,
   VectorFile,
 } from "./files.ts";
 import { expectSame, hex, throws } from "./report.ts";
@@ -62,6 +64,20 @@ export const checkHmac = (
     const mac = suite.hmac(suite.hmacKey(hex(one.key)), hex(one.data));
     expectSame(failures, `hmac: ${one.comment}: length`, mac.length, 32);
     expectSame(failures, `hmac: ${one.comment}`, toHex(mac).substring(0, one.mac.length), one.mac);
+  }
+};
+
+export const checkPush = (
+  suite: Suite,
+  file: VectorFile<PushCase, never>,
+  failures: string[],
+): void => {
+  for (const one of file.valid) {
+    const proof =
+      one.size === undefined
+        ? rekeyProof(suite, one.push_key, one.agent_id, one.serial, one.sha256)
+        : pushProof(suite, one.push_key, one.agent_id, one.serial, one.size, one.sha256);
+    expectSame(failures, `push: ${one.comment}`, proof, one.proof);
   }
 };
 
