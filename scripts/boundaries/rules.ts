@@ -119,6 +119,7 @@ export const RULES: Rule[] = [
     kind: "reach",
     name: "browsers have no Node",
     files: [
+      "agent-sdk/src/board/**",
       "client-sdk/src/browser/**",
       "relay-server/src/embed.ts",
       "simulator/src/fake-device/**",

@@ -1,7 +1,17 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
 
+import {
+  type BoardConfig,
+  boardProblem,
+  changeWifi,
+  type EspruinoRepl,
+  provisionBoard,
+  readBoard,
+  type Wifi,
+} from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   accountRest,
@@ -12,19 +22,11 @@ import {
   makeKey,
 } from "../account/account.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
-import { readWifi, type Wifi } from "../base/wifi.ts";
+import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
-import { boardProblem } from "../flash/espruino.ts";
-import {
-  type BoardConfig,
-  changeWifi,
-  provisionBoard,
-  provisionFolder,
-} from "../flash/provision.ts";
-import { readBoard } from "../repl/board.ts";
+import { provisionFolder } from "../flash/provision.ts";
 import { DEFAULT_BAUD_RATE, type PortFlags } from "../repl/port.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -205,7 +207,7 @@ const onBoard = async (
     throw new Failure("device", "this board has no AES: omit --packet-version, or set it to 1");
   }
   if (found.agentId !== null) printStatus(`the board was ${found.agentId} until now`);
-  const write = (config: BoardConfig) => provisionBoard(board, config);
+  const write = (config: BoardConfig) => provisionBoard(board, nodeSuite(), config);
   return { config: await provisionOne(settings, flags, version, wifi, write), next };
 };
 

@@ -2,6 +2,7 @@
  * A board's port for its prompt: any address of serial/, failures with their fix as exit codes, and
  * bytes sent no faster than the line, because XOFF does not stop what is in the system's buffer.
  */
+import type { Port, ReplPortEvents } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";
 import { linesProblem, openerFor } from "../serial/open.ts";
@@ -11,23 +12,6 @@ export const DEFAULT_BAUD_RATE = DEFAULT_SETTINGS.baudRate;
 const BITS_PER_BYTE = 10; // with start and stop bit
 /** Limit of bytes that wait in the system's buffer. */
 const MAX_AHEAD_MS = 4;
-
-export interface ReplPortEvents {
-  received(bytes: Uint8Array): void;
-  /** At most once; not after `close`. */
-  closed(reason: string): void;
-}
-
-export interface Port {
-  /** As written by the user. */
-  readonly name: string;
-  /** Its listener; replaced when the port is passed on. */
-  events: ReplPortEvents;
-  /** Resolves when the bytes have had time to be sent. Rejects with a Failure (device). */
-  write(bytes: Uint8Array): Promise<void>;
-  /** Resolves when it is closed. Harmless when repeated. */
-  close(): Promise<void>;
-}
 
 const DEAF: ReplPortEvents = { received: () => undefined, closed: () => undefined };
 

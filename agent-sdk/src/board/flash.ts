@@ -3,13 +3,12 @@
  * what is running, remove what would start it, write SDK and program, read both back, and only then
  * write what starts them.
  */
-import { setTimeout as wait } from "node:timers/promises";
-import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { type Board, readBoard } from "../repl/board.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
-import { carryModules, MODULES_FIX } from "./modules.ts";
-import { type BoardProgram, readProgram } from "./program.ts";
+import { type Board, readBoard } from "./board.ts";
+import type { Dialect } from "./dialect.ts";
+import { BoardFailure } from "./failure.ts";
+import type { FittedProgram } from "./program.ts";
+import type { EspruinoRepl } from "./repl.ts";
 import {
   type BoardFile,
   eraseFile,
@@ -32,11 +31,13 @@ const PUSHED_FILES = ["push.0", "push.1", "program.1"];
 /** From the restart to the program's first output. */
 const RESTART_MS = 500;
 
+const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
 export interface FlashOptions {
   readonly sdk: string;
-  readonly program: BoardProgram;
-  /** A folder of modules that the board may lack. */
-  readonly modules: string | undefined;
+  /** Makes it for this board. Rejects with a Failure (usage). */
+  readonly program: (board: Board, notice: Notice) => Promise<FittedProgram>;
+  readonly dialect: Pick<Dialect, "bootCode" | "isBootCode">;
   /** The program's version; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
@@ -80,37 +81,16 @@ export const boardProblem = (
   return null;
 };
 
-const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<void> => {
+const checkNames = async (board: EspruinoRepl, program: FittedProgram): Promise<void> => {
   if (program.wanted.length === 0) return;
   const types = program.wanted.map((name) => `typeof ${name}`).join(",");
   const found = (await board.evaluate(`[${types}]`)) as string[];
   const missing = program.wanted.filter((_, i) => found[i] === "undefined");
   if (missing.length === 0) return;
-  throw new Failure(
-    "usage",
+  throw new BoardFailure(
+    "names",
     `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
   );
-};
-
-/** The program's file, with the modules that are neither in the firmware nor in Storage. */
-const fileOf = async (
-  program: BoardProgram,
-  folder: string | undefined,
-  { isWide, modules, files }: Board,
-  notice: Notice,
-): Promise<string> => {
-  const { code, carried, missing } = await carryModules(program, folder, isWide, (name) =>
-    modules.includes(name),
-  );
-  const lacking = missing.filter((name) => !files.includes(name));
-  if (lacking.length > 0) {
-    throw new Failure(
-      "usage",
-      `${program.path} requires modules that this board does not have: ${lacking.join(", ")}: ${MODULES_FIX}`,
-    );
-  }
-  if (carried.length > 0) notice(`carried along with the program: ${carried.join(", ")}`);
-  return code;
 };
 
 /**
@@ -125,22 +105,22 @@ export const flashEspruino = async (
 ): Promise<FlashReport> => {
   const { save, dryRun } = options;
   const found = await readBoard(board);
-  const program = found.isWide ? await readProgram(options.program.path, true) : options.program;
   const problem = boardProblem(found, options.slowCrypto, found.uart !== null);
-  if (problem !== null) throw new Failure("device", problem);
+  if (problem !== null) throw new BoardFailure("lacks", problem);
   if (found.agentId === null) {
     throw new Failure(
       "device",
       `this board has not been provisioned yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
     );
   }
+  const program = await options.program(found, notice);
   await checkNames(board, program);
 
   const wanted: BoardFile[] = [
     { name: SDK_FILE, content: options.sdk },
-    { name: PROGRAM_FILE, content: await fileOf(program, options.modules, found, notice) },
+    { name: PROGRAM_FILE, content: program.code },
   ];
-  const { bootCode, isBootCode } = await loadDialect();
+  const { bootCode, isBootCode } = options.dialect;
   const start: BoardFile = {
     name: START_FILE,
     content: bootCode(options.firmwareVersion, found.push),
@@ -206,12 +186,12 @@ const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
 /** Starts what was flashed: by a restart or, if it is not saved, by typing what would start it. */
 export const startEspruino = async (
   board: EspruinoRepl,
-  { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,
+  { save, firmwareVersion, dialect }: Pick<FlashOptions, "save" | "firmwareVersion" | "dialect">,
   push: boolean,
 ): Promise<void> => {
   await board.type("load()");
   if (save) return;
   await wait(RESTART_MS);
   await board.attach(true);
-  await board.type((await loadDialect()).bootCode(firmwareVersion, push));
+  await board.type(dialect.bootCode(firmwareVersion, push));
 };

@@ -1,0 +1,17 @@
+export type { Board } from "./board.ts";
+export { CONFIG_FILE, readBoard } from "./board.ts";
+export type { BoardReason } from "./failure.ts";
+export { BoardFailure } from "./failure.ts";
+export type { FlashOptions, FlashReport, Notice } from "./flash.ts";
+export { boardProblem, flashEspruino, startEspruino } from "./flash.ts";
+export type { Port, ReplPortEvents } from "./port.ts";
+export type { BoardProgram, FittedProgram } from "./program.ts";
+export { toBoardProgram } from "./program.ts";
+export type { BoardConfig } from "./provision.ts";
+export { changeWifi, configFile, provisionBoard } from "./provision.ts";
+export type { ReplLimits } from "./repl.ts";
+export { BoardError, EspruinoRepl, REPL_LIMITS, runtimeOf } from "./repl.ts";
+export type { SdkFile, SdkVariant, SdkWay } from "./sdk-file.ts";
+export { sdkFileName, sdkFileOf } from "./sdk-file.ts";
+export type { Wifi } from "./wifi.ts";
+export { wifiProblem } from "./wifi.ts";
