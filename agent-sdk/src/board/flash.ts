@@ -21,9 +21,9 @@ import {
 
 const SDK_FILE = "blindrelay";
 const PROGRAM_FILE = "program";
-const START_FILE = ".bootcde";
+export const START_FILE = ".bootcde";
 /** The image stored by save(), which would start instead of what is flashed. */
-const IMAGE_FILE = ".varimg";
+export const IMAGE_FILE = ".varimg";
 
 /** Pushed programs and their records, which would run instead. */
 const PUSHED_FILES = ["push.0", "push.1", "program.1"];
@@ -60,28 +60,41 @@ export interface FlashReport {
 /** A notice for the user; not a failure. */
 export type Notice = (text: string) => void;
 
-/** What the board lacks for an agent, with the fix; null if it lacks nothing. */
+/** What an agent needs of a board's build. */
+export type Lack = "crypto" | "sockets" | "SHA-1" | "SHA-256";
+
+/** What the board lacks for an agent; null if it lacks nothing. */
+export const lackOf = (board: Board, slowCrypto: boolean, overSerial: boolean): Lack | null => {
+  if (!board.modules.includes("crypto")) return "crypto";
+  if (!overSerial && !board.modules.includes("net")) return "sockets";
+  // Every WebSocket needs it.
+  if (!overSerial && !board.sha1) return "SHA-1";
+  return board.sha256 || slowCrypto ? null : "SHA-256";
+};
+
+/** The same for the command's user, with the fix. */
 export const boardProblem = (
   board: Board,
   slowCrypto: boolean,
   overSerial: boolean,
 ): string | null => {
-  if (!board.modules.includes("crypto")) {
-    return `this Espruino (${board.board} ${board.version}) has no crypto: use a build with it, or use a bridge as the agent (\`blindrelay bridge --help\`, mode lines)`;
+  const build = `(${board.board} ${board.version})`;
+  switch (lackOf(board, slowCrypto, overSerial)) {
+    case "crypto":
+      return `this Espruino ${build} has no crypto: use a build with it, or use a bridge as the agent (\`blindrelay bridge --help\`, mode lines)`;
+    case "sockets":
+      return `this Espruino ${build} has no sockets: use a build with them, or provision it for its UART with --serial (\`blindrelay provision --help\`)`;
+    case "SHA-1":
+      return `no SHA-1 in this build of Espruino ${build}, which every WebSocket needs: use a build with the crypto library`;
+    case "SHA-256":
+      return `no SHA-256 in this build of Espruino ${build}: use a build with USE_SHA256=1, or specify --slow-crypto to do it in JavaScript, which takes seconds for each session`;
+    default:
+      return null;
   }
-  if (!overSerial && !board.modules.includes("net")) {
-    return `this Espruino (${board.board} ${board.version}) has no sockets: use a build with them, or provision it for its UART with --serial (\`blindrelay provision --help\`)`;
-  }
-  if (!overSerial && !board.sha1) {
-    return `no SHA-1 in this build of Espruino (${board.board} ${board.version}), which every WebSocket needs: use a build with the crypto library`;
-  }
-  if (!board.sha256 && !slowCrypto) {
-    return `no SHA-256 in this build of Espruino (${board.board} ${board.version}): use a build with USE_SHA256=1, or specify --slow-crypto to do it in JavaScript, which takes seconds for each session`;
-  }
-  return null;
 };
 
-const checkNames = async (board: EspruinoRepl, program: FittedProgram): Promise<void> => {
+/** Rejects with a Failure (usage) for a program whose names the board lacks. */
+export const checkNames = async (board: EspruinoRepl, program: FittedProgram): Promise<void> => {
   if (program.wanted.length === 0) return;
   const types = program.wanted.map((name) => `typeof ${name}`).join(",");
   const found = (await board.evaluate(`[${types}]`)) as string[];
@@ -91,6 +104,31 @@ const checkNames = async (board: EspruinoRepl, program: FittedProgram): Promise<
     "names",
     `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
   );
+};
+
+/** Ends the running agent too: nothing may run from flash that is about to be erased. */
+export const stopPrograms = async (board: EspruinoRepl): Promise<void> => {
+  await board.type("reset()");
+  await wait(RESTART_MS);
+  await board.attach(true);
+};
+
+/** SDK and program as files of the board. */
+export const filesOf = (sdk: string, program: FittedProgram): BoardFile[] => [
+  { name: SDK_FILE, content: sdk },
+  { name: PROGRAM_FILE, content: program.code },
+];
+
+/** Rejects with a Failure (device) if these will not fit in place of their predecessors. */
+export const checkRoom = (
+  board: EspruinoRepl,
+  found: Board,
+  files: readonly BoardFile[],
+): Promise<void> => {
+  const replaced = files.filter(({ name }) => found.files.includes(name));
+  const replacedBytes = replaced.reduce((sum, file) => sum + sizeOnBoard(file), 0);
+  const { freeBytes, trashBytes } = found;
+  return makeRoom(board, files, { freeBytes: freeBytes + replacedBytes, trashBytes }, false);
 };
 
 /**
@@ -116,10 +154,7 @@ export const flashEspruino = async (
   const program = await options.program(found, notice);
   await checkNames(board, program);
 
-  const wanted: BoardFile[] = [
-    { name: SDK_FILE, content: options.sdk },
-    { name: PROGRAM_FILE, content: program.code },
-  ];
+  const wanted = filesOf(options.sdk, program);
   const { bootCode, isBootCode } = options.dialect;
   const start: BoardFile = {
     name: START_FILE,
@@ -143,18 +178,11 @@ export const flashEspruino = async (
     );
   }
   if (dryRun) {
-    const room = {
-      freeBytes: found.freeBytes + replacedBytes(found, missing),
-      trashBytes: found.trashBytes,
-    };
-    await makeRoom(board, missing, room, false);
+    await checkRoom(board, found, missing);
     return report;
   }
 
-  // Also ends the running agent: nothing may run from flash that is about to be erased.
-  await board.type("reset()");
-  await wait(RESTART_MS);
-  await board.attach(true);
+  await stopPrograms(board);
   if (found.files.includes(IMAGE_FILE)) {
     notice(
       "the image that save() stored on the board is erased: otherwise it would start instead of this program",
@@ -177,11 +205,6 @@ export const flashEspruino = async (
 /** Its beginning: a longer file is not ours. */
 const readStart = async (board: EspruinoRepl): Promise<string> =>
   (await board.evaluate(`(""+require("Storage").read("${START_FILE}")).substr(0,300)`)) as string;
-
-const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
-  missing
-    .filter(({ name }) => found.files.includes(name))
-    .reduce((sum, file) => sum + sizeOnBoard(file), 0);
 
 /** Starts what was flashed: by a restart or, if it is not saved, by typing what would start it. */
 export const startEspruino = async (
