@@ -17,6 +17,7 @@ import {
   useModel,
 } from "./components.tsx";
 import { HeardList } from "./events.tsx";
+import { KeyringEntry } from "./keyring-entry.tsx";
 import { LogOf } from "./log.tsx";
 import { type Model, type Opened, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
@@ -51,6 +52,12 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
       {row && opened === undefined && <SecretForm model={model} agentId={agentId} />}
       {opened && <CallForm opened={opened} />}
       {opened && <LogOf opened={opened} />}
+      {opened && kept && (
+        <details class="manage">
+          <summary>Take its secret to another machine</summary>
+          <KeyringEntry agentId={agentId} secret={kept} />
+        </details>
+      )}
       {opened && (
         <section aria-labelledby="events">
           <h2 id="events">Events</h2>
@@ -95,7 +102,7 @@ const labelsText = ({ labels }: AgentRow): string =>
     .join(", ");
 
 /** Boards have kilobytes, servers gigabytes. */
-const bytesText = (bytes: number): string => {
+export const bytesText = (bytes: number): string => {
   const [unit, size] = (
     [
       ["GB", 1e9],

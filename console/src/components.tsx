@@ -192,16 +192,18 @@ export const Field = (props: {
 export const FileInput = (props: {
   id: string;
   hint?: string;
+  /** What the file should be. */
+  what?: string;
   take: (text: string) => void;
   setTrouble: (trouble: Trouble | null) => void;
 }): JSX.Element => {
-  const { id, hint, take, setTrouble } = props;
+  const { id, hint, what = "a keyring", take, setTrouble } = props;
   const load = async ({ currentTarget: input }: { currentTarget: HTMLInputElement }) => {
     const file = input.files?.[0];
     if (file === undefined) return;
     setTrouble(null);
     try {
-      take(await textOf(file));
+      take(await textOf(file, what));
     } catch (error) {
       setTrouble(new Trouble((error as Error).message, "", ""));
     }

@@ -5,6 +5,7 @@
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { type JSX, render } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
+import { AddDevice } from "./add-device.tsx";
 import { AgentView } from "./agent.tsx";
 import { Agents } from "./agents.tsx";
 import { useModel } from "./components.tsx";
@@ -78,7 +79,7 @@ const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.E
         <View
           key={path}
           model={model}
-          here={here}
+          here={section === "add" ? section : here}
           agentId={here === "agents" ? agentId : undefined}
         />
       </main>
@@ -97,6 +98,7 @@ const skip = (event: Event) => {
 
 const View = (props: { model: Model; here: string; agentId: string | undefined }): JSX.Element => {
   const { model, here, agentId } = props;
+  if (here === "add") return <AddDevice model={model} />;
   if (here === "events") return <Events model={model} />;
   if (here === "releases") return <Releases model={model} />;
   if (here === "keys") return <Keys model={model} />;

@@ -20,6 +20,7 @@ import type {
   AccessKeyCreated,
   AccessKeyPage,
   Agent,
+  AgentCreated,
   AgentPage,
   AuditPage,
   LoginAnswer,
@@ -27,6 +28,7 @@ import type {
   ReleasePage,
   ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
+import type { BoardTrouble } from "./board/troubles.ts";
 import { fixOf } from "./fixes.ts";
 import { restOf, Trouble } from "./rest.ts";
 import type { FoundSecret } from "./secret-file.ts";
@@ -48,6 +50,10 @@ const REFRESH_DELAY_MS = 300;
 /** With more changed agents than this, fetching the whole list is cheaper, if not too often. */
 const MAX_SINGLE_LOOKUPS = 5;
 const RELIST_MS = 30_000;
+
+/** What calls to an agent that is starting end with. */
+const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
+const POLL_MS = 500;
 
 export interface Heard {
   readonly id: number;
@@ -207,6 +213,14 @@ export class Model {
     this.#draw();
   }
 
+  /** Uses the login. `id`: proposed, or null. Rejects with a Trouble. */
+  async createAgent(name: string, id: string | null): Promise<AgentCreated> {
+    const body = id === null ? { name } : { name, agent_id: id };
+    const made = await restOf(this.#accessToken).ask("AgentCreated", "POST", "/agents", body);
+    void this.listAgents();
+    return made;
+  }
+
   /** Uses the login, like the next two. Rejects with a Trouble. */
   async renameAgent(agentId: string, name: string): Promise<void> {
     const rest = restOf(this.#accessToken);
@@ -327,6 +341,30 @@ export class Model {
       this.#draw();
     } catch (error) {
       throw troubleOfCall(error);
+    }
+  }
+
+  /**
+   * The same once the agent, which may be starting, is online. Rejects with a Trouble if it is not
+   * in time, or when `signal` is aborted with one.
+   */
+  async openSoon(
+    agentId: string,
+    { agentToken, version }: FoundSecret,
+    limitMs: number,
+    signal: AbortSignal,
+  ): Promise<SystemInfo> {
+    const deadline = performance.now() + limitMs;
+    for (;;) {
+      try {
+        await this.open(agentId, agentToken, version ?? "1");
+        return this.opened.get(agentId)?.info ?? {};
+      } catch (error) {
+        const isLate = performance.now() > deadline;
+        if (isLate || !PASSING.includes((error as Trouble).code)) throw error;
+      }
+      await new Promise((done) => setTimeout(done, POLL_MS));
+      signal.throwIfAborted();
     }
   }
 
@@ -454,6 +492,9 @@ export class Model {
 /** An error of the SDK as the page shows it. */
 export const troubleOfCall = (error: unknown): Trouble => {
   if (error instanceof Trouble) return error;
+  const { message: said, fix: told } = error as Partial<BoardTrouble>;
+  // Of the other bundle, whose classes are its own.
+  if (said !== undefined && told !== undefined) return new Trouble(said, told, "");
   if (!(error instanceof CallError)) {
     return new Trouble(`A fault of this page: ${String(error)}`, "Reload the page.", "");
   }

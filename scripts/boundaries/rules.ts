@@ -169,7 +169,7 @@ export const RULES: Rule[] = [
       "agent-sdk": ["protocol"],
       "client-sdk": ["protocol"],
       "relay-server": ["protocol"],
-      console: ["client-sdk", "protocol"],
+      console: ["agent-sdk", "client-sdk", "protocol"],
       tools: ["agent-sdk", "client-sdk", "protocol"],
       simulator: ["agent-sdk", "client-sdk", "protocol", "relay-server"],
       test: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator", "tools"],

@@ -30,7 +30,8 @@ import { eraseFile, type Progress, writeFile } from "./upload.ts";
 export type Starts = "old" | "none" | "old or none" | "none or new" | "new";
 
 export interface SetUpOptions extends Pick<FlashOptions, "sdk" | "dialect" | "program"> {
-  readonly config: BoardConfig;
+  /** Makes the agent, once everything is checked and before anything is changed. */
+  readonly config: () => Promise<BoardConfig>;
   /** Of any packet version. */
   readonly suite: Suite;
   readonly progress: Progress;
@@ -66,13 +67,14 @@ const checkAll = async (
  * Rejects with a SetUpFailure.
  */
 export const setUpBoard = async (board: EspruinoRepl, options: SetUpOptions): Promise<void> => {
-  const { config, suite, sdk, dialect, program, progress, notice } = options;
+  const { suite, sdk, dialect, program, progress, notice } = options;
   let starts: Starts = "old";
   try {
     const found = await readBoard(board);
     const starting = [START_FILE, IMAGE_FILE].filter((name) => found.files.includes(name));
     if (starting.length === 0) starts = "none";
     await checkAll(board, found, options);
+    const config = await options.config();
     await stopPrograms(board);
     if (starting.length > 0) starts = "old or none";
     for (const name of starting) await eraseFile(board, name);

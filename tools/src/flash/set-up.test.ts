@@ -87,7 +87,7 @@ const setUp = async (double: EspruinoDouble, after = Number.POSITIVE_INFINITY) =
   try {
     await board.attach(true);
     await setUpBoard(board, {
-      config: CONFIG,
+      config: async () => CONFIG,
       suite: nodeSuite(),
       sdk: SDK,
       dialect,
