@@ -121,7 +121,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   },
   console: {
     tests: ["test/src/console/**"],
-    inputs: [...SDKS, "console", "relay-server", "test/src/specification"],
+    inputs: [...SDKS, "console", "relay-server", "test/src/specification", "tools/src/repl"],
   },
   conformance: { tests: ["test/src/conformance/**"], inputs: ["protocol", "relay-server"] },
   flash: {

@@ -1,4 +1,4 @@
-/** The second bundle: the code for boards and QR codes, which most visits of the page do not need. */
+/** The second bundle: code for boards and QR codes, which most visits of the page do not need. */
 
 import { Trouble } from "./rest.ts";
 

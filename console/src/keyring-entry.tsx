@@ -55,10 +55,10 @@ export const KeyringEntry = (props: {
         {" or the keyring field of another console."}
       </p>
       <TroubleBox trouble={trouble} />
-      <p>
+      <p class="buttons">
         <button type="button" onClick={download}>
           Save its secret as a file
-        </button>{" "}
+        </button>
         <button type="button" disabled={busy} onClick={() => (rows ? setRows(null) : void show())}>
           {rows ? "Hide the QR code" : "Show it as a QR code"}
         </button>

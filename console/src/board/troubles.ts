@@ -82,7 +82,9 @@ export const troubleOfBoard = (error: unknown, said = ""): BoardTrouble => {
   // Of the page itself, such as the relay's refusal.
   if (fix !== undefined) return new BoardTrouble(message, fix, error);
   if (reason === "foreign") {
-    return new BoardTrouble("No Espruino answers on this port.", `${runtimeOf(said)}.`, error);
+    const what = runtimeOf(said);
+    const fix = `${what[0]?.toUpperCase()}${what.slice(1)}`;
+    return new BoardTrouble("No Espruino answers on this port.", fix, error);
   }
   const words = reason === undefined ? undefined : WORDS[reason];
   if (words !== undefined) return new BoardTrouble(...words, error);

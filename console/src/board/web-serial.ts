@@ -29,7 +29,7 @@ export const openWebPort = async (serial: WebSerialPort): Promise<Port> => {
   const writer = serial.writable?.getWriter();
   const pace = paced(BYTE_MS);
 
-  /** Until it is closed or lost. A bit that was read wrong ends one stream, and there is another. */
+  /** Until it is closed or lost. A bit that was read wrong ends a stream; the next one follows. */
   const readAll = async (): Promise<void> => {
     let reason = "";
     while (serial.readable !== null && !closing) {

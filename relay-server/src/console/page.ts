@@ -1,7 +1,8 @@
 /**
  * The live console as this relay serves it: a page, a style sheet, two scripts and files for
  * boards, all static. The scripts are bundles for browsers (`console/` in the repository). They
- * seal calls, so nothing here imports them: this process only serves their bytes and could not run them.
+ * seal calls, so nothing here imports them: this process only serves their bytes and could not run
+ * them.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
