@@ -9,7 +9,16 @@ import { bytesText } from "./agent.tsx";
 import type { Made, OpenBoard, SetUpTrouble } from "./board/main.ts";
 import type { WebSerial } from "./board/web-serial.ts";
 import { loadBoardCode } from "./board-code.ts";
-import { Field, FileInput, Heading, Presence, TroubleBox, useAction } from "./components.tsx";
+import {
+  Field,
+  FileInput,
+  Heading,
+  Presence,
+  TroubleBox,
+  useAction,
+  useModel,
+  useWarning,
+} from "./components.tsx";
 import { KeyringEntry } from "./keyring-entry.tsx";
 import { type Model, type SystemInfo, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
@@ -38,16 +47,6 @@ interface NewDevice {
   /** Why the board may not have got all of it; null if it has. */
   readonly trouble: SetUpTrouble | null;
 }
-
-/** Asks before the page is closed or reloaded, while something would be lost. */
-const useWarning = (isOn: boolean): void => {
-  useEffect(() => {
-    if (!isOn) return;
-    const warn = (event: Event) => event.preventDefault();
-    addEventListener("beforeunload", warn);
-    return () => removeEventListener("beforeunload", warn);
-  }, [isOn]);
-};
 
 export const AddDevice = ({ model }: { model: Model }): JSX.Element => (
   <>
@@ -207,6 +206,7 @@ const Describe = (props: {
     if (made !== undefined && (failed === null || failed.mayBeNew)) {
       const secret = { agentToken, version: board.version };
       model.addSecrets(new Map([[made.agentId, secret]]));
+      model.unkept.add(made.agentId);
       added({ board, made, secret, trouble: failed });
       return;
     }
@@ -364,12 +364,12 @@ const addressHint = (url: string): string => {
 /** Waits until the device is online, and lets its owner keep the secret. */
 const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Element => {
   const { board, made, secret } = device;
+  useModel(model);
+  const isKept = !model.unkept.has(made.agentId);
   const [info, setInfo] = useState<SystemInfo | null>(null);
   const [trouble, setTrouble] = useState(device.trouble && troubleOfCall(device.trouble));
   const [lines, setLines] = useState<readonly string[]>([]);
-  const [isKept, setKept] = useState(false);
   const heading = useRef<HTMLHeadingElement>(null);
-  useWarning(!isKept);
   useLayoutEffect(() => heading.current?.focus(), []); // the form that had it is gone
   useEffect(() => {
     if (device.trouble !== null) return;
@@ -425,7 +425,7 @@ const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Elem
             ? "You have a copy. This page forgets the secret when it is closed."
             : "It was made in this page, and is nowhere but here and on the board. Keep it before you close the page."}
         </p>
-        <KeyringEntry agentId={made.agentId} secret={secret} kept={() => setKept(true)} />
+        <KeyringEntry model={model} agentId={made.agentId} secret={secret} />
       </section>
     </>
   );

@@ -55,7 +55,7 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
       {opened && kept && (
         <details class="manage">
           <summary>Take its secret to another machine</summary>
-          <KeyringEntry agentId={agentId} secret={kept} />
+          <KeyringEntry model={model} agentId={agentId} secret={kept} />
         </details>
       )}
       {opened && (

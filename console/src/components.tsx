@@ -36,6 +36,16 @@ export const useAction = (notice: Trouble | null = null) => {
   return { busy, trouble, setTrouble, act };
 };
 
+/** Asks before the page is closed or reloaded, while something would be lost. */
+export const useWarning = (isOn: boolean): void => {
+  useEffect(() => {
+    if (!isOn) return;
+    const warn = (event: Event) => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [isOn]);
+};
+
 /** A view's heading. It takes the focus when the view opens, so that screen readers start there. */
 export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Element => {
   const ref = useRef<HTMLHeadingElement>(null);

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { loadBoardCode } from "./board-code.ts";
 import { TroubleBox, useAction } from "./components.tsx";
+import type { Model } from "./model.ts";
 import { entryOf, type FoundSecret } from "./secret-file.ts";
 
 /** As a download: the page sends nothing. */
@@ -27,24 +28,23 @@ const QrCode = (props: { rows: readonly (readonly boolean[])[]; label: string })
   );
 };
 
-/** `kept`: called when the user has it in another place. */
 export const KeyringEntry = (props: {
+  model: Model;
   agentId: string;
   secret: FoundSecret;
-  kept?: () => void;
 }): JSX.Element => {
-  const { agentId, secret, kept } = props;
+  const { model, agentId, secret } = props;
   const [rows, setRows] = useState<readonly (readonly boolean[])[] | null>(null);
   const { busy, trouble, act } = useAction();
   const text = entryOf(agentId, secret);
   const download = () => {
     save(`${agentId}.keyring.json`, text);
-    kept?.();
+    model.keepsElsewhere(agentId);
   };
   const show = () =>
     act(async () => {
       setRows((await loadBoardCode()).qrCodeOf(text));
-      kept?.();
+      model.keepsElsewhere(agentId);
     });
   return (
     <>

@@ -8,7 +8,7 @@ import { useLayoutEffect, useState } from "preact/hooks";
 import { AddDevice } from "./add-device.tsx";
 import { AgentView } from "./agent.tsx";
 import { Agents } from "./agents.tsx";
-import { useModel } from "./components.tsx";
+import { useModel, useWarning } from "./components.tsx";
 import { Events } from "./events.tsx";
 import { Keys } from "./keys.tsx";
 import { Login } from "./login.tsx";
@@ -28,6 +28,9 @@ const App = (): JSX.Element => {
     return <Login notice={notice} start={start} entered={setModel} />;
   }
   const logOut = () => {
+    const lost = [...model.unkept].join(", ");
+    if (lost && !confirm(`The secret of ${lost} is in this page only. Log out all the same?`))
+      return;
     void model.stop();
     leave(null);
   };
@@ -47,6 +50,7 @@ const usePath = (): string => {
 
 const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.Element => {
   useModel(model);
+  useWarning(model.unkept.size > 0);
   const path = usePath();
   const sections = ["agents", "events", "releases", "keys"];
   if (model.user.role === "admin") sections.push("audit");

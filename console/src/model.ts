@@ -105,6 +105,8 @@ export class Model {
   listing: AgentListing = { search: "", online: "", sort: "name", descending: false };
   /** Secrets that were read from a keyring and not yet used. */
   readonly secrets = new Map<string, FoundSecret>();
+  /** Agents whose secret was made in this page, and is nowhere else yet but on the device. */
+  readonly unkept = new Set<string>();
   heard: Heard[] = [];
   /** Names by ids, for the audit log. */
   readonly usernames = new Map<string, string>();
@@ -217,7 +219,8 @@ export class Model {
   async createAgent(name: string, id: string | null): Promise<AgentCreated> {
     const body = id === null ? { name } : { name, agent_id: id };
     const made = await restOf(this.#accessToken).ask("AgentCreated", "POST", "/agents", body);
-    void this.listAgents();
+    const { api_token: _, ...agent } = made;
+    this.#keep(agent);
     return made;
   }
 
@@ -239,6 +242,7 @@ export class Model {
     this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
     this.opened.delete(agentId);
     this.secrets.delete(agentId);
+    this.unkept.delete(agentId);
     this.#draw();
   }
 
@@ -275,6 +279,12 @@ export class Model {
   /** The secrets of a keyring, for the agents that are looked at later. */
   addSecrets(found: ReadonlyMap<string, FoundSecret>): void {
     for (const [agentId, secret] of found) this.secrets.set(agentId, secret);
+    this.#draw();
+  }
+
+  /** The user has the agent's secret in another place, too. */
+  keepsElsewhere(agentId: string): void {
+    this.unkept.delete(agentId);
     this.#draw();
   }
 
@@ -484,6 +494,7 @@ export class Model {
     this.#watchers.clear();
     this.opened.clear();
     this.secrets.clear();
+    this.unkept.clear();
     this.heard = [];
     this.#client.close();
   }

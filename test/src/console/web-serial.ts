@@ -1,10 +1,14 @@
 /**
- * A browser's Web Serial whose only port is a double of a board: the page's `navigator.serial` is
+ * A browser's Web Serial whose only port leads to a board of the test: the page's `navigator.serial` is
  * replaced before its code runs, and bytes cross between page and test as texts.
  */
 import { Duplex } from "node:stream";
-import type { EspruinoDouble } from "@blindrelay/tools/testing/repl/double";
 import type { Page } from "playwright-core";
+
+/** A double, or a real engine. */
+export interface Device {
+  connect(stream: Duplex): void;
+}
 
 /** Runs in the page. */
 const replaceSerial = (): void => {
@@ -68,7 +72,7 @@ export class WebPort {
   /** How the port fails to open; "" if it opens. */
   problem = "";
   readonly #page: Page;
-  #double: EspruinoDouble | null = null;
+  #device: Device | null = null;
   #line: Duplex | null = null;
   #isOpen = false;
   /** What the page has yet to hear, in order. */
@@ -91,8 +95,8 @@ export class WebPort {
     return port;
   }
 
-  plug(double: EspruinoDouble): void {
-    this.#double = double;
+  plug(device: Device): void {
+    this.#device = device;
     this.passed = 0;
     this.pullsAfter = Number.POSITIVE_INFINITY;
   }
@@ -114,7 +118,7 @@ export class WebPort {
         done();
       },
     });
-    this.#double?.connect(this.#line);
+    this.#device?.connect(this.#line);
   }
 
   #disconnect(): void {
