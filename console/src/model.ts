@@ -6,6 +6,7 @@
  */
 import {
   type Agent as AgentLink,
+  type AgentOptions,
   CallError,
   type Client,
   connect,
@@ -90,6 +91,11 @@ export interface Opened {
   readonly link: AgentLink;
   readonly info: SystemInfo;
 }
+
+const optionsOf = ({ version, deviceKey }: FoundSecret): AgentOptions => ({
+  version: version ?? "1",
+  ...(deviceKey === undefined ? {} : { deviceKey }),
+});
 
 const agentPath = (agentId: string): string => `/agents/${encodeURIComponent(agentId)}`;
 
@@ -271,7 +277,7 @@ export class Model {
     for (const id of ids) {
       const secret = this.secrets.get(id);
       if (secret === undefined || this.opened.has(id)) continue;
-      this.#client.agent(id, secret.agentToken, { version: secret.version ?? "1" });
+      this.#client.agent(id, secret.agentToken, optionsOf(secret));
     }
     return this.#client.fleet(ids).call(method, params, options);
   }
@@ -332,9 +338,9 @@ export class Model {
    * Verifies a secret by a sealed call and listens to the agent's events from then on. Rejects with
    * a Trouble. The secret is used for the keys and never leaves the page.
    */
-  async open(agentId: string, secret: string, version: "1" | "2"): Promise<void> {
+  async open(agentId: string, secret: FoundSecret): Promise<void> {
     try {
-      const link = this.#client.agent(agentId, secret, { version });
+      const link = this.#client.agent(agentId, secret.agentToken, optionsOf(secret));
       const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
       if (this.opened.has(agentId)) return;
       this.opened.set(agentId, { link, info });
@@ -360,14 +366,14 @@ export class Model {
    */
   async openSoon(
     agentId: string,
-    { agentToken, version }: FoundSecret,
+    secret: FoundSecret,
     limitMs: number,
     signal: AbortSignal,
   ): Promise<SystemInfo> {
     const deadline = performance.now() + limitMs;
     for (;;) {
       try {
-        await this.open(agentId, agentToken, version ?? "1");
+        await this.open(agentId, secret);
         return this.opened.get(agentId)?.info ?? {};
       } catch (error) {
         const isLate = performance.now() > deadline;

@@ -2,12 +2,15 @@
  * Reads an end-to-end secret from a text that the user chose: a keyring or an entry of one, an
  * `.env` file, or the bare secret.
  */
+import type { Version } from "@blindrelay/protocol/crypto";
 import { decodeKeyring, encodeKeyring, MAX_KEYRING_LENGTH } from "@blindrelay/protocol/keyring";
 import { restBase } from "@blindrelay/protocol/relay-url";
 
 export interface FoundSecret {
   readonly agentToken: string;
-  readonly version: "1" | "2" | null;
+  readonly version: Version | null;
+  /** The public half of the device's pinned key, base64url. */
+  readonly deviceKey?: string | undefined;
 }
 
 /** Rejects, with a sentence, for a file that can be no `what`. */
@@ -35,8 +38,8 @@ export const secretIn = (text: string, agentId: string): FoundSecret => {
       "There is no e2e_ secret in the file. A keyring that is encrypted with a passphrase cannot be read here: copy the secret instead.",
     );
   }
-  const version = /packet_version\W+([12])\b/i.exec(text)?.[1];
-  return { agentToken, version: (version as "1" | "2" | undefined) ?? null };
+  const version = /packet_version\W+([1-4])\b/i.exec(text)?.[1];
+  return { agentToken, version: (version as Version | undefined) ?? null };
 };
 
 /** All secrets of a keyring; empty for any other text. */
@@ -51,9 +54,9 @@ export const keyringIn = (text: string): Map<string, FoundSecret> => {
 /** The same. Throws an Error that says why a text is none. */
 export const readKeyring = (text: string): Map<string, FoundSecret> =>
   new Map(
-    [...decodeKeyring(text).keys].map(([agentId, { agent_token, packet_version }]) => [
+    [...decodeKeyring(text).keys].map(([agentId, key]) => [
       agentId,
-      { agentToken: agent_token, version: packet_version },
+      { agentToken: key.agent_token, version: key.packet_version, deviceKey: key.device_key },
     ]),
   );
 
@@ -61,7 +64,9 @@ export const readKeyring = (text: string): Map<string, FoundSecret> =>
 export const pageRelay = (): string => restBase(new URL(".", document.baseURI).href);
 
 /** What `blindrelay agent import` and another console read. */
-export const entryOf = (agentId: string, { agentToken, version }: FoundSecret): string => {
-  const entry = { agent_token: agentToken, packet_version: version ?? "1" } as const;
+export const entryOf = (agentId: string, secret: FoundSecret): string => {
+  const { agentToken, version, deviceKey } = secret;
+  const pinned = deviceKey === undefined ? {} : { device_key: deviceKey };
+  const entry = { agent_token: agentToken, packet_version: version ?? "1", ...pinned };
   return encodeKeyring(pageRelay(), new Map([[agentId, entry]]));
 };

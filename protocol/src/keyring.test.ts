@@ -4,6 +4,7 @@ import { makeToken } from "./tokens.ts";
 
 const SECRET = makeToken("e2e", new Uint8Array(32).fill(7));
 const OTHER = makeToken("e2e", new Uint8Array(32).fill(8));
+const DEVICE_KEY = "A".repeat(43);
 const URL = "https://relay.example";
 const KEY = { agent_token: SECRET, packet_version: "2" } as const;
 
@@ -11,7 +12,7 @@ describe("a keyring as a text", () => {
   it("comes back as it was, on one line, also for an agent named like a member of every object", () => {
     const keys = new Map<string, KeyringEntry>([
       ["pump-7", KEY],
-      ["constructor", { agent_token: OTHER, packet_version: "1" }],
+      ["constructor", { agent_token: OTHER, packet_version: "3", device_key: DEVICE_KEY }],
     ]);
     const text = encodeKeyring(URL, keys);
     expect(text).not.toContain("\n");
@@ -20,7 +21,8 @@ describe("a keyring as a text", () => {
 
   it("is small enough for a QR code that a phone reads from a screen", () => {
     // Version 15 of a QR code, 77 modules wide, holds 412 bytes at its second level of correction.
-    const longest = encodeKeyring(`${URL}/${"a".repeat(40)}`, new Map([["p".repeat(64), KEY]]));
+    const key = { ...KEY, device_key: DEVICE_KEY };
+    const longest = encodeKeyring(`${URL}/${"a".repeat(40)}`, new Map([["p".repeat(64), key]]));
     expect(longest.length).toBeLessThan(412);
   });
 
@@ -59,6 +61,7 @@ describe("a keyring as a text", () => {
       "agt_",
     ],
     ["no agent's id", entry("../pump", KEY), "is no agent id"],
+    ["half a device key", entry("pump-7", { ...KEY, device_key: "AAAA" }), "device key"],
     ["another version", entry("pump-7", { ...KEY, packet_version: "9" }), "packet version"],
     ["far too much", " ".repeat(MAX_KEYRING_LENGTH + 1), "too large"],
   ])("is refused with the reason, without the secret: %s", (_what, text, reason) => {

@@ -5,7 +5,7 @@
  * It is `{"url":"https://relay.example","keyring":{"pump-7":{"agent_token":"e2e_…",
  * "packet_version":"1"}}}`: what a profile says of secrets, so that a profile is such a text too.
  */
-import { isVersion, type Version } from "./crypto/suite.ts";
+import { isVersion, type Version } from "./crypto/versions.ts";
 import { parseJson } from "./parse-json.ts";
 import { AGENT_ID_PATTERN } from "./spec.ts";
 import { tokenProblem } from "./tokens.ts";
@@ -14,6 +14,8 @@ import { tokenProblem } from "./tokens.ts";
 export interface KeyringEntry {
   readonly agent_token: string;
   readonly packet_version: Version;
+  /** The public half of the device's pinned key, base64url. */
+  readonly device_key?: string;
 }
 
 export interface KeyringText {
@@ -26,6 +28,8 @@ export interface KeyringText {
 /** In characters: far above a keyring of thousands of agents. */
 export const MAX_KEYRING_LENGTH = 4_000_000;
 
+/** 32 bytes in base64url. */
+const DEVICE_KEY = /^[A-Za-z0-9_-]{43}$/;
 const VARIABLE = /^(?:export )?BLINDRELAY_(\w+)=(["']?)(.*)\2\r?$/gm;
 
 type Members = Readonly<Record<string, unknown>>;
@@ -38,12 +42,22 @@ const checkEntry = (agentId: string, entry: unknown): KeyringEntry => {
   if (!new RegExp(AGENT_ID_PATTERN).test(agentId)) {
     throw new Error(`${JSON.stringify(agentId.slice(0, 64))} is no agent id`);
   }
-  const { agent_token, packet_version = "1" } = isObject(entry) ? entry : ({} as Members);
+  const {
+    agent_token,
+    packet_version = "1",
+    device_key,
+  } = isObject(entry) ? entry : ({} as Members);
   const problem = tokenProblem(typeof agent_token === "string" ? agent_token : "", "e2e");
   if (typeof agent_token !== "string" || problem !== null)
     throw new Error(`${agentId}: ${problem}`);
-  if (isVersion(packet_version)) return { agent_token, packet_version };
-  throw new Error(`${agentId}: a packet version is "1" or "2"`);
+  if (!isVersion(packet_version)) {
+    throw new Error(`${agentId}: a packet version is "1", "2", "3" or "4"`);
+  }
+  if (device_key === undefined) return { agent_token, packet_version };
+  if (typeof device_key === "string" && DEVICE_KEY.test(device_key)) {
+    return { agent_token, packet_version, device_key };
+  }
+  throw new Error(`${agentId}: a device key has 43 characters of base64url`);
 };
 
 const read = (url: unknown, entries: Members): KeyringText => {
@@ -65,6 +79,7 @@ const readVariables = (text: string): KeyringText => {
   const entry = {
     agent_token: found.get("AGENT_TOKEN"),
     packet_version: found.get("PACKET_VERSION"),
+    device_key: found.get("DEVICE_KEY"),
   };
   return read(found.get("URL"), { [agentId]: entry });
 };

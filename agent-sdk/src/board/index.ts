@@ -9,7 +9,7 @@ export { paced } from "./port.ts";
 export type { BoardProgram, FittedProgram } from "./program.ts";
 export { toBoardProgram } from "./program.ts";
 export type { BoardConfig } from "./provision.ts";
-export { changeWifi, configFile, provisionBoard } from "./provision.ts";
+export { changeWifi, configFile, provisionBoard, pushKeyOf } from "./provision.ts";
 export type { ReplLimits } from "./repl.ts";
 export { BoardError, EspruinoRepl, REPL_LIMITS, runtimeOf } from "./repl.ts";
 export type { SdkFile, SdkVariant, SdkWay } from "./sdk-file.ts";

@@ -1,9 +1,9 @@
 /** Which of the SDK's files a board gets: the smallest one that it can run. */
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import type { Board } from "./board.ts";
 
 /** One packet version, or any, on a board that lacks native SHA-256. */
-export type SdkVariant = Version | "any";
+export type SdkVariant = AeadVersion | "any";
 
 /** How the board reaches the relay: over an existing network, one that it joins, or a bridge. */
 export type SdkWay = "network" | "wifi" | "serial";

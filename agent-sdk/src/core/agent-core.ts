@@ -19,7 +19,11 @@ import {
   extractPrk,
   signPayload,
 } from "@blindrelay/protocol/crypto";
-import type { AgentSessionLimits, AgentVerdict } from "@blindrelay/protocol/session";
+import type {
+  AgentSessionLimits,
+  AgentSessionsOptions,
+  AgentVerdict,
+} from "@blindrelay/protocol/session";
 import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import type { AgentsPacket, Form } from "@blindrelay/protocol/wire";
 import { BARE, encodeInForm } from "@blindrelay/protocol/wire";
@@ -46,6 +50,8 @@ export interface AgentCoreOptions extends LinkOptions {
   readonly sdkVersion: string;
   /** Raised, flushed and read back for this instance; see raiseBootCount. */
   readonly bootCount: number;
+  /** Makes the sessions of versions "3" and "4" (forward.ts); others need none. */
+  readonly forward?: ((options: AgentSessionsOptions) => AgentSessions) | undefined;
   /** 16 bytes. */
   readonly deviceRandom: Uint8Array;
   /** Null if the device has none. */
@@ -131,7 +137,8 @@ export class AgentCore {
     this.bornAt = options.ports.timer.now();
     this.counters = { badSignatures: 0, notSent: 0 };
     this.link = new RelayLink(options, this);
-    this.sessions = new AgentSessions({
+    const forward = options.forward;
+    const sessionsOptions = {
       suite: options.ports.suite,
       agentId: options.agentId,
       agentToken: options.agentToken,
@@ -140,7 +147,9 @@ export class AgentCore {
       deviceRandom: options.deviceRandom,
       serialNumber: options.serialNumber,
       limits: options.limits === undefined ? DEFAULT_AGENT_LIMITS : options.limits,
-    });
+    };
+    this.sessions =
+      forward === undefined ? new AgentSessions(sessionsOptions) : forward(sessionsOptions);
     this.dispatcher = new Dispatcher(this.maxPlaintext, (method, reason, thrown) =>
       options.ports.log("warn", `the handler of "${method}" failed`, { reason: reason }, thrown),
     );
@@ -227,9 +236,12 @@ export class AgentCore {
       if (verdict.fresh) this.forgetLapsed(this.ports.timer.now());
       if (verdict.gap > 0) this.tellPart(sid, "packets were lost");
       this.rememberForm(sid, form);
-      this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
-        this.sendSealed(sid, plaintext, form),
-      );
+      if (verdict.reply !== undefined) this.sendPacket(verdict.reply, form);
+      else {
+        this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
+          this.sendSealed(sid, plaintext, form),
+        );
+      }
     }
   }
 

@@ -8,6 +8,7 @@ import {
   type BoardConfig,
   BoardFailure,
   EspruinoRepl,
+  pushKeyOf,
   readBoard,
   type SdkFile,
   SetUpFailure,
@@ -19,7 +20,7 @@ import {
 } from "@blindrelay/agent-sdk/board";
 import * as dialect from "@blindrelay/agent-sdk/build/device-program";
 import { makeToken } from "@blindrelay/protocol";
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { encode } from "uqr";
 import { BoardTrouble, SetUpTrouble, troubleOfBoard, unfit } from "./troubles.ts";
@@ -68,7 +69,7 @@ const fetchSdk = async (file: SdkFile): Promise<string> => {
 /** A board with Espruino, at a port that stays open until `close`. */
 export class OpenBoard {
   readonly found: Board;
-  readonly version: Version;
+  readonly version: AeadVersion;
   readonly #repl: EspruinoRepl;
 
   constructor(repl: EspruinoRepl, found: Board) {
@@ -86,7 +87,7 @@ export class OpenBoard {
    * Makes it an agent, writes everything to it and starts it. Rejects with a SetUpTrouble.
    */
   async setUp({ url, agentToken, wifi, source, make }: Plan, told: Told): Promise<void> {
-    const { sha256, variables } = this.found;
+    const { sha256, variables, guarded } = this.found;
     const push = variables >= PUSH_VARIABLES;
     const config = async (): Promise<BoardConfig> => {
       told("Making the agent…", 0);
@@ -99,6 +100,8 @@ export class OpenBoard {
         v: this.version,
         name,
         ...(push ? {} : { push: false }),
+        // Who took a push key to it does not lose it by the page.
+        ...(push && guarded ? { push_key: await pushKeyOf(this.#repl) } : {}),
         ...(wifi === null ? {} : { wifi }),
       };
     };

@@ -675,6 +675,29 @@ const PUSHES: readonly Mutant[] = [
       because: "a confirmation is sealed in a session, which ends with the trial that it is for",
     },
   },
+  ...[
+    {
+      without: "a device with a push key takes only programs that were proven with it",
+      patches: [
+        patch(
+          PUSH,
+          "    !equalTexts(proof,",
+          "    !equalTexts(proof, proof) && !equalTexts(proof,",
+        ),
+      ],
+    },
+    {
+      without: "a proof is good for one push",
+      patches: [patch(PUSH, "if (serial <= last)", "if (serial < 0)")],
+    },
+    {
+      without: "the last serial outlives a restart",
+      patches: [patch(PUSH, "if (key !== null) writeNext(", "if (key === null) writeNext(")],
+    },
+  ].map((mutant) => ({
+    ...mutant,
+    instead: { check: "programsAreProven" as const, because: "nobody there has a push key" },
+  })),
 ];
 
 export const MUTANTS: readonly Mutant[] = [

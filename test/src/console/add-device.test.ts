@@ -295,35 +295,39 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(double.storage.list()).toEqual([".bootcde"]);
     });
 
-    it("says what a board starts whose cable was pulled, and leaves no agent without a device", async () => {
-      const { page, port } = await begin(makeDouble());
-      const told = {
-        "keeps the program that it had.": OLD,
-        "starts no program until": undefined,
-      };
-      const seen = new Set<string>();
-      for (let i = 0; i < UNPLUGS; i++) {
-        const double = makeDouble();
-        double.storage.write(".bootcde", OLD);
-        port.plug(double);
-        await choose(page);
-        await page.getByLabel("Name").waitFor();
-        await describeDevice(page, `pulled-${i}`);
-        port.pullsAfter = port.passed + Math.floor(((i + Math.random()) / UNPLUGS) * BYTES);
-        await setUp(page);
-        const alert = alertOf(page, "The board was unplugged.");
-        await alert.waitFor();
-        const text = (await alert.textContent()) ?? "";
-        const held = double.storage.read(".bootcde");
-        const sure = Object.entries(told).find(([words]) => text.includes(words));
-        if (sure === undefined) expect(text).toContain("or starts none");
-        else expect({ text, held }).toEqual({ text, held: sure[1] });
-        seen.add(text);
-        expect(await agents()).not.toContain(`pulled-${i}`);
-        double.end();
-      }
-      expect(seen.size).toBeGreaterThan(0);
-    });
+    it(
+      "says what a board starts whose cable was pulled, and leaves no agent without a device",
+      async () => {
+        const { page, port } = await begin(makeDouble());
+        const told = {
+          "keeps the program that it had.": OLD,
+          "starts no program until": undefined,
+        };
+        const seen = new Set<string>();
+        for (let i = 0; i < UNPLUGS; i++) {
+          const double = makeDouble();
+          double.storage.write(".bootcde", OLD);
+          port.plug(double);
+          await choose(page);
+          await page.getByLabel("Name").waitFor();
+          await describeDevice(page, `pulled-${i}`);
+          port.pullsAfter = port.passed + Math.floor(((i + Math.random()) / UNPLUGS) * BYTES);
+          await setUp(page);
+          const alert = alertOf(page, "The board was unplugged.");
+          await alert.waitFor();
+          const text = (await alert.textContent()) ?? "";
+          const held = double.storage.read(".bootcde");
+          const sure = Object.entries(told).find(([words]) => text.includes(words));
+          if (sure === undefined) expect(text).toContain("or starts none");
+          else expect({ text, held }).toEqual({ text, held: sure[1] });
+          seen.add(text);
+          expect(await agents()).not.toContain(`pulled-${i}`);
+          double.end();
+        }
+        expect(seen.size).toBeGreaterThan(0);
+      },
+      BROWSER_TIMEOUT_MS + UNPLUGS * 15_000,
+    );
 
     it("explains itself where a browser has no ports, such as on a phone", async () => {
       const { page } = await openPage(browser, () => {

@@ -1,6 +1,7 @@
 /**
- * A browser's Web Serial whose only port leads to a board of the test: the page's `navigator.serial` is
- * replaced before its code runs, and bytes cross between page and test as texts.
+ * A browser's Web Serial whose only port leads to a board of the test: the page's
+ * `navigator.serial` is replaced before its code runs, and bytes cross between page and test as
+ * texts.
  */
 import { Duplex } from "node:stream";
 import type { Page } from "playwright-core";

@@ -11,6 +11,7 @@ import { keepKeys } from "../account/account.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
 import { readTextFile } from "../base/text-file.ts";
+import type { Key } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import type { Context } from "./context.ts";
 
@@ -43,15 +44,16 @@ const demandSameRelay = (settings: Settings, { url }: KeyringText): void => {
   );
 };
 
-/** The agents whose other secret it would replace. */
+/** The agents whose other secret or pinned key it would replace. */
 const conflicts = (settings: Settings, keys: ReadonlyMap<string, KeyringEntry>): string[] => {
   const { keyring, pending = {} } = settings.demandProfile();
-  return [...keys].flatMap(([agentId, { agent_token }]) => {
-    const kept = [keyring[agentId], pending[agentId]];
-    return kept.some((key) => key !== undefined && key.agent_token !== agent_token)
-      ? [agentId]
-      : [];
-  });
+  const isOther = (key: Key | undefined, { agent_token, device_key }: KeyringEntry): boolean =>
+    key !== undefined &&
+    (key.agent_token !== agent_token ||
+      (key.device_key !== undefined && key.device_key !== device_key));
+  return [...keys].flatMap(([agentId, entry]) =>
+    [keyring[agentId], pending[agentId]].some((key) => isOther(key, entry)) ? [agentId] : [],
+  );
 };
 
 export const addAgentImport = (agent: Command, context: Context): void => {
