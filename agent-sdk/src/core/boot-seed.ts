@@ -13,7 +13,7 @@ const LENGTH = 129;
 
 /** Of a slot's text, split at its spaces; undefined for other texts. */
 export const ownerOf = (parts: readonly string[]): string | undefined =>
-  parts.length < 5 ? undefined : parts.slice(3, -1).join(" ");
+  parts.length === 6 ? `${parts[3]} ${parts[4]}` : parts[3];
 
 export const hashOf = (owner: string): string => owner.substring(0, SEED_AT - 1);
 
@@ -24,12 +24,12 @@ export const formatOf = (owner: string): number => (owner.length > SEED_AT ? 2 :
 export const seedOf = (owner: string): Uint8Array =>
   fromHex(owner.substring(SEED_AT)) as Uint8Array;
 
-export const withSeed = (hash: string, seed: Uint8Array | null): string =>
-  seed === null ? hash : `${hash} ${toHex(seed)}`;
+export const withSeed = (hash: string, seed: Uint8Array | null | undefined): string =>
+  seed === null || seed === undefined ? hash : `${hash} ${toHex(seed)}`;
 
-/** The owner with the seed that replaces this one; null if there is none. */
-export const nextOwner = (suite: Suite, owner: string): string | null => {
+/** `hash` with the seed that replaces this owner's; null if there is none. */
+export const nextOwner = (suite: Suite, hash: string, owner: string): string | null => {
   if (owner.length !== LENGTH || fromHex(owner.substring(SEED_AT)) === null) return null;
   const next = suite.hmac(suite.hmacKey(seedOf(owner)), asciiBytes("seed"));
-  return owner.substring(0, SEED_AT) + toHex(next);
+  return withSeed(hash, next);
 };

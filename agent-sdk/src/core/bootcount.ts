@@ -86,7 +86,7 @@ const refused = (problem: BootCountProblem): BootCountResult => ({
 });
 
 /** HMAC-SHA256 under a fixed label: reveals only whether two tokens are equal. */
-const hashToken = (suite: Suite, agentToken: string): string =>
+export const hashToken = (suite: Suite, agentToken: string): string =>
   toHex(suite.hmac(suite.hmacKey(asciiBytes(TOKEN_LABEL)), utf8Bytes(agentToken)));
 
 const slotChecksum = (text: string): string => {
@@ -130,12 +130,12 @@ const readSlots = (storage: StoragePort): Slot[] => [
   decodeSlot(storage.read(SLOTS[1] as string)),
 ];
 
-/** Whether the slots belong to this token; false while its provisioning is incomplete. */
-const isOwn = (slots: readonly Slot[], hash: string): boolean => {
+/** Whether the slots belong to these tokens; false while its provisioning is incomplete. */
+const isOwn = (slots: readonly Slot[], hashes: readonly string[]): boolean => {
   let own = false;
   for (const slot of slots) {
     if (slot.kind !== "valid") continue;
-    if (hashOf(slot.owner) !== hash) return false;
+    if (hashes.indexOf(hashOf(slot.owner)) < 0) return false;
     own = true;
   }
   return own;
@@ -147,7 +147,7 @@ const higherOf = (slots: readonly Slot[]): number =>
 
 const provision = (storage: StoragePort, owner: string): BootCountResult => {
   const slots = readSlots(storage);
-  if (isOwn(slots, hashOf(owner))) return refused("usedToken");
+  if (isOwn(slots, [hashOf(owner)])) return refused("usedToken");
   const higher = higherOf(slots);
   const count = (slots[higher] as Slot).count + 1;
   if (count + 2 > MAX_COUNT) return refused("usedUp");
@@ -174,7 +174,12 @@ const takeMarker = (storage: StoragePort, hash: string): BootCountResult | null 
   return null;
 };
 
-const raise = (storage: StoragePort, suite: Suite, hash: string): BootCountResult => {
+const raise = (
+  storage: StoragePort,
+  suite: Suite,
+  hash: string,
+  from: readonly string[],
+): BootCountResult => {
   const failed = takeMarker(storage, hash);
   if (failed !== null) return failed;
   const slots = readSlots(storage);
@@ -186,10 +191,10 @@ const raise = (storage: StoragePort, suite: Suite, hash: string): BootCountResul
   if (count === 0) return refused("unreadable");
   // Even if only one of them belongs to another token: provisioning was interrupted, and must be
   // completed.
-  if (!isOwn(slots, hash)) return refused("otherToken");
+  if (!isOwn(slots, from.concat([hash]))) return refused("otherToken");
   if (count + 2 > MAX_COUNT) return refused("usedUp");
   const owner = (slots[higher] as Slot).owner;
-  const next = nextOwner(suite, owner);
+  const next = nextOwner(suite, hash, owner);
   if (next !== null) {
     writeSlot(storage, lower, count + 1, next);
     writeSlot(storage, higher, count + 1, next);
@@ -205,14 +210,16 @@ const raise = (storage: StoragePort, suite: Suite, hash: string): BootCountResul
 /**
  * The count of this start, durable on the medium on return. Call it once for every AgentCore,
  * before constructing it, under the lock that prevents two processes from using one storage.
+ * `from`: hashes of secrets that this one replaced over the air, which the slots may still name.
  */
 export const raiseBootCount = (
   storage: StoragePort,
   suite: Suite,
   agentToken: string,
+  from?: readonly string[],
 ): BootCountResult => {
   try {
-    return raise(storage, suite, hashToken(suite, agentToken));
+    return raise(storage, suite, hashToken(suite, agentToken), from === undefined ? [] : from);
   } catch {
     return refused("medium");
   }
@@ -228,7 +235,7 @@ export const provisionBootCount = (
   storage: StoragePort,
   suite: Suite,
   agentToken: string,
-  seed: Uint8Array | null = null,
+  seed?: Uint8Array | null,
 ): BootCountResult => {
   try {
     return provision(storage, withSeed(hashToken(suite, agentToken), seed));
@@ -241,7 +248,7 @@ export const provisionBootCount = (
 export const bootCountMarker = (
   suite: Suite,
   agentToken: string,
-  seed: Uint8Array | null = null,
+  seed?: Uint8Array | null,
 ): { readonly name: string; readonly content: string } => ({
   name: MARKER,
   content: encodeSlot(0, withSeed(hashToken(suite, agentToken), seed)),

@@ -35,7 +35,7 @@ export type { DirectionKeys, SessionKeys } from "./keys.ts";
 export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
-export { pushProof } from "./push-proof.ts";
+export { pushProof, rekeyProof } from "./push-proof.ts";
 export { deriveEpochSecret, deriveSignatureKey, extractPrk, signPayload } from "./secret-keys.ts";
 export type { AeadKey, HmacKey, Suite } from "./suite.ts";
 export type { AeadVersion, Version } from "./versions.ts";
