@@ -53,12 +53,17 @@ export class BridgeHouse {
     return cable;
   }
 
-  /** The command with one port in its configuration file. */
-  bridge(agent: Added, port: object, relay = this.house.url): Running {
+  /** The command with the agent's port, or several, in its configuration file. */
+  bridge(agent: Added, port: object | readonly object[], relay = this.house.url): Running {
     const { agent_id: id } = agent;
+    const ports = [port].flat();
     const config = {
       relay,
-      ports: [{ credentials: `${id}.json`, state_dir: `state-${id}`, ...port }],
+      ports: ports.map((one) => ({
+        credentials: `${id}.json`,
+        state_dir: `state-${id}`,
+        ...one,
+      })),
     };
     const file = this.house.write(`bridge-${id}.json`, JSON.stringify(config));
     return this.house.start(["bridge", "--config", file, "--json"]);

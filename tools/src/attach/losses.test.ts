@@ -14,7 +14,7 @@ const STEPS = 60;
 /** One opening of the port, as its device knows it. */
 interface Opening {
   readonly said: number[];
-  /** Where in `world.device` its bytes begin. */
+  /** Where in `world.tty.device` its bytes begin. */
   readonly from: number;
   /** What the program was told of its own bytes when the opening was over, by number. */
   readonly told: Loss[];
@@ -32,14 +32,14 @@ class Oracle {
   }
 
   plugged(): void {
-    const { opening } = this.world.line;
-    const from = this.world.device.length;
+    const { opening } = this.world.tty.line;
+    const from = this.world.tty.device.length;
     this.openings.set(opening as string, { said: [], from, told: [] });
   }
 
   says(more: Uint8Array): void {
     this.now().said.push(...more);
-    this.world.line.data(more);
+    this.world.tty.line.data(more);
   }
 
   /** The next bytes that come to the program are the device's next ones. */
@@ -84,7 +84,7 @@ class Oracle {
     this.follow(opening);
     const begin = this.begin(opening);
     const { from, said } = this.openings.get(opening) as Opening;
-    expect(this.world.device.slice(from)).toEqual(this.written.slice(begin));
+    expect(this.world.tty.device.slice(from)).toEqual(this.written.slice(begin));
     expect(this.at).toBe(said.length);
   }
 
@@ -95,7 +95,7 @@ class Oracle {
     let begin = 0;
     for (const [index, { from, told }] of all.slice(0, all.indexOf(last)).entries()) {
       const end = (all[index + 1] as Opening).from;
-      const device = this.world.device.slice(from, end);
+      const device = this.world.tty.device.slice(from, end);
       expect(device).toEqual(this.written.slice(begin, begin + device.length));
       const sum = (outcome: Loss["outcome"]): number =>
         told.reduce((all, loss) => all + (loss.outcome === outcome ? (loss.bytes ?? 0) : 0), 0);
@@ -109,7 +109,7 @@ class Oracle {
   }
 
   private now(): Opening {
-    return this.openings.get(this.world.line.opening as string) as Opening;
+    return this.openings.get(this.world.tty.line.opening as string) as Opening;
   }
 }
 
@@ -123,7 +123,7 @@ it.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
     };
     const world = new World();
     const oracle = new Oracle(world);
-    world.plug();
+    world.tty.plug();
     oracle.plugged();
     const known = (): string => remoteOf().opening;
     const attached = await started(world, {
@@ -142,17 +142,17 @@ it.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
     };
     for (let step = 0; step < STEPS; step++) {
       const choice = random(20);
-      world.slowMs = random(2) * random(25);
+      world.tty.slowMs = random(2) * random(25);
       if (choice < 7 && remote.room > 6_000) {
         const more = bytes(1 + random(5_000), seed * 1_000 + step);
         oracle.written.push(...more);
         remote.write(more);
       } else if (choice < 14) {
-        if (!world.isPaused) oracle.says(bytes(1 + random(5_000), seed * 2_000 + step));
+        if (!world.tty.isPaused) oracle.says(bytes(1 + random(5_000), seed * 2_000 + step));
       } else if (choice < 18) link.cut();
       else if (choice === 18) {
-        await world.pull();
-        world.plug();
+        await world.tty.pull();
+        world.tty.plug();
         oracle.plugged();
       } else {
         // Away for longer than the port is paused: its oldest bytes go.
@@ -169,9 +169,9 @@ it.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
     }
     await world.run(() => {
       const { said } = oracle.openings.get(known()) as Opening;
-      return remote.isUp && known() === world.line.opening && remoteOf().readAt === said.length;
+      return remote.isUp && known() === world.tty.line.opening && remoteOf().readAt === said.length;
     });
-    await world.run(() => world.device.length >= oracle.owed(known()));
+    await world.run(() => world.tty.device.length >= oracle.owed(known()));
     oracle.settle(known());
   },
 );

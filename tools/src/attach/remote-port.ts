@@ -61,6 +61,8 @@ export interface RemoteOptions {
 }
 
 interface Resumed {
+  /** What notifications call the port; bridges with one port may not say it. */
+  readonly port?: string;
   readonly opening: string;
   readonly read: number;
   readonly written: number;
@@ -85,6 +87,7 @@ export class RemotePort {
   private readonly options: RemoteOptions;
   private readonly events: RemoteEvents;
   private readonly gather: Gather;
+  private name: string | undefined;
   private opening: string | null = null;
   private readAt = 0;
   private kept = new NumberedBytes();
@@ -242,6 +245,7 @@ export class RemotePort {
       attempt.out = watch ? null : this.outgoing(attempt, streams, write);
     });
     this.takeover = false;
+    this.name = resumed.port;
     this.accept(attempt, resumed);
     this.begin(attempt, resumed.settings);
   }
@@ -377,7 +381,9 @@ export class RemotePort {
     if (event === "serial.asked") {
       this.agent.call("system.ping").catch(() => undefined);
     } else if (event === "serial.changed") {
-      this.events.changed((data ?? {}) as StatusLinesJson);
+      const { port, ...lines } = (data ?? {}) as { port?: unknown } & StatusLinesJson;
+      // The agent's other ports say it to every session.
+      if (this.name === undefined || port === this.name) this.events.changed(lines);
     } else if (event === "serial.lost") {
       const { opening, from, bytes } = (data ?? {}) as Record<string, unknown>;
       if (opening !== this.opening || typeof from !== "number" || typeof bytes !== "number") return;

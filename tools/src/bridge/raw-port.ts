@@ -663,7 +663,7 @@ export class RawPort {
     tell();
   }
 
-  private away(): DeviceAway {
+  away(): DeviceAway {
     return new DeviceAway(`${this.name} is not there`, false);
   }
 }
