@@ -94,10 +94,14 @@ try {
   const running = world.house.start(["attach", "modem", `--${values.side}`, side, "--json"]);
   const { where } = await newsOf(running, "attached");
   console.error("attached", performance.now());
-  const tool = world.tool(String(where));
+  // Two programs: one that does not read while it cannot write, with a device that does the same,
+  // stops for good when all stores are full. A TCP port has one program.
+  const isPty = values.side === "pty";
+  const tool = world.tool(String(where), ...(isPty ? ["-u"] : []));
+  const reader = isPty ? world.tool(String(where), "-U") : tool;
   const [down, up] = [new Check(1), new Check(2)];
   cable.received = (bytes) => down.take(bytes);
-  tool.stdout.on("data", (bytes: Buffer) => up.take(bytes));
+  reader.stdout.on("data", (bytes: Buffer) => up.take(bytes));
   const said: unknown[] = [];
   // A byte that is another is right only where this says so.
   process.once("uncaughtExceptionMonitor", () => console.error(JSON.stringify(said)));

@@ -69,11 +69,15 @@ export class BridgeHouse {
     return this.house.start(["bridge", "--config", file, "--json"]);
   }
 
-  /** A program of this machine that has a terminal open: socat, as any other would. */
-  tool(path: string): ChildProcessByStdio<Writable, Readable, null> {
+  /**
+   * A program of this machine that has a terminal open: socat, as any other would.
+   * `words`: `-u` for one direction, or `-U` for the other. With both, socat reads nothing while it
+   * cannot write.
+   */
+  tool(path: string, ...words: string[]): ChildProcessByStdio<Writable, Readable, null> {
     const tcp = /^tcp:\/\/(.*)$/.exec(path);
     const place = tcp === null ? `OPEN:${path},raw,echo=0` : `TCP:${tcp[1]}`;
-    const socat = spawn("socat", ["-b", "4096", "-", place], {
+    const socat = spawn("socat", ["-b", "4096", ...words, "-", place], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     this.tools.push(socat);

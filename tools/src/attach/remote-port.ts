@@ -66,6 +66,8 @@ interface Resumed {
   readonly opening: string;
   readonly read: number;
   readonly written: number;
+  /** Another one: others have written meanwhile. Older bridges do not say it. */
+  readonly turn?: number;
   readonly settings: SettingsJson;
 }
 
@@ -89,6 +91,7 @@ export class RemotePort {
   private readonly gather: Gather;
   private name: string | undefined;
   private opening: string | null = null;
+  private turn: number | undefined;
   private readAt = 0;
   private kept = new NumberedBytes();
   private sendAt = 0;
@@ -251,9 +254,9 @@ export class RemotePort {
   }
 
   /** Where both sides are. */
-  private accept(attempt: Attempt, { opening, read, written }: Resumed): void {
+  private accept(attempt: Attempt, { opening, read, written, turn }: Resumed): void {
     const isSame = opening === this.opening;
-    const isKnown = written >= this.kept.from && written <= this.kept.end;
+    const isKnown = turn === this.turn && written >= this.kept.from && written <= this.kept.end;
     // Of another opening, what came before this client was known.
     const readAt = isSame ? this.readAt : 0;
     if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
@@ -262,6 +265,7 @@ export class RemotePort {
       this.kept = new NumberedBytes(written);
     }
     this.opening = opening;
+    this.turn = turn;
     this.readAt = Math.max(read, readAt);
     this.kept.drop(written);
     this.sendAt = written;

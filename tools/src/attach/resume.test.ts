@@ -1,4 +1,5 @@
 /** `attach` and a raw bridge over links that are lost. */
+import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
 import { describe, expect, it } from "vitest";
 import { bytes, started, World } from "./testing/world.ts";
 
@@ -116,6 +117,31 @@ describe("attach to a raw bridge", () => {
     closed.tty.plug();
     await expect(started(closed)).rejects.toThrow("read-only");
     await started(closed, { watch: true });
+  });
+
+  it("says to one that has the port again what another's writing has made uncertain", async () => {
+    const world = new World({ access: "takeover" });
+    world.tty.plug();
+    const first = await started(world, { user: "ada" });
+    world.tty.slowMs = 1_000;
+    for (const byte of [1, 2, 3, 4]) {
+      first.remote.write(Uint8Array.of(byte));
+      const sentAt = world.timer.now();
+      await world.run(() => world.timer.now() > sentAt + 20);
+    }
+    const second = await started(world, { takeover: true, user: "bob" });
+    second.remote.write(Uint8Array.of(7));
+    await world.run(() => world.tty.device.includes(7));
+    second.remote.stop();
+    world.forget(second.link.sid, CLIENT_LEFT);
+    await world.run(() => first.remote.isUp);
+    first.remote.write(Uint8Array.of(8));
+    await world.run(() => world.tty.device.includes(8));
+    // Two of its bytes have come; which ones, it cannot know.
+    expect(world.tty.device).toEqual([1, 7, 8]);
+    expect(first.losses).toEqual([
+      { direction: "to the device", outcome: "unknown", from: 0, bytes: 4 },
+    ]);
   });
 
   it("shows a watcher what the writer reads, and does not wait for one that stalls", async () => {

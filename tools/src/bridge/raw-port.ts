@@ -101,9 +101,14 @@ export class RawPort {
   private sessions: SessionsOfPort | null = null;
   private kept = new NumberedBytes();
   private taken = 0;
+  /** How often it went to another one who writes, and whose bytes were the last. */
+  private turn = 0;
+  private lastWriter: string | null = null;
   private jobs: Job[] = [];
   private running: Promise<void> | null = null;
   private readonly claims = new Map<string, Claim>();
+  /** Who writes as soon as the port has accepted what is under way. */
+  private next: Claim | null = null;
   private readonly gather: Gather;
   private paused = false;
   private look: unknown = null;
@@ -123,6 +128,8 @@ export class RawPort {
     this.opening = randomBytes(16).toString("base64url");
     this.kept = new NumberedBytes();
     this.taken = 0;
+    this.turn = 0;
+    this.lastWriter = null;
     this.paused = false;
     for (const claim of this.claims.values()) {
       claim.next = 0;
@@ -216,8 +223,12 @@ export class RawPort {
     if (this.access === "read-only") throw new Error(`${this.name} is read-only`);
   }
 
-  /** `serial.read`: the newest such reader takes over from the one before. */
+  /**
+   * `serial.read`: the newest such reader takes over from the one before. Throws a DeviceAway
+   * without a port.
+   */
   readBare(sid: string, stream: unknown): void {
+    if (this.opening === null) throw this.away();
     const claim = this.bareClaim(sid);
     try {
       this.startReading(claim, stream);
@@ -230,12 +241,13 @@ export class RawPort {
     }
   }
 
-  /** `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. */
+  /** `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. As `readBare`. */
   writeBare(sid: string, stream: unknown): void | Promise<void> {
     this.checkWritable();
     const claim = this.bareClaim(sid);
     const start = (): void => {
       try {
+        if (this.opening === null) throw this.away();
         this.dropJobs(null);
         this.startWriting(claim, stream);
       } finally {
@@ -254,33 +266,39 @@ export class RawPort {
     });
   }
 
-  /** `serial.resume`. Rejects with an Error if it is refused, or a DeviceAway without a port. */
+  /**
+   * `serial.resume`. Another `turn` than the claim's last one in this opening: others have written
+   * since, so that `written` is not about its bytes. Rejects with an Error if it is refused, or a
+   * DeviceAway without a port.
+   */
   async resume(
     sid: string,
     asked: Resume,
-  ): Promise<{ opening: string; read: number; written: number }> {
+  ): Promise<{ opening: string; read: number; written: number; turn: number }> {
     if (this.opening === null) throw this.away();
     if (asked.write !== undefined) this.checkWritable();
+    const { from } = asked.read;
+    if (asked.opening === this.opening && from !== undefined && from > this.kept.end) {
+      throw new Error(`read.from is ${from}, and ${this.kept.end} bytes have come`);
+    }
     const known = this.claims.get(asked.claim);
     const claim = known ?? this.makeClaim(asked.claim, sid, asked.user, false);
+    const wrote = claim.writes;
     try {
       if (asked.write !== undefined && !claim.writes) await this.demand(claim, asked.takeover);
       if (this.opening === null) throw this.away();
       // Its session ended while another was asked.
       if (this.sessions?.heardAt(sid) === null) throw new Error("the session is over");
     } catch (error) {
-      if (known === undefined) this.claims.delete(claim.id);
+      if (!wrote) claim.writes = claim.in !== null;
+      if (known === undefined) this.remove(claim);
       throw error;
     }
     this.endStreams(claim, "its claim was resumed");
     claim.sid = sid;
     claim.user = asked.user;
     this.stopExpiry(claim);
-    const { from } = asked.read;
     if (asked.opening === this.opening && from !== undefined) {
-      if (from > this.kept.end) {
-        throw new Error(`read.from is ${from}, and ${this.kept.end} bytes have come`);
-      }
       claim.next = from;
       claim.acknowledged = from;
     }
@@ -298,7 +316,8 @@ export class RawPort {
       throw error;
     }
     this.bound();
-    return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written };
+    const turn = this.turn + (this.lastWriter === claim.id ? 0 : 1);
+    return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written, turn };
   }
 
   /** Forgets what has not been sent to the session's claims, or not been written yet. */
@@ -472,17 +491,24 @@ export class RawPort {
         }
         job.bytes = 0;
         this.counts.bytes_out += bytes.length;
-        if (this.opening === opening) this.taken += bytes.length;
+        if (this.opening === opening) this.count(claim, bytes.length);
         // Not to a stream that began since: its grants acknowledge what it brought itself.
         stream.grant(bytes.length);
       },
       skip: () => {
-        this.taken += bytes.length;
+        this.count(claim, bytes.length);
         stream.grant(bytes.length);
       },
       drop: () => undefined,
     };
     this.run(job);
+  }
+
+  private count({ id }: Claim, bytes: number): void {
+    this.taken += bytes;
+    if (this.lastWriter === id) return;
+    this.lastWriter = id;
+    this.turn++;
   }
 
   private run(job: Job): void {
@@ -531,6 +557,7 @@ export class RawPort {
   // ---- claims
 
   private writer(): Claim | null {
+    if (this.next !== null) return this.next;
     for (const claim of this.claims.values()) if (claim.writes) return claim;
     return null;
   }
@@ -545,11 +572,15 @@ export class RawPort {
         throw new Error(`${this.name} is in use by ${holder.user} since ${holder.since}${how}`);
       }
     }
+    this.next = claim;
     this.dropJobs(claim);
     // What the port is accepting from the one before counts.
     while (this.jobs[0] !== undefined && this.jobs[0].claim !== claim && this.running !== null) {
       await this.running;
     }
+    if (this.claims.get(claim.id) !== claim) throw new Error("another client took over");
+    claim.writes = true;
+    this.next = null;
   }
 
   private takeFrom(holder: Claim, claim: Claim): void {
@@ -564,7 +595,7 @@ export class RawPort {
     this.sessions?.notify(sid, "serial.asked", { port: this.name });
     while (this.timer.now() - askedAt < ASKED_MS) {
       await new Promise<void>((resolve) => this.timer.set(ASKED_LOOK_MS, resolve));
-      if (!holder.writes || this.claims.get(holder.id) !== holder) return true;
+      if (this.writer() !== holder) return true;
       if (holder.sid !== sid || (this.sessions?.heardAt(sid) ?? -1) >= askedAt) return false;
     }
     return true;
@@ -622,6 +653,7 @@ export class RawPort {
 
   private remove(claim: Claim): void {
     this.stopExpiry(claim);
+    if (this.next === claim) this.next = null;
     if (this.claims.get(claim.id) !== claim) return;
     claim.writes = false;
     this.claims.delete(claim.id);

@@ -115,7 +115,7 @@ export class RawLine {
   }
 
   /** Throws a DeviceAway without a port. */
-  demandOpen(): OpenPort {
+  get open(): OpenPort {
     if (this.port === null) throw this.line.away();
     return this.port;
   }
@@ -233,12 +233,10 @@ export class RawProgram {
       settings: settingsAsJson(raw.settings),
     }));
     this.handle("serial.read", (raw, params, { sid }) => {
-      raw.demandOpen();
       raw.line.readBare(sid, (params as Params)?.stream);
       return settingsAsJson(raw.settings);
     });
     this.handle("serial.write", async (raw, params, { sid }) => {
-      raw.demandOpen();
       await raw.line.writeBare(sid, (params as Params)?.stream);
       return settingsAsJson(raw.settings);
     });
@@ -272,7 +270,7 @@ export class RawProgram {
       return {};
     });
     this.handle("serial.status", async (raw) => {
-      const lines = await raw.demandOpen().status();
+      const lines = await raw.open.status();
       const { line, settings } = raw;
       return {
         mode: "raw",

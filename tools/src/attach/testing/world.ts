@@ -13,8 +13,15 @@ type Send = () => void;
 
 const LIMIT_STEPS = 200_000;
 
+/** What is known of a write at the port: the number of its first byte, and whose it is. */
+interface Writing {
+  readonly taken: number;
+  readonly jobs: readonly { readonly claim: { readonly id: string } }[];
+}
+
 /** A device, its port, and the bridge's end of it. */
-class WorldPort {
+export class WorldPort {
+  readonly name: string;
   readonly line: RawPort;
   readonly raw: RawLine;
   /** What the device got. */
@@ -23,11 +30,14 @@ class WorldPort {
   /** How long the port takes for each write. */
   slowMs = 0;
   control: string[] = [];
+  /** The device got these; `user` is the claim that wrote them. */
+  accepted: (bytes: Uint8Array, number: number, user: string) => void = () => undefined;
   private readonly world: World;
   private user: { data(bytes: Uint8Array): void; end(reason: string): Promise<void> } | null = null;
 
   constructor(world: World, number: number, access: Access) {
     const name = `tty${number}`;
+    this.name = name;
     this.world = world;
     this.line = new RawPort(name, access, world.timer);
     this.raw = new RawLine(this.line, [name, `modem${number}`], DEFAULT_SETTINGS, world.timer);
@@ -43,9 +53,12 @@ class WorldPort {
     const port: OpenPort = {
       write: async (bytes) => {
         const { opening } = this.line;
+        const { taken, jobs } = this.line as unknown as Writing;
+        const user = jobs[0]?.claim.id ?? "";
         if (this.slowMs > 0) await new Promise<void>((resolve) => timer.set(this.slowMs, resolve));
         if (this.line.opening !== opening) throw new Error("unplugged");
         this.device.push(...bytes);
+        this.accepted(bytes, taken, user);
       },
       pause: () => {
         this.isPaused = true;
@@ -106,7 +119,7 @@ export class World {
     this.isRunning = false;
     this.part?.lost(null, "the agent stopped");
     this.held.clear();
-    for (const client of this.clients) client.cut();
+    this.cut();
   }
 
   private startAgent(): void {
@@ -125,6 +138,11 @@ export class World {
         };
       },
     } as unknown as BridgeAgent);
+  }
+
+  /** The agent's own link is lost, and comes back. */
+  cut(): void {
+    for (const client of this.clients) client.cut();
   }
 
   client(): LinkedClient {
@@ -186,7 +204,7 @@ export class World {
 }
 
 /** One client's link: a queue in each direction, and one session at a time. */
-class LinkedClient {
+export class LinkedClient {
   sid = "";
   private readonly world: World;
   private up: Send[] = [];
