@@ -62,6 +62,8 @@ interface Claim {
   writes: boolean;
   out: OutgoingStream | null;
   in: IncomingStream | null;
+  /** Of the bytes of `in`. */
+  again: Again;
   /** The number of the next byte to send to it, and of the first that it has not acknowledged. */
   next: number;
   acknowledged: number;
@@ -72,14 +74,26 @@ interface Claim {
   expiry: unknown;
 }
 
+/**
+ * Bytes that wait at a resume. They are not acknowledged, so the client sends them again, and that
+ * is all that their coming again is for.
+ */
+interface Again {
+  /** Still to come, and come. */
+  left: number;
+  came: number;
+  /** That the port has taken, and of which the client knows. */
+  done: number;
+  granted: number;
+}
+
 /** Bytes, or a change of settings, in the order in which they came. */
 interface Job {
   readonly claim: Claim | null;
   /** That the port has not taken yet. */
   bytes: number;
   run(port: OpenPort): Promise<void>;
-  /** Of bytes: they are purged. */
-  skip?(): void;
+  isPurged: boolean;
   drop(): void;
 }
 
@@ -186,6 +200,7 @@ export class RawPort {
       this.run({
         claim: null,
         bytes: 0,
+        isPurged: false,
         run: (port) => change(port).then(resolve, reject),
         drop: () => reject(this.away()),
       });
@@ -302,12 +317,15 @@ export class RawPort {
       claim.next = from;
       claim.acknowledged = from;
     }
-    const written = this.taken + this.queuedOf(claim);
+    // Another process, which does not know what waits of the one before, sends nothing again.
+    const waiting = this.queuedOf(claim);
+    const written = asked.opening === this.opening ? this.taken : this.taken + waiting;
     try {
       this.startReading(claim, asked.read.stream);
       if (asked.write !== undefined) {
         claim.writes = true;
         this.startWriting(claim, asked.write.stream);
+        claim.again.left = this.taken + waiting - written;
       } else claim.writes = false;
     } catch (error) {
       this.endStreams(claim, messageOf(error));
@@ -320,14 +338,14 @@ export class RawPort {
     return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written, turn };
   }
 
-  /** Forgets what has not been sent to the session's claims, or not been written yet. */
+  /** Forgets what has not been sent to the session's claims, or not been written of theirs. */
   purge(sid: string, read: boolean, write: boolean): void {
     for (const claim of this.claims.values()) {
       if (claim.sid !== sid) continue;
       if (read && claim.next < this.kept.end) this.tellLost(claim, this.kept.end);
     }
     this.bound();
-    if (write) this.skipWaiting();
+    if (write) this.skipWaiting(sid);
   }
 
   // ---- from the device
@@ -456,6 +474,7 @@ export class RawPort {
     });
     const before = claim.in;
     claim.in = stream;
+    claim.again = { left: 0, came: 0, done: 0, granted: 0 };
     claim.writes = true;
     before?.abort("another writer took over");
     stream.grant(WRITE_WINDOW_BYTES);
@@ -466,6 +485,7 @@ export class RawPort {
     this.run({
       claim,
       bytes: 0,
+      isPurged: false,
       run: async () => {
         stream.confirm();
         if (claim.in !== stream) return;
@@ -477,31 +497,46 @@ export class RawPort {
     });
   }
 
-  private write(claim: Claim, stream: IncomingStream, bytes: Uint8Array): void {
+  private write(claim: Claim, stream: IncomingStream, came: Uint8Array): void {
+    const { again } = claim;
+    const known = Math.min(again.left, came.length);
+    again.left -= known;
+    again.came += known;
+    this.grantAgain(claim);
+    const bytes = came.subarray(known);
+    if (bytes.length === 0) return;
     const { opening } = this;
     const job: Job = {
       claim,
       bytes: bytes.length,
+      isPurged: false,
       run: async (port) => {
         try {
-          await port.write(bytes);
+          if (!job.isPurged) await port.write(bytes);
         } catch (error) {
           claim.in?.abort(messageOf(error));
           return;
         }
+        const count = job.bytes;
         job.bytes = 0;
-        this.counts.bytes_out += bytes.length;
-        if (this.opening === opening) this.count(claim, bytes.length);
-        // Not to a stream that began since: its grants acknowledge what it brought itself.
-        stream.grant(bytes.length);
-      },
-      skip: () => {
-        this.count(claim, bytes.length);
-        stream.grant(bytes.length);
+        if (!job.isPurged) this.counts.bytes_out += count;
+        if (this.opening === opening) this.count(claim, count);
+        if (claim.in === stream) stream.grant(count);
+        else {
+          claim.again.done += count;
+          this.grantAgain(claim);
+        }
       },
       drop: () => undefined,
     };
     this.run(job);
+  }
+
+  /** A grant acknowledges bytes of its stream: they have come by it, and the port has them. */
+  private grantAgain({ again, in: stream }: Claim): void {
+    const due = Math.min(again.came, again.done) - again.granted;
+    again.granted += due;
+    stream?.grant(due);
   }
 
   private count({ id }: Claim, bytes: number): void {
@@ -534,11 +569,16 @@ export class RawPort {
   }
 
   /** Bytes that wait count as taken, so that both sides go on with the same numbers. */
-  private skipWaiting(): void {
-    const [current, ...waiting] = this.jobs;
-    if (current === undefined) return;
-    this.jobs = [current, ...waiting.filter(({ bytes }) => bytes === 0)];
-    for (const job of waiting) job.skip?.();
+  private skipWaiting(sid: string): void {
+    for (const job of this.jobs.slice(1).reverse()) {
+      const { claim } = job;
+      if (claim?.sid !== sid) continue;
+      job.isPurged = true;
+      // What the client has not sent again, it forgets, and gives its numbers to others.
+      const forgotten = Math.min(claim.again.left, job.bytes);
+      job.bytes -= forgotten;
+      claim.again.left -= forgotten;
+    }
   }
 
   private queuedOf(claim: Claim): number {
@@ -617,6 +657,7 @@ export class RawPort {
       writes: false,
       out: null,
       in: null,
+      again: { left: 0, came: 0, done: 0, granted: 0 },
       next: this.kept.end,
       acknowledged: this.kept.end,
       window: 0,
