@@ -210,6 +210,7 @@ export class Bridge {
       relayToken: identity.relayToken,
       agentToken: identity.agentToken,
       packetVersion: identity.version,
+      deviceKey: identity.deviceSecret ?? undefined,
       stateDir,
       name: this.name,
       program,

@@ -153,6 +153,7 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
     each(["agent", "rotate", "pump-7"], ROTATED),
     each(["agent", "rotate", "pump-7", "--secret"], ROTATED),
   ],
+  "agent rekey": [alone(["agent", "rekey", "pump-7"], { ends: 4 })],
   "agent export": [each(["agent", "export", "pump-7"], EXPORT)],
   // Ends at the state folder, which is looked at when the relay token is there.
   "agent run": [
