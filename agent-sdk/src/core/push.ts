@@ -217,33 +217,6 @@ export const slotOf = (state: PushState): number =>
 const isCountTo = (value: unknown, max: number): value is number =>
   typeof value === "number" && value >= 1 && value <= max && value % 1 === 0;
 
-/**
- * Throws unless the first call of a push is proven. False if it is the one of the push in progress,
- * whose answer was lost.
- */
-const isNext = (
-  port: PushPort,
-  key: string,
-  transfer: Transfer,
-  params: object,
-  size: unknown,
-  digest: string,
-  last: number,
-): boolean => {
-  const proof = own(params, "proof");
-  const serial = own(params, "serial");
-  if (proof === undefined) throw new Error("it wants a push key: push --push-key FILE");
-  if (
-    typeof proof !== "string" ||
-    !isCountTo(serial, MAX_SERIAL) ||
-    !equalTexts(proof, pushProof(port.suite, key, port.agentId, serial, size as number, digest))
-  )
-    throw new Error("not proven by its push key");
-  if (serial === last && transfer.size > 0) return false;
-  if (serial <= last) throw new Error(`the serial must be above ${last}`);
-  return true;
-};
-
 const begin = (port: PushPort, transfer: Transfer, params: object, slot: number): void => {
   const digest = own(params, "sha256");
   const version = own(params, "version");
@@ -259,10 +232,23 @@ const begin = (port: PushPort, transfer: Transfer, params: object, slot: number)
     throw new Error("not a push");
   }
   const key = port.key;
-  const last = readSerial(port.storage);
-  if (key !== null && !isNext(port, key, transfer, params, size, digest, last.serial)) return;
+  const serial = own(params, "serial");
+  const proof = own(params, "proof");
+  const before = readSerial(port.storage);
+  if (key !== null) {
+    if (proof === undefined) throw new Error("it wants a push key: push --push-key FILE");
+    if (
+      typeof proof !== "string" ||
+      !isCountTo(serial, MAX_SERIAL) ||
+      !equalTexts(proof, pushProof(port.suite, key, port.agentId, serial, size as number, digest))
+    )
+      throw new Error("not proven by its push key");
+    // The call of the push in progress, whose answer was lost.
+    if (serial === before.serial && transfer.size > 0) return;
+    if (serial <= before.serial) throw new Error(`the serial must be above ${before.serial}`);
+  }
   if (!isCountTo(size, port.room(slot))) throw new Error("no room for it");
-  if (key !== null) writeNext(port.storage, SERIAL_RECORD, last, { serial: own(params, "serial") });
+  if (key !== null) writeNext(port.storage, SERIAL_RECORD, before, { serial: serial });
   transfer.size = 0;
   port.erase(slot);
   transfer.sha256 = digest;

@@ -688,7 +688,7 @@ const PUSHES: readonly Mutant[] = [
     },
     {
       without: "a proof is good for one push",
-      patches: [patch(PUSH, "if (serial <= last)", "if (serial < 0)")],
+      patches: [patch(PUSH, "if (serial <= before.serial)", "if (serial < 0)")],
     },
     {
       without: "the last serial outlives a restart",
