@@ -17,7 +17,7 @@ const LAZY = [
   "protocol/src/link/failures.ts",
   "src/core/limits.ts",
   "src/core/log.ts",
-  "src/core/push.ts",
+  ["src/core/push.ts", "src/core/push-serial.ts", "src/core/record.ts"],
   "protocol/src/link/states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",
@@ -74,7 +74,9 @@ export const GUARDED = ["atob"];
 
 /** Where the modules of an entry are looked for. */
 const ENTRY = at("../src/espruino/entry.ts");
-const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
+const NATIVES = ["natives.ts", "credentials.ts", "boot-seed.ts"].map((name) =>
+  at(`../src/espruino/${name}`),
+);
 const BOARD = {
   natives: NATIVES,
   lazy: LAZY,

@@ -17,7 +17,6 @@ import {
   encodeJson,
   equalTexts,
   extractPrk,
-  isForward,
   signPayload,
 } from "@blindrelay/protocol/crypto";
 import type {
@@ -25,7 +24,12 @@ import type {
   AgentSessionsOptions,
   AgentVerdict,
 } from "@blindrelay/protocol/session";
-import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import {
+  AgentSessions,
+  CLOSE_METHOD,
+  CLOSE_NOTICE,
+  DEFAULT_AGENT_LIMITS,
+} from "@blindrelay/protocol/session";
 import type { AgentsPacket, Form } from "@blindrelay/protocol/wire";
 import { BARE, encodeInForm } from "@blindrelay/protocol/wire";
 import type { SessionPart, SessionWiring } from "./agent.ts";
@@ -78,6 +82,22 @@ export interface AgentCoreOptions extends LinkOptions {
   readonly limits?: AgentSessionLimits;
 }
 
+/** What the core needs of its sessions. */
+type Sessions = Pick<
+  AgentSessions,
+  | "receive"
+  | "resume"
+  | "seal"
+  | "close"
+  | "expire"
+  | "nextExpiry"
+  | "end"
+  | "heardAt"
+  | "has"
+  | "held"
+  | "counters"
+>;
+
 export interface AgentCounters {
   /** Envelopes whose signature did not verify. */
   badSignatures: number;
@@ -91,7 +111,8 @@ export interface AgentCounters {
 export class AgentCore {
   /** Passed to the device program. */
   declare readonly agent: Agent;
-  declare readonly sessions: AgentSessions;
+  /** Replaced where a secret is (rekey.ts). */
+  declare sessions: Sessions;
   declare readonly dispatcher: Dispatcher;
   declare readonly counters: AgentCounters;
   declare readonly ports: AgentPorts;
@@ -108,7 +129,8 @@ export class AgentCore {
   /** Whether a session may have missed events without being told. */
   private unsaid = false;
 
-  private signatureKey: HmacKey | null = null;
+  /** Of the envelopes' signatures, the first one that fits; null: not derived yet. */
+  signatureKeys: HmacKey[] | null = null;
   /**
    * Sids and, at the same index, the form in which each was last addressed, which events use too;
    * and how many events that session has missed without being told.
@@ -139,9 +161,6 @@ export class AgentCore {
     this.counters = { badSignatures: 0, notSent: 0 };
     this.link = new RelayLink(options, this);
     const forward = options.forward;
-    if (forward === undefined && isForward(options.version)) {
-      throw new Error(`packet version "${options.version}" needs X25519: use "1" or "2" here`);
-    }
     const sessionsOptions = {
       suite: options.ports.suite,
       agentId: options.agentId,
@@ -240,7 +259,7 @@ export class AgentCore {
       if (verdict.fresh) this.forgetLapsed(this.ports.timer.now());
       if (verdict.gap > 0) this.tellPart(sid, "packets were lost");
       this.rememberForm(sid, form);
-      if (verdict.reply !== "") this.sendPacket(verdict.reply, form);
+      if (verdict.reply !== undefined) this.sendPacket(verdict.reply, form);
       else {
         this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
           this.sendSealed(sid, plaintext, form),
@@ -254,6 +273,19 @@ export class AgentCore {
     if (!context.notification) throw new Error(`${CLOSE_METHOD} is a notification`);
     this.sessions.close(context.sid);
     this.forgetLapsed(this.ports.timer.now(), CLIENT_LEFT);
+  }
+
+  /** Goes on under another secret: sessions of the one before end, and their clients are told. */
+  adopt(sessions: AgentSessions): void {
+    const before = this.sessions;
+    for (const sid of before.held()) {
+      const packet = before.seal(sid, asciiBytes(CLOSE_NOTICE));
+      if (packet !== null) this.sendPacket(packet, this.formOf(sid));
+      before.close(sid);
+    }
+    this.forgetLapsed(this.ports.timer.now(), "the agent's secret was changed");
+    this.waiting = [];
+    this.sessions = sessions;
   }
 
   /** See Agent.attach. */
@@ -286,11 +318,13 @@ export class AgentCore {
 
   private verifies(payload: string, signature: string): boolean {
     const suite = this.ports.suite;
-    if (this.signatureKey === null) {
+    if (this.signatureKeys === null) {
       const prk = extractPrk(suite, this.options.agentId, this.options.agentToken);
-      this.signatureKey = deriveSignatureKey(suite, prk);
+      this.signatureKeys = [deriveSignatureKey(suite, prk)];
     }
-    return equalTexts(signPayload(suite, this.signatureKey, payload), signature);
+    for (const key of this.signatureKeys)
+      if (equalTexts(signPayload(suite, key, payload), signature)) return true;
+    return false;
   }
 
   /** See Agent.emit. */

@@ -22,11 +22,7 @@
  * [portable]
  */
 import {
-  asciiBytes,
-  crc32,
-  decodeJson,
   encodeJson,
-  equalTexts,
   fromBase64url,
   isObject,
   own,
@@ -34,17 +30,17 @@ import {
   type Suite,
 } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
+import { demandNewSerial, keepSerial, lastSerial, provenSerial } from "./push-serial.ts";
+import { readNewer, writeNext } from "./record.ts";
 
 export const PUSH_METHOD = "system.push";
 
-/** Two files each. */
+/** Two files. */
 const RECORD = "push";
-const SERIAL_RECORD = "push-serial";
 
 /** Digits of a program's hash that identify it. */
 const ID_LENGTH = 16;
 const MAX_SECONDS = 3600;
-const MAX_SERIAL = 9007199254740991;
 const MAX_VERSION = 32;
 const MAX_REASON = 80;
 /** Limits of each as JSON, with escapes, so that the answer fits into the shortest plaintext. */
@@ -60,12 +56,6 @@ export interface Trial {
   readonly seconds: number;
   /** Whether it was started. */
   readonly started: boolean;
-}
-
-/** The last serial that was accepted; 0 if none was. */
-interface SerialState {
-  readonly n: number;
-  readonly serial: number;
 }
 
 export interface PushState {
@@ -129,55 +119,10 @@ export const newTransfer = (): Transfer => ({
   stored: 0,
 });
 
-/** Its checksum, a space and JSON. */
-const encodeRecord = (state: object): string => {
-  const text = encodeJson(state) as string;
-  return `${crc32(asciiBytes(text)) >>> 0} ${text}`;
-};
-
-/** `none`: in place of a record that is missing or damaged. */
-const readRecord = <State extends object>(text: string | null, none: State): State => {
-  if (text === null) return none;
-  const state = decodeJson(text.substring(text.indexOf(" ") + 1));
-  return isObject(state) && encodeRecord(state) === text ? (state as unknown as State) : none;
-};
-
-/** The newer of the records in two files. */
-const readNewer = <State extends { readonly n: number }>(
-  storage: StoragePort,
-  name: string,
-  none: State,
-): State => {
-  const a = readRecord(storage.read(`${name}.0`), none);
-  const b = readRecord(storage.read(`${name}.1`), none);
-  return a.n > b.n ? a : b;
-};
-
-/**
- * Writes the record that follows `before`, reads it back, and returns it. Throws if it is not
- * stored.
- */
-const writeNext = <State extends { readonly n: number }>(
-  storage: StoragePort,
-  name: string,
-  before: State,
-  change: object,
-): State => {
-  const state = Object.assign({}, before, change, { n: before.n + 1 }) as State;
-  const file = `${name}.${state.n & 1}`;
-  const text = encodeRecord(state);
-  storage.write(file, text);
-  if (storage.read(file) !== text) throw new Error("the storage does not keep what is written");
-  return state;
-};
-
 export const readPush = (storage: StoragePort): PushState => readNewer(storage, RECORD, NONE);
 
 const writePush = (storage: StoragePort, before: PushState, change: object): PushState =>
   writeNext(storage, RECORD, before, change);
-
-const readSerial = (storage: StoragePort): SerialState =>
-  readNewer(storage, SERIAL_RECORD, { n: 0, serial: 0 });
 
 const isShort = (text: string, max: number, maxJson: number): boolean =>
   text.length <= max && (encodeJson(text) as string).length <= maxJson;
@@ -232,23 +177,18 @@ const begin = (port: PushPort, transfer: Transfer, params: object, slot: number)
     throw new Error("not a push");
   }
   const key = port.key;
-  const serial = own(params, "serial");
-  const proof = own(params, "proof");
-  const before = readSerial(port.storage);
+  let serial = 0;
   if (key !== null) {
-    if (proof === undefined) throw new Error("it wants a push key: push --push-key FILE");
-    if (
-      typeof proof !== "string" ||
-      !isCountTo(serial, MAX_SERIAL) ||
-      !equalTexts(proof, pushProof(port.suite, key, port.agentId, serial, size as number, digest))
-    )
-      throw new Error("not proven by its push key");
-    // The call of the push in progress, whose answer was lost.
-    if (serial === before.serial && transfer.size > 0) return;
-    if (serial <= before.serial) throw new Error(`the serial must be above ${before.serial}`);
+    const proofOf = (n: number): string =>
+      pushProof(port.suite, key, port.agentId, n, size as number, digest);
+    serial = provenSerial(params, proofOf, "push");
+    const last = lastSerial(port.storage);
+    // The one of the push in progress, whose answer was lost.
+    if (serial === last && transfer.size > 0) return;
+    demandNewSerial(serial, last);
   }
   if (!isCountTo(size, port.room(slot))) throw new Error("no room for it");
-  if (key !== null) writeNext(port.storage, SERIAL_RECORD, before, { serial: serial });
+  if (key !== null) keepSerial(port.storage, serial);
   transfer.size = 0;
   port.erase(slot);
   transfer.sha256 = digest;
@@ -332,6 +272,6 @@ export const answerPush = (port: PushPort, transfer: Transfer, params: unknown):
     // Whole words of flash, and whole groups of base64.
     part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
     watchdog: port.hasWatchdog,
-    serial: readSerial(port.storage).serial,
+    serial: lastSerial(port.storage),
   };
 };

@@ -2,14 +2,18 @@
  * Starts an agent on Node: lock the state folder, provision it if it was never used, raise the boot
  * count, and only then construct the core.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import { tokenProblem } from "@blindrelay/protocol";
 import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { isVersionText } from "@blindrelay/protocol/releases";
-import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import {
+  type AgentSessionLimits,
+  AgentSessions,
+  DEFAULT_AGENT_LIMITS,
+} from "@blindrelay/protocol/session";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
 import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { Agent, Program } from "../core/agent.ts";
@@ -30,6 +34,7 @@ import {
   type RestartReason,
   serveLog,
 } from "../core/log.ts";
+import { provisionSecrets, Rekeying, type StartSecrets, startSecrets } from "../core/rekey.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -62,6 +67,8 @@ export interface StartOptions extends AgentIdentity {
    * replaces `program` from then on. Off by default.
    */
   readonly pushes?: TakesPushes;
+  /** Lets whoever has the agentToken replace it over the relay (`system.rekey`); true by default. */
+  readonly rekey?: boolean;
   /**
    * A push key (`push_`): programs over the relay are taken only if they were proven with it. The
    * state folder keeps it, and stays guarded by it when a later start names none; another one is
@@ -146,9 +153,34 @@ export const provision = async (
   const seed = drawSeed(options.packetVersion ?? "1");
   const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
+    // First: a cut between the two leaves a folder that can be provisioned again.
+    provisionSecrets(folderStorage(stateDir), options.agentToken);
     bootOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken, seed));
     await lock.release();
   });
+};
+
+const REPLACED =
+  "the agent_token was replaced over the air: the one that this start was given is not used any more";
+
+/** The secrets of this start, on a locked folder. */
+const claimSecrets = (
+  { stateDir, agentToken }: StartOptions,
+  suite: Suite,
+  log: Log,
+): StartSecrets => {
+  let secrets: StartSecrets | null;
+  try {
+    secrets = startSecrets(folderStorage(stateDir), suite, agentToken);
+  } catch (error) {
+    throw new StateError("medium", `the state folder cannot be written: ${stateDir}`, error);
+  }
+  if (secrets === null) {
+    const text = "the state folder belongs to another agent_token";
+    throw new StateError("otherToken", `${text}: use that one, or provision with a new one`);
+  }
+  if (secrets.isReplaced) log("warn", REPLACED);
+  return secrets;
 };
 
 /**
@@ -156,16 +188,17 @@ export const provision = async (
  * warning: a lost folder looks like a new one, and only a person can tell which it is.
  */
 const claimBootCount = (
-  { stateDir, agentToken, packetVersion = "1" }: StartOptions,
+  { stateDir, packetVersion = "1" }: StartOptions,
+  { token, from }: StartSecrets,
   suite: Suite,
   log: Log,
 ): Boot => {
   const storage = folderStorage(stateDir);
   if (isUnused(stateDir)) {
-    bootOf(provisionBootCount(storage, suite, agentToken, drawSeed(packetVersion)));
+    bootOf(provisionBootCount(storage, suite, token, drawSeed(packetVersion)));
     log("warn", NEW_STATE, { stateDir });
   }
-  const result = raiseBootCount(storage, suite, agentToken);
+  const result = raiseBootCount(storage, suite, token, from);
   if (!result.ok && result.problem === "missing") {
     throw new StateError(
       "foreign",
@@ -257,14 +290,23 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   };
   return underLock(options.stateDir, async (lock) => {
     const toUser = options.log ?? logToStderr;
-    const { count: bootCount, seed } = claimBootCount(options, suite, toUser);
-    const key = claimPushKey(folderStorage(options.stateDir), pushKey);
+    const storage = folderStorage(options.stateDir);
+    const secrets = claimSecrets(options, suite, toUser);
+    const boot = claimBootCount(options, secrets, suite, toUser);
+    const key = claimPushKey(storage, pushKey);
     const kept = openLog({
       bytes: LARGE_LOG_BYTES,
-      bootCount,
+      bootCount: boot.count,
       timer: edge.timer,
-      storage: folderStorage(options.stateDir),
-      secrets: [options.agentToken, options.relayToken, deviceKey ?? "", key ?? ""],
+      storage,
+      secrets: [
+        options.agentToken,
+        secrets.token,
+        secrets.trial ?? "",
+        options.relayToken,
+        deviceKey ?? "",
+        key ?? "",
+      ],
     });
     const log = keepingLog(kept, toUser, programFrames);
     const ports = { ...edge, log };
@@ -273,25 +315,51 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
       pushes === undefined ? null : pushedStart(options.stateDir, pushes, key, suite, log);
     const firmwareVersion = pushed?.version ?? options.firmwareVersion;
     const login = { ...identity, firmwareVersion };
-    const core = new AgentCore({
-      ...login,
-      url,
-      agentToken: options.agentToken,
-      foreignAgentToken: options.foreignAgentToken,
+    const ofSessions = {
+      suite,
+      agentId: options.agentId,
       version: packetVersion,
-      forward: forwardSessions(packetVersion, { x25519: nodeX25519, seed, deviceKey }),
-      name: options.name,
-      sdkVersion: SDK_VERSION,
-      bootCount,
       deviceRandom: randomBytes(16),
       serialNumber: machineNumber(),
-      freeMemory: freemem,
       limits,
+    };
+    const forward = (seed: Uint8Array | undefined) =>
+      forwardSessions(packetVersion, { x25519: nodeX25519, seed: seed?.slice(), deviceKey });
+    const core = new AgentCore({
+      ...login,
+      ...ofSessions,
+      url,
+      agentToken: secrets.token,
+      foreignAgentToken: options.foreignAgentToken,
+      forward: forward(boot.seed),
+      name: options.name,
+      sdkVersion: SDK_VERSION,
+      bootCount: boot.count,
+      freeMemory: freemem,
       // Another transport may use a line that carries only one link.
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
-    giveStorage(core.agent, folderStorage(options.stateDir));
+    giveStorage(core.agent, storage);
+    if (options.rekey !== false) {
+      const rekeying = new Rekeying({
+        core,
+        agentId: options.agentId,
+        suite,
+        storage,
+        pushKey: key,
+        token: secrets.token,
+        from: secrets.from,
+        makeSessions: (agentToken, { count: bootCount, seed }) => {
+          const all = { ...ofSessions, agentToken, bootCount };
+          return forward(seed)?.(all) ?? new AgentSessions(all);
+        },
+        replaced: () => log("warn", REPLACED),
+        sha256: (text) => createHash("sha256").update(text).digest("hex"),
+      });
+      if (secrets.trial !== null) rekeying.begin(secrets.trial, boot);
+    }
+    boot.seed?.fill(0);
     serveLog(kept, core);
     pushed?.takePushes(core);
     try {

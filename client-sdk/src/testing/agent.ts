@@ -109,7 +109,7 @@ export class TestAgent implements RelayedAgent {
     if (verdict.kind === "answer") this.options.relay.fromAgent(this.id, verdict.text);
     if (verdict.kind !== "message") return;
     if (verdict.farewell !== null) this.options.relay.fromAgent(this.id, verdict.farewell.text);
-    if (verdict.reply !== "") {
+    if (verdict.reply !== undefined) {
       this.options.relay.fromAgent(this.id, verdict.reply);
       return;
     }

@@ -12,7 +12,8 @@ import { asciiBytes, concatBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
 import type { SessionKeys } from "./keys.ts";
 import { DIRECTION_BYTES, expandSession, makeDirection } from "./keys.ts";
-import type { HmacKey, Suite, Version } from "./suite.ts";
+import type { HmacKey, Suite } from "./suite.ts";
+import type { Version } from "./versions.ts";
 
 /** X25519 of RFC 7748. Private and public values: 32 bytes, which are clamped and masked. */
 export interface X25519 {
@@ -43,10 +44,6 @@ const bothDirections = (suite: Suite, v: Version, okm: Uint8Array): SessionKeys 
   return directions;
 };
 
-/** The seed that is stored, and read back, before `seed` is used for a start; 32 bytes. */
-export const nextSeed = (suite: Suite, seed: Uint8Array): Uint8Array =>
-  hmacText(suite, seed, "seed");
-
 /** The secrets of one start, 32 bytes each. */
 export interface StartSecrets {
   readonly epoch: Uint8Array;
@@ -54,7 +51,7 @@ export interface StartSecrets {
 }
 
 /**
- * `seed`: the one before `nextSeed`, which is overwritten. `epochInput`: what `deriveEpochSecret`
+ * `seed`: of this start, which is overwritten. `epochInput`: what `deriveEpochSecret`
  * gives for the count that was stored for this start.
  */
 export const deriveStart = (

@@ -12,8 +12,9 @@
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel } from "./hkdf.ts";
-import type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
-import { aeadOf } from "./suite.ts";
+import type { AeadKey, HmacKey, Suite } from "./suite.ts";
+import type { Version } from "./versions.ts";
+import { aeadOf } from "./versions.ts";
 
 const SESSION_LABEL = "session|"; // || v || "|" || sid
 const SID_LABEL = "sid|"; // || v || "|" || C

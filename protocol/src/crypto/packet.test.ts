@@ -7,7 +7,7 @@ import { nodeSuite } from "../suites/node.ts";
 import { deriveSessionKeys } from "./keys.ts";
 import { openPacket, parsePacket, sealPacket } from "./packet.ts";
 import { extractPrk } from "./secret-keys.ts";
-import type { Version } from "./suite.ts";
+import type { Version } from "./versions.ts";
 
 const suite = nodeSuite();
 const prk = extractPrk(suite, "lamp-1", "a secret of the tests, and long enough");

@@ -23,7 +23,8 @@ import {
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
-import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
+import type { HmacKey, Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";
 import {
   MAX_PLAINTEXT_BYTES,
@@ -88,8 +89,8 @@ export type AgentVerdict =
   /**
    * A verified plaintext. `gap`: packets of this session lost before it. `fresh`: the first one.
    * `ageMs`: since the session was stored. Before anything else, send `farewell` to the session
-   * that was dropped to make room (null: none was). `reply`: the packet to send in answer, where the
-   * plaintext is not for the program; otherwise "".
+   * that was dropped to make room (null: none was). `reply`, under "3" and "4": the packet to send
+   * for the session's first one, whose plaintext is not for the program.
    */
   | {
       readonly kind: "message";
@@ -99,7 +100,7 @@ export type AgentVerdict =
       readonly fresh: boolean;
       readonly ageMs: number;
       readonly farewell: Farewell | null;
-      readonly reply: string;
+      readonly reply?: string;
     }
   /** Too many were forged: `resume` will tell what becomes of it. */
   | { readonly kind: "waits" }
@@ -210,7 +211,11 @@ export class AgentSessions {
     const packet = parsePacket(text);
     if (packet === null) return this.refuse("malformed");
     if (packet.v !== this.version) return this.refuse("version");
-    if (!this.isClients(packet)) return this.refuse("malformed");
+    const second = packet.second;
+    // Agent parts of ours have one length, and only an agent sends seq 0 of a `C.A`.
+    if (second !== null && (second.length !== SID_PART_LENGTH || packet.seq === 0)) {
+      return this.refuse("malformed");
+    }
     this.forgetOver(now);
     const held = this.find(packet.sid);
     if (held === null) return this.receiveUnheld(packet, now);
@@ -233,6 +238,12 @@ export class AgentSessions {
     const verdict = this.receive(text, now);
     this.waiting = behind;
     return verdict;
+  }
+
+  /** Gives back what a packet that is tried under another secret too was charged here. */
+  uncharge(packet: Packet): void {
+    this.buckets.giveBack(OPENINGS);
+    if (packet.second !== null) this.buckets.giveBack(LOOKUPS);
   }
 
   /**
@@ -298,31 +309,16 @@ export class AgentSessions {
     return this.sessions.map((session) => session.sid);
   }
 
-  /** Whether a client may send it: our agent parts have one length, and only we send their seq 0. */
-  protected isClients(packet: Packet): boolean {
-    const second = packet.second;
-    return second === null || (second.length === SID_PART_LENGTH && packet.seq > 0);
-  }
-
-  /** The keys of a sid's first packets. */
-  protected deriveKeys(sid: string): SessionKeys {
-    return deriveSessionKeys(this.suite, this.prk, this.version, sid);
-  }
-
-  /**
-   * What the session's first plaintext asks for before the session is stored: the text of a reply,
-   * "" where the plaintext is a message, null to refuse it. Suites "3" and "4" exchange keys here.
-   */
-  protected agree(_session: HeldSession, _plaintext: Uint8Array): string | null {
-    return "";
-  }
-
   /**
    * A separate function, so that a board has freed these keys when it derives those of the answer.
    */
   private verifies(packet: Packet): boolean {
     const keys = deriveClientKeys(this.suite, this.prk, this.version, packet.sid);
     return openPacket(this.suite, keys, packet) !== null;
+  }
+
+  protected open(held: HeldSession, packet: Packet): Uint8Array | null {
+    return openPacket(this.suite, held.keys.c2a, packet);
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -333,24 +329,22 @@ export class AgentSessions {
     now: number,
   ): AgentVerdict {
     // Check, open, mark: a forged packet changes nothing.
-    const plaintext = openPacket(this.suite, held.keys.c2a, packet);
+    const plaintext = this.open(held, packet);
     if (plaintext === null) {
       if (epoch === null) this.buckets.take(FORGERIES, now);
       return this.refuse("forged");
     }
     const gap = packet.seq - held.received - 1;
     let farewell: Farewell | null = null;
-    let reply: string | null = "";
     if (epoch !== null) {
-      const full = this.sessions.length > 0 && !this.hasPlace();
-      const idlest = full ? this.idlest(now) : -1;
-      if (full && idlest < 0) {
-        this.buckets.giveBack(FIRSTS);
-        return this.refuse("rate");
+      if (this.sessions.length > 0 && !this.hasPlace()) {
+        const idlest = this.idlest(now);
+        if (idlest < 0) {
+          this.buckets.giveBack(FIRSTS);
+          return this.refuse("rate");
+        }
+        farewell = this.dismiss(idlest);
       }
-      reply = this.agree(held, plaintext);
-      if (reply === null) return this.refuse("forged");
-      if (full) farewell = this.dismiss(idlest);
       this.store(held, epoch, now);
     }
     held.received = packet.seq;
@@ -366,7 +360,6 @@ export class AgentSessions {
       fresh: epoch !== null,
       ageMs: now - held.storedAt,
       farewell: farewell,
-      reply: reply,
     };
   }
 
@@ -463,10 +456,10 @@ export class AgentSessions {
     return deriveAgentPart(this.suite, epoch.secret, this.version, first);
   }
 
-  private unstored(first: string, sid: string): HeldSession {
+  protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = this.deriveKeys(sid);
+    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 
@@ -475,7 +468,7 @@ export class AgentSessions {
     return { kind: "refused", reason: reason };
   }
 
-  private hasPlace(): boolean {
+  protected hasPlace(): boolean {
     const limits = this.limits;
     if (this.sessions.length >= limits.maxSessions) return false;
     return limits.hasRoom === undefined || limits.hasRoom();
@@ -486,7 +479,7 @@ export class AgentSessions {
    * waits for its first call: of many clients at once, each would throw out the one before it. -1:
    * there is none, so the new client has to repeat its packet.
    */
-  private idlest(now: number): number {
+  protected idlest(now: number): number {
     const full = this.sessions.length >= this.limits.maxSessions;
     let idlest = -1;
     let since = Infinity;
@@ -524,7 +517,7 @@ export class AgentSessions {
     this.sessions.splice(index, 1);
   }
 
-  private find(sid: string): HeldSession | null {
+  protected find(sid: string): HeldSession | null {
     for (const session of this.sessions) if (session.sid === sid) return session;
     return null;
   }

@@ -33,6 +33,11 @@ export interface ForwardAgentOptions {
   readonly deviceKey: Uint8Array | null;
 }
 
+interface Agreed {
+  readonly keys: SessionKeys;
+  readonly reply: string;
+}
+
 /** The packet that brings the client's public value, and brings back the agent's. */
 const EXCHANGE_SEQ = 1;
 
@@ -40,6 +45,8 @@ export class ForwardAgentSessions extends AgentSessions {
   declare private readonly x25519: X25519;
   declare private readonly deviceKey: Uint8Array | null;
   declare private dh: Uint8Array;
+  /** With the packet that is being received. */
+  declare private agreed: Agreed | null;
 
   constructor(options: AgentSessionsOptions, forward: ForwardAgentOptions) {
     super(options);
@@ -50,6 +57,7 @@ export class ForwardAgentSessions extends AgentSessions {
     plain.secret.fill(0);
     this.epochs = [{ secret: start.epoch, room: plain.room, spent: "" }];
     this.dh = start.dh;
+    this.agreed = null;
   }
 
   override end(): void {
@@ -57,46 +65,66 @@ export class ForwardAgentSessions extends AgentSessions {
     this.dh.fill(0);
   }
 
-  protected override isClients(packet: Packet): boolean {
-    return (
-      super.isClients(packet) &&
-      (packet.seq !== EXCHANGE_SEQ || packet.sealed.length === KEY_BYTES + TAG_BYTES)
-    );
-  }
-
   protected override receiveUnheld(packet: Packet, now: number): AgentVerdict {
     // Their keys went with their session.
-    return packet.seq > EXCHANGE_SEQ ? this.refuse("replay") : super.receiveUnheld(packet, now);
+    if (packet.seq > EXCHANGE_SEQ) return this.refuse("replay");
+    if (packet.seq === EXCHANGE_SEQ) {
+      if (packet.sealed.length !== KEY_BYTES + TAG_BYTES) return this.refuse("malformed");
+      // Before any multiplication that could not be used.
+      if (this.sessions.length > 0 && !this.hasPlace() && this.idlest(now) < 0) {
+        return this.refuse("rate");
+      }
+    }
+    const verdict = super.receiveUnheld(packet, now);
+    const agreed = this.agreed;
+    this.agreed = null;
+    return verdict.kind === "message" && agreed !== null
+      ? Object.assign(verdict, { reply: this.begin(verdict.sid, agreed) })
+      : verdict;
   }
 
-  protected override deriveKeys(sid: string): SessionKeys {
-    return deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
+  protected override unstored(first: string, sid: string): HeldSession {
+    const answered = this.answered;
+    if (answered !== null && answered.sid === sid) return answered;
+    const keys = deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
+    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 
-  protected override agree(session: HeldSession, x: Uint8Array): string | null {
+  /** A session's first packet is opened, and answered, before the session is stored. */
+  protected override open(held: HeldSession, packet: Packet): Uint8Array | null {
+    const plaintext = super.open(held, packet);
+    if (plaintext === null || held.received > 0) return plaintext;
+    this.agreed = this.agree(held.sid, held.keys as HandshakeKeys, plaintext);
+    return this.agreed === null ? null : NO_BYTES;
+  }
+
+  /** Null if an exchanged value is zero. */
+  private agree(sid: string, handshake: HandshakeKeys, x: Uint8Array): Agreed | null {
     const suite = this.suite;
-    const handshake = session.keys as HandshakeKeys;
-    const own = deriveAgentPrivate(suite, this.dh, this.version, session.sid, x);
+    const own = deriveAgentPrivate(suite, this.dh, this.version, sid, x);
     const shared = this.x25519.shared(own, x);
     const pinned = this.deviceKey === null ? null : this.x25519.shared(this.deviceKey, x);
     const y = shared === null ? NO_BYTES : this.x25519.publicKey(own);
     own.fill(0);
     if (shared === null || (this.deviceKey !== null && pinned === null)) return null;
-    const keys = deriveDataKeys(suite, this.version, session.sid, handshake.chain, {
-      x: x,
-      y: y,
-      shared: shared,
-      pinned: pinned,
-    });
+    const exchange = { x: x, y: y, shared: shared, pinned: pinned };
+    const keys = deriveDataKeys(suite, this.version, sid, handshake.chain, exchange);
     const plaintext = concatBytes(y, keys.confirm);
-    const sid = session.sid;
-    const text = sealPacket(suite, handshake.a2c, this.version, sid, EXCHANGE_SEQ, plaintext);
-    session.keys = { c2a: keys.c2a, a2c: keys.a2c };
+    return {
+      keys: { c2a: keys.c2a, a2c: keys.a2c },
+      reply: sealPacket(suite, handshake.a2c, this.version, sid, EXCHANGE_SEQ, plaintext),
+    };
+  }
+
+  /** The session is stored: from here on only its own keys count. */
+  private begin(sid: string, agreed: Agreed): string {
+    const session = this.find(sid) as HeldSession;
+    session.keys = agreed.keys;
     session.sent = EXCHANGE_SEQ;
     const dh = this.dh;
-    this.dh = nextDh(suite, dh);
+    this.dh = nextDh(this.suite, dh);
     dh.fill(0);
-    return text;
+    return agreed.reply;
   }
 
   /** For a stored session the keys of the answer are gone, and derived again. */
@@ -105,7 +133,7 @@ export class ForwardAgentSessions extends AgentSessions {
     if (held === null) return super.answer(first);
     this.counters.answered++;
     const sid = held.sid;
-    const keys = this.deriveKeys(sid) as HandshakeKeys;
+    const keys = deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
     keys.chain.fill(0);
     return {
       kind: "answer",

@@ -3,7 +3,8 @@ import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { filler, sealWith } from "../../scripts/vectors/reference.ts";
-import type { AeadVersion, Suite } from "../crypto/suite.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { AeadVersion } from "../crypto/versions.ts";
 import { nobleSuite } from "./noble.ts";
 import { nodeSuite } from "./node.ts";
 

@@ -15,8 +15,9 @@ import {
   extractPrk,
   signPayload,
 } from "../crypto/secret-keys.ts";
-import type { AeadKey, AeadVersion, HmacKey, Suite, Version } from "../crypto/suite.ts";
-import { aeadOf } from "../crypto/suite.ts";
+import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
+import type { AeadVersion, Version } from "../crypto/versions.ts";
+import { aeadOf } from "../crypto/versions.ts";
 import { asciiBytes, asciiText, toHex } from "../encoding/bytes.ts";
 import { makeToken, readToken, tokenKind } from "../tokens.ts";
 import type {

@@ -8,7 +8,8 @@
 import type { X25519 } from "../crypto/forward-keys.ts";
 import { deriveStart } from "../crypto/forward-keys.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
-import type { ForwardVersion, Suite } from "../crypto/suite.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { ForwardVersion } from "../crypto/versions.ts";
 import { fromBase64url } from "../encoding/base64url.ts";
 import { asciiBytes, asciiText, toHex } from "../encoding/bytes.ts";
 import type { AgentVerdict } from "../session/agent.ts";
@@ -116,7 +117,7 @@ const clientOf = (suite: Suite, x25519: X25519, vector: ForwardVector): ForwardC
 
 const textOf = (verdict: AgentVerdict): string | null => {
   if (verdict.kind === "answer") return verdict.text;
-  return verdict.kind === "message" && verdict.reply !== "" ? verdict.reply : null;
+  return verdict.kind === "message" && verdict.reply !== undefined ? verdict.reply : null;
 };
 
 const messageOf = (verdict: AgentVerdict): string =>

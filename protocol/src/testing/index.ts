@@ -7,7 +7,8 @@
  *
  * [portable]
  */
-import type { Suite, Version } from "../crypto/suite.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { checkAead, checkContract, checkHkdf, checkHmac, checkPush } from "./crypto.ts";
 import { checkBase64url, checkJson, checkTokens } from "./encoding.ts";
 import type { VectorFiles } from "./files.ts";

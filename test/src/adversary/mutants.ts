@@ -37,6 +37,7 @@ const BOOT = "agent-sdk/src/core/bootcount.ts";
 const CORE = "agent-sdk/src/core/agent-core.ts";
 const DISPATCH = "agent-sdk/src/core/dispatch.ts";
 const PUSH = "agent-sdk/src/core/push.ts";
+const PROOFS = "agent-sdk/src/core/push-serial.ts";
 const PEER = "client-sdk/src/core/peer.ts";
 const CALLS = "client-sdk/src/core/session.ts";
 
@@ -680,7 +681,7 @@ const PUSHES: readonly Mutant[] = [
       without: "a device with a push key takes only programs that were proven with it",
       patches: [
         patch(
-          PUSH,
+          PROOFS,
           "    !equalTexts(proof,",
           "    !equalTexts(proof, proof) && !equalTexts(proof,",
         ),
@@ -688,11 +689,11 @@ const PUSHES: readonly Mutant[] = [
     },
     {
       without: "a proof is good for one push",
-      patches: [patch(PUSH, "if (serial <= before.serial)", "if (serial < 0)")],
+      patches: [patch(PROOFS, "if (serial <= last)", "if (serial < 0)")],
     },
     {
       without: "the last serial outlives a restart",
-      patches: [patch(PUSH, "if (key !== null) writeNext(", "if (key === null) writeNext(")],
+      patches: [patch(PUSH, "if (key !== null) keepSerial(", "if (key === null) keepSerial(")],
     },
   ].map((mutant) => ({
     ...mutant,
