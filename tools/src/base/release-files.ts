@@ -11,9 +11,11 @@ import {
 import { createReadStream, readFileSync, writeFileSync } from "node:fs";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText } from "@blindrelay/protocol/parse-json";
-import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
-
-const KEY_ID_DIGITS = 16;
+import {
+  RELEASE_KEY_ID_DIGITS,
+  releaseText,
+  type SignedRelease,
+} from "@blindrelay/protocol/releases";
 
 /** Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) if it cannot be read. */
 export const measure = async (path: string): Promise<{ size: number; sha256: string }> => {
@@ -76,7 +78,7 @@ export const readPublicKey = (text: string): KeyObject => {
 const describeKey = (key: KeyObject): { public_key: string; key_id: string } => {
   const publicKey = key.export({ format: "jwk" }).x as string;
   const hash = createHash("sha256").update(Buffer.from(publicKey, "base64url")).digest("hex");
-  return { public_key: publicKey, key_id: hash.slice(0, KEY_ID_DIGITS) };
+  return { public_key: publicKey, key_id: hash.slice(0, RELEASE_KEY_ID_DIGITS) };
 };
 
 const readFile = (path: string, read: (text: Buffer) => KeyObject): KeyObject => {
