@@ -3,7 +3,7 @@
  * and bench/README.md has the measurements.
  */
 import { fileURLToPath } from "node:url";
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { type Bundle, type BundleOptions, bundle } from "./bundle.ts";
 import { exactDecimals } from "./decimals.ts";
 import { entryOf, type Links } from "./entry.ts";
@@ -31,6 +31,7 @@ const LAZY = [
   "src/espruino/write-json.ts",
   "protocol/src/crypto/keys.ts",
   "protocol/src/crypto/secret-keys.ts",
+  "protocol/src/crypto/push-proof.ts",
   "protocol/src/crypto/hkdf.ts",
   "protocol/src/encoding/raw-member.ts",
   [
@@ -73,7 +74,9 @@ export const GUARDED = ["atob"];
 
 /** Where the modules of an entry are looked for. */
 const ENTRY = at("../src/espruino/entry.ts");
-const NATIVES = ["natives.ts", "credentials.ts"].map((name) => at(`../src/espruino/${name}`));
+const NATIVES = ["natives.ts", "credentials.ts", "boot-seed.ts"].map((name) =>
+  at(`../src/espruino/${name}`),
+);
 const BOARD = {
   natives: NATIVES,
   lazy: LAZY,
@@ -88,7 +91,7 @@ const BOARD = {
  * The packet version of a file: one of them, for a board with native SHA-256; or any, with
  * JavaScript for whatever a board lacks, which takes 5 KB more.
  */
-export type Variant = Version | "any";
+export type Variant = AeadVersion | "any";
 
 export const VARIANTS: readonly Variant[] = ["1", "2", "any"];
 

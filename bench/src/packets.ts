@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, createSecretKey, randomBytes } from "node:crypto";
 import {
+  type AeadVersion,
   deriveSessionKeys,
   extractPrk,
   openPacket,
@@ -18,13 +19,13 @@ import { type Comparison, interleave, type Pace, type Slice } from "./interleave
 import { drawSid } from "./protocols.ts";
 
 export const SIZES = [64, 256, 4_096, 16_384];
-export const VERSIONS: readonly Version[] = ["1", "2"];
+export const VERSIONS: readonly AeadVersion[] = ["1", "2"];
 const CIPHERS = { "1": "chacha20-poly1305", "2": "aes-128-ccm" } as const;
 const KEY_BYTES = { "1": 32, "2": 16 } as const;
 const BATCH = 20;
 
 export function measurePackets(
-  v: Version,
+  v: AeadVersion,
   bytes: number,
   pace: Pace & { readonly sliceMs: number },
 ): Promise<Comparison> {
@@ -70,7 +71,7 @@ function packets(suite: Suite, v: Version, bytes: number): () => void {
   };
 }
 
-function bareCipher(v: Version, bytes: number): () => void {
+function bareCipher(v: AeadVersion, bytes: number): () => void {
   // CCM and ChaCha20-Poly1305 take the same calls, but node has separate types for them.
   const cipher = CIPHERS[v] as "chacha20-poly1305";
   const key = createSecretKey(randomBytes(KEY_BYTES[v]));

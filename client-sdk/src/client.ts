@@ -10,7 +10,7 @@ import {
   SESSION_RENEW_MS,
   tokenProblem,
 } from "@blindrelay/protocol";
-import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { fromBase64url, isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
 import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
 import type { Peer } from "./core/peer.ts";
@@ -43,7 +43,13 @@ export interface AgentOptions {
   /** The packet suite that belongs to the secret; defaults to "1". */
   readonly version?: Version;
   /**
-   * A new session follows after this long, 60,000 to 86,400,000 ms; defaults to 24 h. A device
+   * The public half of the device's own key, base64url of 32 bytes, for versions "3" and "4".
+   * An agent that does not prove it is refused, even if it has the secret.
+   */
+  readonly deviceKey?: string;
+  /**
+   * A new session follows after this long, 60,000 to 86,400,000 ms; defaults to 24 h, or 1 h under
+   * "3" and "4" on Node. A device
    * whose clock is slow runs a call late by that share of the session's age; an hour bounds that.
    */
   readonly renewAfterMs?: number;
@@ -269,14 +275,15 @@ export class Client {
    * yet. Throws a CallError BAD_ARGUMENT if the secret is of another kind.
    */
   agent(id: string, agentToken: string, options: AgentOptions = {}): Agent {
-    const { version = "1", foreignSecret = false, renewAfterMs = SESSION_RENEW_MS } = options;
+    const { version = "1", foreignSecret = false, renewAfterMs, deviceKey } = options;
     if (!AGENT_ID.test(id)) demand(`not an agent id: ${id}`, "agent");
     if (!isVersion(version)) demand(`unknown packet version ${String(version)}`, "agent");
     demand(secretProblem(agentToken, foreignSecret), "agentToken");
-    if (!(renewAfterMs >= MIN_RENEW_MS && renewAfterMs <= SESSION_RENEW_MS)) {
+    demand(deviceKeyProblem(version, deviceKey), "deviceKey");
+    if (renewAfterMs !== undefined && !isRenewal(renewAfterMs)) {
       demand(`renewAfterMs must be ${MIN_RENEW_MS} to ${SESSION_RENEW_MS}`, "agent");
     }
-    const key = `${version} ${renewAfterMs} ${id} ${agentToken}`;
+    const key = `${version} ${renewAfterMs} ${deviceKey} ${id} ${agentToken}`;
     const known = this.agents.get(key);
     if (known !== undefined) return known;
     const listeners = {
@@ -286,7 +293,13 @@ export class Client {
       reopened: new Listeners<[string]>(this.listenerThrew),
     };
     const peer = this.core.addPeer(
-      { agentId: id, agentToken, version, renewAfterMs },
+      {
+        agentId: id,
+        agentToken,
+        version,
+        deviceKey: deviceKey === undefined ? null : fromBase64url(deviceKey),
+        renewAfterMs,
+      },
       {
         event: (event, data) => listeners.event.emit(event, data),
         gap: (count, of) => listeners.gap.emit(count, of),
@@ -365,6 +378,15 @@ export class Client {
 
 const demand = (problem: string | null, what: string): void => {
   if (problem !== null) throw new CallError("BAD_ARGUMENT", `${what}: ${problem}`);
+};
+
+const isRenewal = (ms: number): boolean => ms >= MIN_RENEW_MS && ms <= SESSION_RENEW_MS;
+
+/** Why a text cannot be a device's public key under this version, or null. */
+const deviceKeyProblem = (version: Version, key: string | undefined): string | null => {
+  if (key === undefined) return null;
+  if (!isForward(version)) return 'a device key needs packet version "3" or "4"';
+  return fromBase64url(key)?.length === 32 ? null : "a device key is 43 characters of base64url";
 };
 
 /** Why a text cannot be an agent's end-to-end secret, or null. */

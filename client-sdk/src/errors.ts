@@ -28,6 +28,11 @@ export const CALL_ERRORS = {
     meaning: "The session or link ended while the call was in flight; it may have been executed.",
     retryable: "if-safe",
   },
+  UNPROVEN: {
+    meaning:
+      "Whoever answered has the agent's secret, but not the device key that this client expects; nothing was sent.",
+    retryable: false,
+  },
   AGENT_OFFLINE: {
     meaning: "The relay says, unproven, that the agent is not connected.",
     retryable: "if-safe",

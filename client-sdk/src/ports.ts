@@ -4,7 +4,7 @@
  * (protocol/src/ports.ts), so that one in-memory world can contain both ends.
  */
 import type { LinkPort, Log, Random, TimerPort } from "@blindrelay/protocol";
-import type { Suite } from "@blindrelay/protocol/crypto";
+import type { Suite, X25519 } from "@blindrelay/protocol/crypto";
 
 export type { Link, LinkEvents, LinkPort, Log, Random, TimerPort } from "@blindrelay/protocol";
 
@@ -13,5 +13,7 @@ export interface Ports {
   readonly timer: TimerPort;
   readonly random: Random;
   readonly suite: Suite;
+  /** For packet versions "3" and "4". */
+  readonly x25519: X25519;
   readonly log: Log;
 }

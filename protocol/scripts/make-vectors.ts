@@ -9,6 +9,7 @@ import { writeFileSync } from "node:fs";
 import { base64urlFile, jsonFile, tokensFile } from "./vectors/encoding.ts";
 import { packetsFile } from "./vectors/packets.ts";
 import { aes128CcmFile, chacha20Poly1305File, hkdfFile, hmacFile } from "./vectors/primitives.ts";
+import { pushFile } from "./vectors/push.ts";
 import { sessionsFile } from "./vectors/sessions.ts";
 
 /** The text of every generated file, by its name. */
@@ -21,6 +22,7 @@ export const makeVectorFiles = (): { [name: string]: string } => {
     "base64url.json": base64urlFile,
     "json.json": jsonFile,
     "tokens.json": tokensFile,
+    "push.json": pushFile,
     "packets.json": packetsFile,
     "sessions.json": sessionsFile,
   };

@@ -51,6 +51,8 @@ export const CLIENT_KEEPALIVE_MS = 45000;
 /** A client renews its session after this age or this many packets sent. */
 export const SESSION_RENEW_MS = 86400000;
 export const SESSION_RENEW_PACKETS = 10000;
+/** Under "3" and "4" where X25519 is native (section 2b). */
+export const FORWARD_RENEW_MS = 3600000;
 /** After a second answer a client waits a random time up to this before it opens again. */
 export const REOPEN_DELAY_MS = 500;
 

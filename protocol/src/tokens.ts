@@ -8,7 +8,7 @@
 import { asciiBytes } from "./encoding/bytes.ts";
 import { crc32 } from "./encoding/crc32.ts";
 
-export type TokenKind = "account" | "agent" | "session" | "login" | "key" | "e2e";
+export type TokenKind = "account" | "agent" | "session" | "login" | "key" | "e2e" | "push";
 
 export const TOKEN_PREFIXES: { readonly [kind in TokenKind]: string } = {
   account: "acct_",
@@ -17,6 +17,7 @@ export const TOKEN_PREFIXES: { readonly [kind in TokenKind]: string } = {
   login: "login_",
   key: "key_",
   e2e: "e2e_",
+  push: "push_",
 };
 
 /** What to call each kind in an error message. */
@@ -27,9 +28,10 @@ export const TOKEN_NAMES: { readonly [kind in TokenKind]: string } = {
   login: "a login access token (login_)",
   key: "an access key (key_)",
   e2e: "an end-to-end secret (e2e_)",
+  push: "a push key (push_)",
 };
 
-const KINDS: readonly TokenKind[] = ["account", "agent", "session", "login", "key", "e2e"];
+const KINDS: readonly TokenKind[] = ["account", "agent", "session", "login", "key", "e2e", "push"];
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BODY_DIGITS = 43;
 const CHECKSUM_DIGITS = 6;
@@ -37,7 +39,7 @@ const CHECKSUM_DIGITS = 6;
 /**
  * A regular expression (source) that finds all blindrelay secrets in a text, for secret scanners.
  */
-export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|key|e2e)_[0-9A-Za-z]{49}\\b";
+export const TOKEN_PATTERN = "\\b(?:acct|agt|sess|login|key|e2e|push)_[0-9A-Za-z]{49}\\b";
 
 /**
  * Big-endian bytes as base62, padded on the left to `digits`. Long division, because boards lack

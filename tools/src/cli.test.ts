@@ -108,6 +108,7 @@ it("has one exit code for every way a call can fail", () => {
     AGENT_NOT_FOUND: 5,
     REFUSED: 5,
     TIMED_OUT: 6,
+    UNPROVEN: 6,
     OUTCOME_UNKNOWN: 6,
     BAD_ARGUMENT: 2,
     TOO_LARGE: 2,
@@ -130,12 +131,17 @@ it("prefers the environment to the profile, and keeps a secret with its version"
   expect(kept.socketUrl()).toBe("wss://relay.example/base/wss");
   expect(kept.httpUrl()).toBe("https://relay.example/base");
   expect(kept.accountToken()).toBe("acct_kept");
-  expect(kept.secretOf("constructor")).toEqual({ agentToken: "e2e_kept", version: "2" });
+  expect(kept.secretOf("constructor")).toEqual({
+    agentToken: "e2e_kept",
+    version: "2",
+    deviceKey: null,
+  });
   expect(() => kept.secretOf("toString")).toThrow(Failure);
   const given = new Settings(ENV, "default");
   expect(given.secretOf("constructor")).toEqual({
     agentToken: ENV.BLINDRELAY_AGENT_TOKEN,
     version: "1",
+    deviceKey: null,
   });
   expect(given.httpUrl()).toBe("http://127.0.0.1:1");
 });

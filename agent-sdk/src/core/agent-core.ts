@@ -19,8 +19,17 @@ import {
   extractPrk,
   signPayload,
 } from "@blindrelay/protocol/crypto";
-import type { AgentSessionLimits, AgentVerdict } from "@blindrelay/protocol/session";
-import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import type {
+  AgentSessionLimits,
+  AgentSessionsOptions,
+  AgentVerdict,
+} from "@blindrelay/protocol/session";
+import {
+  AgentSessions,
+  CLOSE_METHOD,
+  CLOSE_NOTICE,
+  DEFAULT_AGENT_LIMITS,
+} from "@blindrelay/protocol/session";
 import type { AgentsPacket, Form } from "@blindrelay/protocol/wire";
 import { BARE, encodeInForm } from "@blindrelay/protocol/wire";
 import type { SessionPart, SessionWiring } from "./agent.ts";
@@ -46,6 +55,8 @@ export interface AgentCoreOptions extends LinkOptions {
   readonly sdkVersion: string;
   /** Raised, flushed and read back for this instance; see raiseBootCount. */
   readonly bootCount: number;
+  /** Makes the sessions of versions "3" and "4" (forward.ts); others need none. */
+  readonly forward?: ((options: AgentSessionsOptions) => AgentSessions) | undefined;
   /** 16 bytes. */
   readonly deviceRandom: Uint8Array;
   /** Null if the device has none. */
@@ -71,6 +82,22 @@ export interface AgentCoreOptions extends LinkOptions {
   readonly limits?: AgentSessionLimits;
 }
 
+/** What the core needs of its sessions. */
+type Sessions = Pick<
+  AgentSessions,
+  | "receive"
+  | "resume"
+  | "seal"
+  | "close"
+  | "expire"
+  | "nextExpiry"
+  | "end"
+  | "heardAt"
+  | "has"
+  | "held"
+  | "counters"
+>;
+
 export interface AgentCounters {
   /** Envelopes whose signature did not verify. */
   badSignatures: number;
@@ -84,7 +111,8 @@ export interface AgentCounters {
 export class AgentCore {
   /** Passed to the device program. */
   declare readonly agent: Agent;
-  declare readonly sessions: AgentSessions;
+  /** Replaced where a secret is (rekey.ts). */
+  declare sessions: Sessions;
   declare readonly dispatcher: Dispatcher;
   declare readonly counters: AgentCounters;
   declare readonly ports: AgentPorts;
@@ -101,7 +129,8 @@ export class AgentCore {
   /** Whether a session may have missed events without being told. */
   private unsaid = false;
 
-  private signatureKey: HmacKey | null = null;
+  /** Of the envelopes' signatures, the first one that fits; null: not derived yet. */
+  signatureKeys: HmacKey[] | null = null;
   /**
    * Sids and, at the same index, the form in which each was last addressed, which events use too;
    * and how many events that session has missed without being told.
@@ -131,7 +160,8 @@ export class AgentCore {
     this.bornAt = options.ports.timer.now();
     this.counters = { badSignatures: 0, notSent: 0 };
     this.link = new RelayLink(options, this);
-    this.sessions = new AgentSessions({
+    const forward = options.forward;
+    const sessionsOptions = {
       suite: options.ports.suite,
       agentId: options.agentId,
       agentToken: options.agentToken,
@@ -140,7 +170,9 @@ export class AgentCore {
       deviceRandom: options.deviceRandom,
       serialNumber: options.serialNumber,
       limits: options.limits === undefined ? DEFAULT_AGENT_LIMITS : options.limits,
-    });
+    };
+    this.sessions =
+      forward === undefined ? new AgentSessions(sessionsOptions) : forward(sessionsOptions);
     this.dispatcher = new Dispatcher(this.maxPlaintext, (method, reason, thrown) =>
       options.ports.log("warn", `the handler of "${method}" failed`, { reason: reason }, thrown),
     );
@@ -227,9 +259,12 @@ export class AgentCore {
       if (verdict.fresh) this.forgetLapsed(this.ports.timer.now());
       if (verdict.gap > 0) this.tellPart(sid, "packets were lost");
       this.rememberForm(sid, form);
-      this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
-        this.sendSealed(sid, plaintext, form),
-      );
+      if (verdict.reply !== undefined) this.sendPacket(verdict.reply, form);
+      else {
+        this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
+          this.sendSealed(sid, plaintext, form),
+        );
+      }
     }
   }
 
@@ -238,6 +273,19 @@ export class AgentCore {
     if (!context.notification) throw new Error(`${CLOSE_METHOD} is a notification`);
     this.sessions.close(context.sid);
     this.forgetLapsed(this.ports.timer.now(), CLIENT_LEFT);
+  }
+
+  /** Goes on under another secret: sessions of the one before end, and their clients are told. */
+  adopt(sessions: AgentSessions): void {
+    const before = this.sessions;
+    for (const sid of before.held()) {
+      const packet = before.seal(sid, asciiBytes(CLOSE_NOTICE));
+      if (packet !== null) this.sendPacket(packet, this.formOf(sid));
+      before.close(sid);
+    }
+    this.forgetLapsed(this.ports.timer.now(), "the agent's secret was changed");
+    this.waiting = [];
+    this.sessions = sessions;
   }
 
   /** See Agent.attach. */
@@ -270,11 +318,13 @@ export class AgentCore {
 
   private verifies(payload: string, signature: string): boolean {
     const suite = this.ports.suite;
-    if (this.signatureKey === null) {
+    if (this.signatureKeys === null) {
       const prk = extractPrk(suite, this.options.agentId, this.options.agentToken);
-      this.signatureKey = deriveSignatureKey(suite, prk);
+      this.signatureKeys = [deriveSignatureKey(suite, prk)];
     }
-    return equalTexts(signPayload(suite, this.signatureKey, payload), signature);
+    for (const key of this.signatureKeys)
+      if (equalTexts(signPayload(suite, key, payload), signature)) return true;
+    return false;
   }
 
   /** See Agent.emit. */

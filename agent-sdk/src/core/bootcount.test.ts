@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { crc32 } from "node:zlib";
+import { toHex } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -12,6 +14,9 @@ import {
 } from "./bootcount.ts";
 
 const suite = nodeSuite();
+const vectors = new URL("../../../protocol/vectors/forward-secrecy.json", import.meta.url);
+const RATCHET = (JSON.parse(readFileSync(vectors, "utf8")) as { seed_ratchet: { seed: string }[] })
+  .seed_ratchet;
 const TOKEN = "e2e_one";
 const OTHER = "e2e_two";
 
@@ -352,6 +357,76 @@ describe.each(MEDIA)("power cuts on a medium that does %s", (medium) => {
         expect(all).not.toContain(null);
       }
     }
+  });
+});
+
+/** The last member of a slot's text before its checksum. */
+const seedIn = (storage: StoragePort, name: string): string => {
+  const parts = (storage.read(name) ?? "").split(" ");
+  return parts.length === 6 ? (parts[4] as string) : "";
+};
+
+const SEED = Uint8Array.from({ length: 32 }, () => 0x5e);
+
+describe("a seed", () => {
+  it("is replaced in both slots before a start has it, as vectors/forward-secrecy.json says", () => {
+    const storage = new MemoryStorage();
+    provisionBootCount(storage, suite, TOKEN, SEED);
+    for (const { seed } of RATCHET.slice(0, -1)) {
+      const next = RATCHET[RATCHET.findIndex((one) => one.seed === seed) + 1]?.seed;
+      const result = raiseBootCount(storage, suite, TOKEN);
+      expect(result.ok && toHex(result.seed ?? new Uint8Array())).toBe(seed);
+      expect([seedIn(storage, "boot.0"), seedIn(storage, "boot.1")]).toEqual([next, next]);
+    }
+  });
+
+  it("is drawn with each provisioning, and none is left of another packet version", () => {
+    const storage = new MemoryStorage();
+    provisionBootCount(storage, suite, TOKEN, SEED);
+    expect(provisionBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 2 });
+    expect(raiseBootCount(storage, suite, OTHER)).toEqual({ ok: true, count: 3 });
+    expect(provisionBootCount(storage, suite, TOKEN, SEED)).toEqual({ ok: true, count: 4 });
+    expect(raiseBootCount(storage, suite, TOKEN)).toEqual({ ok: true, count: 5, seed: SEED });
+  });
+
+  it("comes with a marker once, and is not left in its file", () => {
+    const storage = new MemoryStorage();
+    const { name, content } = bootCountMarker(suite, TOKEN, SEED);
+    storage.write(name, content);
+    expect(raiseBootCount(storage, suite, TOKEN)).toEqual({ ok: true, count: 2, seed: SEED });
+    storage.write(name, content);
+    const again = raiseBootCount(storage, suite, TOKEN);
+    expect(again.ok && toHex(again.seed ?? SEED)).toBe(RATCHET[1]?.seed);
+    expect(storage.read(name)).not.toContain(toHex(SEED));
+  });
+
+  it.each(MEDIA)("is used for one count, and gone, whenever the power fails: %s", (medium) => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.option(fc.integer({ min: 1, max: 700 })), { minLength: 1, maxLength: 12 }),
+        (cuts) => {
+          let storage = new CuttableStorage(medium);
+          provisionBootCount(storage, suite, TOKEN, SEED);
+          const used: string[] = [];
+          let last = 1;
+          for (const cut of [...cuts, null]) {
+            storage = storage.copy();
+            storage.cutAfter(cut);
+            const result = raiseBootCount(storage, suite, TOKEN);
+            if (!result.ok) continue;
+            expect(result.count).toBeGreaterThan(last);
+            last = result.count;
+            used.push(toHex(result.seed ?? new Uint8Array()));
+            // Whoever reads the medium now finds no seed of this start, nor of an earlier one.
+            for (const name of ["boot.0", "boot.1"])
+              for (const seed of used) expect(storage.read(name)).not.toContain(seed);
+          }
+          expect(used.length).toBeGreaterThan(0);
+          expect(new Set(used).size).toBe(used.length);
+        },
+      ),
+      { numRuns: 150 },
+    );
   });
 });
 

@@ -17,17 +17,23 @@
  * into a count, unless the slots already contain one of that token, and then spoils it; a copy of
  * the same files changes nothing.
  *
+ * Suites "3" and "4" keep a *seed* behind the hash (section 2b, boot-seed.ts), in slots of format 2.
+ * A start replaces it in both slots before it uses the one before, so that no later reader of the
+ * medium finds what earlier starts used. Both are written before a start succeeds, so there the
+ * higher slot never lacks a count that was used.
+ *
  * [portable]
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { asciiBytes, crc32, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
+import { formatOf, hashOf, nextOwner, ownerOf, seedOf, withSeed } from "./boot-seed.ts";
 
 const SLOTS = ["boot.0", "boot.1"];
 const MARKER = "boot.marker";
 /** What a marker becomes; anything but a marker would do. */
 const TAKEN = "taken";
-const HEADER = "blindrelay-boot 1";
+const HEADER = "blindrelay-boot ";
 const TOKEN_LABEL = "blindrelay|boot-count";
 /** Exact in every runtime, and more than the starts that any medium survives. */
 const MAX_COUNT = 4294967295;
@@ -47,12 +53,15 @@ export type BootCountProblem =
   | "usedUp";
 
 export type BootCountResult =
-  | { readonly ok: true; readonly count: number }
+  /** `seed`: of this start, 32 bytes, already replaced on the medium; absent without seeds. */
+  | { readonly ok: true; readonly count: number; readonly seed?: Uint8Array }
   | { readonly ok: false; readonly problem: BootCountProblem; readonly advice: string };
 
+const NEW_TOKEN = ": provision this agent with a new agent_token";
+
 const ADVICE: { readonly [problem in BootCountProblem]: string } = {
-  missing: "there is no boot count: provision this agent with a new agent_token",
-  unreadable: "the boot count is not readable: provision this agent with a new agent_token",
+  missing: `there is no boot count${NEW_TOKEN}`,
+  unreadable: `the boot count is not readable${NEW_TOKEN}`,
   otherToken:
     "the boot count belongs to another agent_token: use that one, or provision with a new one",
   medium: "the storage does not keep what is written: the agent must not start on it",
@@ -63,11 +72,12 @@ const ADVICE: { readonly [problem in BootCountProblem]: string } = {
 interface Slot {
   readonly kind: "absent" | "broken" | "valid";
   readonly count: number;
-  readonly hash: string;
+  /** The hash of agent_token, in format 2 with a space and the seed behind it. */
+  readonly owner: string;
 }
 
-const ABSENT: Slot = { kind: "absent", count: 0, hash: "" };
-const BROKEN: Slot = { kind: "broken", count: 0, hash: "" };
+const ABSENT: Slot = { kind: "absent", count: 0, owner: "" };
+const BROKEN: Slot = { kind: "broken", count: 0, owner: "" };
 
 const refused = (problem: BootCountProblem): BootCountResult => ({
   ok: false,
@@ -76,7 +86,7 @@ const refused = (problem: BootCountProblem): BootCountResult => ({
 });
 
 /** HMAC-SHA256 under a fixed label: reveals only whether two tokens are equal. */
-const hashToken = (suite: Suite, agentToken: string): string =>
+export const hashToken = (suite: Suite, agentToken: string): string =>
   toHex(suite.hmac(suite.hmacKey(asciiBytes(TOKEN_LABEL)), utf8Bytes(agentToken)));
 
 const slotChecksum = (text: string): string => {
@@ -84,8 +94,8 @@ const slotChecksum = (text: string): string => {
   return "00000000".substring(hex.length) + hex;
 };
 
-const encodeSlot = (count: number, hash: string): string => {
-  const text = `${HEADER} ${count} ${hash}`;
+const encodeSlot = (count: number, owner: string): string => {
+  const text = `${HEADER + formatOf(owner)} ${count} ${owner}`;
   return `${text} ${slotChecksum(text)}\n`;
 };
 
@@ -98,11 +108,11 @@ const isCount = (text: string): boolean => {
 const decodeSlot = (text: string | null): Slot => {
   if (text === null) return ABSENT;
   const parts = text.split(" ");
-  if (parts.length !== 5 || !isCount(parts[2] as string)) return BROKEN;
+  const owner = ownerOf(parts);
+  if (owner === undefined || !isCount(parts[2] as string)) return BROKEN;
   const count = Number(parts[2]);
-  const hash = parts[3] as string;
-  return hash.length === 64 && encodeSlot(count, hash) === text
-    ? { kind: "valid", count: count, hash: hash }
+  return hashOf(owner).length === 64 && encodeSlot(count, owner) === text
+    ? { kind: "valid", count: count, owner: owner }
     : BROKEN;
 };
 
@@ -112,20 +122,20 @@ const writeFile = (storage: StoragePort, name: string, text: string): void => {
   if (storage.read(name) !== text) throw new Error();
 };
 
-const writeSlot = (storage: StoragePort, index: number, count: number, hash: string): void =>
-  writeFile(storage, SLOTS[index] as string, encodeSlot(count, hash));
+const writeSlot = (storage: StoragePort, index: number, count: number, owner: string): void =>
+  writeFile(storage, SLOTS[index] as string, encodeSlot(count, owner));
 
 const readSlots = (storage: StoragePort): Slot[] => [
   decodeSlot(storage.read(SLOTS[0] as string)),
   decodeSlot(storage.read(SLOTS[1] as string)),
 ];
 
-/** Whether the slots belong to this token; false while its provisioning is incomplete. */
-const isOwn = (slots: readonly Slot[], hash: string): boolean => {
+/** Whether the slots belong to these tokens; false while its provisioning is incomplete. */
+const isOwn = (slots: readonly Slot[], hashes: readonly string[]): boolean => {
   let own = false;
   for (const slot of slots) {
     if (slot.kind !== "valid") continue;
-    if (slot.hash !== hash) return false;
+    if (hashes.indexOf(hashOf(slot.owner)) < 0) return false;
     own = true;
   }
   return own;
@@ -135,34 +145,41 @@ const isOwn = (slots: readonly Slot[], hash: string): boolean => {
 const higherOf = (slots: readonly Slot[]): number =>
   (slots[0] as Slot).count >= (slots[1] as Slot).count ? 0 : 1;
 
-const provision = (storage: StoragePort, hash: string): BootCountResult => {
+const provision = (storage: StoragePort, owner: string): BootCountResult => {
   const slots = readSlots(storage);
-  if (isOwn(slots, hash)) return refused("usedToken");
+  if (isOwn(slots, [hashOf(owner)])) return refused("usedToken");
   const higher = higherOf(slots);
   const count = (slots[higher] as Slot).count + 1;
   if (count + 2 > MAX_COUNT) return refused("usedUp");
   // The lower one first, as the invariant requires.
-  writeSlot(storage, 1 - higher, count, hash);
-  writeSlot(storage, higher, count, hash);
+  writeSlot(storage, 1 - higher, count, owner);
+  writeSlot(storage, higher, count, owner);
   return { ok: true, count: count };
 };
 
 /** Turns a marker of this token, if there is one, into a count; returns what prevented it. */
 const takeMarker = (storage: StoragePort, hash: string): BootCountResult | null => {
   const text = storage.read(MARKER);
-  if (text === null || text !== encodeSlot(0, hash)) return null;
+  if (text === null) return null;
+  const owner = ownerOf(text.split(" "));
+  if (owner === undefined || hashOf(owner) !== hash || text !== encodeSlot(0, owner)) return null;
   // Neither can be read: they may be this token's, and a folder that was copied again would begin
   // its counts anew. A first provisioning that a power cut ends leaves no such slots.
   const slots = readSlots(storage);
   if ((slots[0] as Slot).kind === "broken" && (slots[1] as Slot).kind === "broken")
     return refused("unreadable");
-  const result = provision(storage, hash);
+  const result = provision(storage, owner);
   if (!result.ok && result.problem !== "usedToken") return result;
   writeFile(storage, MARKER, TAKEN);
   return null;
 };
 
-const raise = (storage: StoragePort, hash: string): BootCountResult => {
+const raise = (
+  storage: StoragePort,
+  suite: Suite,
+  hash: string,
+  from: readonly string[],
+): BootCountResult => {
   const failed = takeMarker(storage, hash);
   if (failed !== null) return failed;
   const slots = readSlots(storage);
@@ -174,8 +191,15 @@ const raise = (storage: StoragePort, hash: string): BootCountResult => {
   if (count === 0) return refused("unreadable");
   // Even if only one of them belongs to another token: provisioning was interrupted, and must be
   // completed.
-  if (!isOwn(slots, hash)) return refused("otherToken");
+  if (!isOwn(slots, from.concat([hash]))) return refused("otherToken");
   if (count + 2 > MAX_COUNT) return refused("usedUp");
+  const owner = (slots[higher] as Slot).owner;
+  const next = nextOwner(suite, hash, owner);
+  if (next !== null) {
+    writeSlot(storage, lower, count + 1, next);
+    writeSlot(storage, higher, count + 1, next);
+    return { ok: true, count: count + 1, seed: seedOf(owner) };
+  }
   const both = (slots[lower] as Slot).count > 0;
   writeSlot(storage, lower, count + 1, hash);
   if (both) return { ok: true, count: count + 1 };
@@ -186,14 +210,16 @@ const raise = (storage: StoragePort, hash: string): BootCountResult => {
 /**
  * The count of this start, durable on the medium on return. Call it once for every AgentCore,
  * before constructing it, under the lock that prevents two processes from using one storage.
+ * `from`: hashes of secrets that this one replaced over the air, which the slots may still name.
  */
 export const raiseBootCount = (
   storage: StoragePort,
   suite: Suite,
   agentToken: string,
+  from?: readonly string[],
 ): BootCountResult => {
   try {
-    return raise(storage, hashToken(suite, agentToken));
+    return raise(storage, suite, hashToken(suite, agentToken), from === undefined ? [] : from);
   } catch {
     return refused("medium");
   }
@@ -202,15 +228,17 @@ export const raiseBootCount = (
 /**
  * Binds the slots to a token, with 1 + the highest count that is readable there, whichever token it
  * belonged to; the first start raises it. Refuses a token that the slots belong to already. If a
- * power cut left them with two tokens, either of these can be provisioned.
+ * power cut left them with two tokens, either of these can be provisioned. `seed`: 32 random bytes
+ * for packet versions "3" and "4", kept nowhere else.
  */
 export const provisionBootCount = (
   storage: StoragePort,
   suite: Suite,
   agentToken: string,
+  seed?: Uint8Array | null,
 ): BootCountResult => {
   try {
-    return provision(storage, hashToken(suite, agentToken));
+    return provision(storage, withSeed(hashToken(suite, agentToken), seed));
   } catch {
     return refused("medium");
   }
@@ -220,7 +248,8 @@ export const provisionBootCount = (
 export const bootCountMarker = (
   suite: Suite,
   agentToken: string,
+  seed?: Uint8Array | null,
 ): { readonly name: string; readonly content: string } => ({
   name: MARKER,
-  content: encodeSlot(0, hashToken(suite, agentToken)),
+  content: encodeSlot(0, withSeed(hashToken(suite, agentToken), seed)),
 });

@@ -5,6 +5,8 @@
  * [portable]
  */
 import { MAX_REPORT_LENGTH, MIN_FOREIGN_SECRET_LENGTH, tokenProblem } from "@blindrelay/protocol";
+import type { Version } from "@blindrelay/protocol/crypto";
+import { isForward } from "@blindrelay/protocol/crypto";
 import { isReport } from "@blindrelay/protocol/wire";
 
 export interface Credentials {
@@ -17,6 +19,9 @@ export interface Credentials {
   readonly foreignAgentToken?: boolean;
   /** Sent at login; the relay accepts no other form (section 3). */
   readonly firmwareVersion?: string;
+  readonly version?: Version;
+  /** Whether there is what versions "3" and "4" need. */
+  readonly forward?: unknown;
 }
 
 const ID_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -39,6 +44,9 @@ export const credentialsProblem = (credentials: Credentials): string | null => {
   const firmware = credentials.firmwareVersion;
   if (firmware !== undefined && !isReport(firmware)) {
     return `firmwareVersion: 1 to ${MAX_REPORT_LENGTH} printable ASCII characters`;
+  }
+  if (isForward(credentials.version) && credentials.forward === undefined) {
+    return `packet version "${credentials.version}" needs X25519: use "1" or "2" here`;
   }
   if (typeof credentials.relayToken !== "string") return "relayToken is missing";
   const relayProblem = tokenProblem(credentials.relayToken, "agent");

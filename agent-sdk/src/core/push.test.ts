@@ -1,6 +1,8 @@
 /** A pushed program is stored completely and confirmed, or not at all, whenever the power fails. */
 import { createHash } from "node:crypto";
-import { encodeJson } from "@blindrelay/protocol/crypto";
+import { makeToken } from "@blindrelay/protocol";
+import { encodeJson, pushProof } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EspruinoFlash } from "../testing/espruino-flash.ts";
@@ -22,6 +24,17 @@ const sha256 = (text: string): string => createHash("sha256").update(text, "lati
 const idOf = (text: string): string => sha256(text).slice(0, 16);
 const programOf = (n: number): string => `module.exports=(agent)=>{agent.handle("m${n}",f)};`;
 
+const AGENT = "pump-7";
+const KEY = makeToken("push", new Uint8Array(32).fill(7));
+const SERIAL_FILES = ["push-serial.0", "push-serial.1"];
+const suite = nodeSuite();
+
+/** What somebody with a push key adds to a push's first call. */
+const proven = (program: string, serial: number, key = KEY, agent = AGENT): object => ({
+  serial,
+  proof: pushProof(suite, key, agent, serial, program.length, sha256(program)),
+});
+
 /** One run of a device over a flash that outlives it. */
 class Life {
   readonly state: PushState;
@@ -29,9 +42,12 @@ class Life {
   private readonly transfer = newTransfer();
   private port: PushPort;
 
-  constructor(flash: EspruinoFlash) {
+  constructor(flash: EspruinoFlash, key: string | null = null) {
     const name = (slot: number): string => PROGRAMS[slot] as string;
     this.port = {
+      key,
+      agentId: AGENT,
+      suite,
       storage: {
         read: (file) => flash.read(file) ?? null,
         write: (file, text) => {
@@ -68,8 +84,8 @@ class Life {
     this.ask({ at, data: part.toString("base64url") });
   }
 
-  send(program: string): void {
-    this.begin(program);
+  send(program: string, more: object = {}): void {
+    this.begin(program, more);
     for (let at = 0; at < program.length; at += PART) this.part(program, at);
     this.ask({ start: true });
   }
@@ -195,8 +211,9 @@ describe("a trial", () => {
     "leaves room in the shortest plaintext for the reason of its failure: %j",
     (reason) => {
       const flash = freshFlash();
-      const before = new Life(flash);
-      before.begin(programOf(1), { version: '"'.repeat(32) });
+      const before = new Life(flash, KEY);
+      const largest = proven(programOf(1), Number.MAX_SAFE_INTEGER);
+      before.begin(programOf(1), { version: '"'.repeat(32), ...largest });
       for (let at = 0; at < programOf(1).length; at += PART) before.part(programOf(1), at);
       before.ask({ start: true });
       new Life(flash).fail(reason);
@@ -290,5 +307,150 @@ describe("the pushed data", () => {
     const life = new Life(freshFlash());
     life.begin(programOf(1));
     expect(() => life.ask({ at: 0, data })).toThrow("not a part");
+  });
+});
+
+describe("a device with a push key", () => {
+  const program = programOf(1);
+  const start = (flash: EspruinoFlash): Life => new Life(flash, KEY);
+
+  it("takes a proven program, and answers with its serial from then on", () => {
+    const flash = freshFlash();
+    const life = start(flash);
+    expect(life.ask()).toMatchObject({ serial: 0 });
+    life.send(program, proven(program, 5));
+    const trial = start(flash);
+    expect(trial.ask()).toMatchObject({ trial: idOf(program), serial: 5 });
+    trial.ask({ confirm: idOf(program) });
+    expect(start(flash).ask()).toMatchObject({ id: idOf(program), serial: 5 });
+    // The key was taken away: whoever may call it pushes again, and the serial stays.
+    const open = new Life(flash);
+    open.send(programOf(2));
+    expect(open.ask()).toMatchObject({ serial: 5 });
+  });
+
+  const of = (change: object) => ({ ...proven(program, 5), ...change });
+  const canonical = (proven(program, 5) as { proof: string }).proof;
+  /** The same bytes with another last character, as lenient decoders accept it. */
+  const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const last = digits.indexOf(canonical.slice(-1));
+  const loose = canonical.slice(0, -1) + digits[last + 1];
+  const bytes = (text: string): string => Buffer.from(text, "base64url").toString("hex");
+
+  it.each([
+    ["no proof", {}, "it wants a push key: push --push-key FILE"],
+    ["a proof under __proto__", JSON.parse(`{"__proto__":${JSON.stringify(of({}))}}`), "wants"],
+    ["an empty proof", of({ proof: "" }), "not proven"],
+    ["a proof that is no text", of({ proof: [canonical] }), "not proven"],
+    ["another key's", proven(program, 5, makeToken("push", new Uint8Array(32))), "not proven"],
+    ["another device's", proven(program, 5, KEY, "pump-71"), "not proven"],
+    ["another program's", proven(programOf(2), 5), "not proven"],
+    ["another serial's", of({ serial: 6 }), "not proven"],
+    ["a padded one", of({ proof: `${canonical}=` }), "not proven"],
+    ["one with other low bits", of({ proof: loose }), "not proven"],
+    ["another size", of({ size: program.length + 1 }), "not proven"],
+    ["another hash", of({ sha256: sha256("x") }), "not proven"],
+    ["no serial", of({ serial: undefined }), "not proven"],
+    ["a serial as a text", of({ serial: "5" }), "not proven"],
+    ["serial 0", proven(program, 0), "not proven"],
+    ["serial -1", proven(program, -1), "not proven"],
+    ["serial 1.5", proven(program, 1.5), "not proven"],
+    ["serial 2^53", proven(program, 2 ** 53), "not proven"],
+    ["an infinite serial", proven(program, Number.POSITIVE_INFINITY), "not proven"],
+  ])("refuses %s, and changes nothing", (_what, more, reason) => {
+    expect([bytes(loose), loose]).toEqual([bytes(canonical), expect.not.stringMatching(canonical)]);
+    const flash = freshFlash();
+    const before = programOf(3);
+    start(flash).send(before, proven(before, 1));
+    start(flash).ask({ confirm: idOf(before) });
+    const life = start(flash);
+    life.begin(programOf(4), proven(programOf(4), 2));
+    const files = new Map(flash.files);
+    expect(() => life.begin(program, more)).toThrow(reason);
+    expect(flash.files).toEqual(files);
+    // The push in progress goes on.
+    for (let at = 0; at < programOf(4).length; at += PART) life.part(programOf(4), at);
+    life.ask({ start: true });
+    expect(running(flash)).toBe(programOf(4));
+  });
+
+  it("takes no serial twice, nor a lower one, also after restarts and with other programs", () => {
+    const flash = freshFlash();
+    start(flash).begin(program, proven(program, 5));
+    for (const serial of [5, 4, 1]) {
+      const life = start(flash);
+      expect(() => life.begin(program, proven(program, serial))).toThrow("must be above 5");
+      const other = programOf(2);
+      expect(() => life.begin(other, proven(other, serial))).toThrow("must be above 5");
+      expect(life.ask()).toMatchObject({ serial: 5 });
+    }
+    // After flashing by cable, which discards pushed programs and their record.
+    for (const name of ["push.0", "push.1", "program.1"]) flash.erase(name);
+    expect(() => start(flash).begin(program, proven(program, 5))).toThrow("must be above 5");
+    start(flash).begin(program, proven(program, Number.MAX_SAFE_INTEGER));
+    expect(start(flash).ask()).toMatchObject({ serial: Number.MAX_SAFE_INTEGER });
+  });
+
+  it("answers the first call of the push in progress again, and forgets nothing of it", () => {
+    const flash = freshFlash();
+    const life = start(flash);
+    const head = { size: program.length, sha256: sha256(program), version: "2.0.0", seconds: 60 };
+    const call = { ...head, ...proven(program, 5) };
+    expect(life.ask(call)).toEqual({ stored: 0 });
+    expect(life.ask(call)).toEqual({ stored: 0 });
+    life.part(program, 0);
+    expect(life.ask(call)).toEqual({ stored: PART });
+    for (let at = 0; at < program.length; at += PART) life.part(program, at);
+    life.ask({ start: true });
+    // It is over.
+    expect(() => life.ask(call)).toThrow("on trial");
+    const later = start(flash);
+    later.fail("no sensor");
+    expect(() => start(flash).ask(call)).toThrow("must be above 5");
+  });
+
+  it("stores nothing of a program if its serial is not stored", () => {
+    const flash = freshFlash();
+    const { write } = flash;
+    flash.write = (name, ...rest) =>
+      SERIAL_FILES.includes(name) || write.call(flash, name, ...rest);
+    const life = start(flash);
+    expect(() => life.begin(program, proven(program, 5))).toThrow("does not keep");
+    expect(() => life.part(program, 0)).toThrow("not the next part");
+    expect(life.ask()).toMatchObject({ serial: 0 });
+  });
+
+  it("spends no serial on a program for which it has no room", () => {
+    const flash = freshFlash();
+    const large = "x".repeat(10_000_000);
+    expect(() => start(flash).begin(large, proven(large, 5))).toThrow("no room");
+    expect(start(flash).ask()).toMatchObject({ serial: 0 });
+  });
+
+  it("never takes a serial again that it took, whenever the power fails", () => {
+    for (let before = 0; before < 3; before++) {
+      for (let step = 1, isOver = false; !isOver; step++) {
+        const flash = freshFlash();
+        for (let n = 1; n <= before; n++) start(flash).begin(programOf(n), proven(programOf(n), n));
+        const serial = before + 1;
+        flash.files.set("program.1", "of an older push");
+        flash.cutAfter(step);
+        try {
+          start(flash).begin(program, proven(program, serial));
+          isOver = true;
+        } catch (error) {
+          if (!flash.isCut) throw error;
+        }
+        flash.cutAfter(null);
+        const { serial: kept } = start(flash).ask();
+        expect(isOver ? [serial] : [before, serial]).toContain(kept);
+        for (let old = 1; old <= (kept as number); old++) {
+          expect(() => start(flash).begin(program, proven(program, old))).toThrow("above");
+        }
+        // Where nothing of it was accepted, nothing else was changed.
+        if (kept === before) expect(flash.read("program.1")).toBe("of an older push");
+        start(flash).begin(program, proven(program, serial + 1));
+      }
+    }
   });
 });

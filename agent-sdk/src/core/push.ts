@@ -15,20 +15,28 @@
  * The record is written alternately to two files, with a checksum: a torn write leaves the older
  * one, as if the event had not happened. The good program is never overwritten.
  *
+ * A device with a push key takes only programs that were proven with it, each under a serial above
+ * the last one. The last serial is stored in the same way, before anything else is changed, and
+ * stays when programs are discarded: otherwise an older program could come again.
+ *
  * [portable]
  */
 import {
-  asciiBytes,
-  crc32,
-  decodeJson,
   encodeJson,
   fromBase64url,
   isObject,
   own,
+  pushProof,
+  type Suite,
 } from "@blindrelay/protocol/crypto";
 import type { StoragePort } from "../ports.ts";
+import { demandNewSerial, keepSerial, lastSerial, provenSerial } from "./push-serial.ts";
+import { readNewer, writeNext } from "./record.ts";
 
 export const PUSH_METHOD = "system.push";
+
+/** Two files. */
+const RECORD = "push";
 
 /** Digits of a program's hash that identify it. */
 const ID_LENGTH = 16;
@@ -77,6 +85,10 @@ export interface Transfer {
 
 /** What a device must provide to accept pushes. */
 export interface PushPort {
+  /** The push key; null: it takes programs from everybody who may call it. */
+  readonly key: string | null;
+  readonly agentId: string;
+  readonly suite: Suite;
   readonly storage: StoragePort;
   /** Bytes of the longest call. */
   readonly maxPlaintext: number;
@@ -107,38 +119,10 @@ export const newTransfer = (): Transfer => ({
   stored: 0,
 });
 
-/** Its checksum, a space and JSON. */
-const encodeRecord = (state: PushState): string => {
-  const text = encodeJson(state) as string;
-  return `${crc32(asciiBytes(text)) >>> 0} ${text}`;
-};
+export const readPush = (storage: StoragePort): PushState => readNewer(storage, RECORD, NONE);
 
-const readRecord = (text: string | null): PushState => {
-  if (text === null) return NONE;
-  const state = decodeJson(text.substring(text.indexOf(" ") + 1));
-  return isObject(state) && encodeRecord(state as unknown as PushState) === text
-    ? (state as unknown as PushState)
-    : NONE;
-};
-
-export const readPush = (storage: StoragePort): PushState => {
-  const a = readRecord(storage.read("push.0"));
-  const b = readRecord(storage.read("push.1"));
-  return a.n > b.n ? a : b;
-};
-
-/**
- * Writes the record that follows `before`, reads it back, and returns it. Throws if it is not
- * stored.
- */
-const writePush = (storage: StoragePort, before: PushState, change: object): PushState => {
-  const state = Object.assign({}, before, change, { n: before.n + 1 }) as PushState;
-  const name = `push.${state.n & 1}`;
-  const text = encodeRecord(state);
-  storage.write(name, text);
-  if (storage.read(name) !== text) throw new Error("the storage does not keep what is written");
-  return state;
-};
+const writePush = (storage: StoragePort, before: PushState, change: object): PushState =>
+  writeNext(storage, RECORD, before, change);
 
 const isShort = (text: string, max: number, maxJson: number): boolean =>
   text.length <= max && (encodeJson(text) as string).length <= maxJson;
@@ -192,8 +176,20 @@ const begin = (port: PushPort, transfer: Transfer, params: object, slot: number)
   ) {
     throw new Error("not a push");
   }
-  transfer.size = 0;
+  const key = port.key;
+  let serial = 0;
+  if (key !== null) {
+    const proofOf = (n: number): string =>
+      pushProof(port.suite, key, port.agentId, n, size as number, digest);
+    serial = provenSerial(params, proofOf, "push");
+    const last = lastSerial(port.storage);
+    // The one of the push in progress, whose answer was lost.
+    if (serial === last && transfer.size > 0) return;
+    demandNewSerial(serial, last);
+  }
   if (!isCountTo(size, port.room(slot))) throw new Error("no room for it");
+  if (key !== null) keepSerial(port.storage, serial);
+  transfer.size = 0;
   port.erase(slot);
   transfer.sha256 = digest;
   transfer.version = version;
@@ -276,5 +272,6 @@ export const answerPush = (port: PushPort, transfer: Transfer, params: unknown):
     // Whole words of flash, and whole groups of base64.
     part: Math.floor((port.maxPlaintext - REQUEST_BYTES) / 32) * 24,
     watchdog: port.hasWatchdog,
+    serial: lastSerial(port.storage),
   };
 };

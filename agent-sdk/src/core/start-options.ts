@@ -14,8 +14,13 @@ export interface AgentIdentity {
   readonly relayToken: string;
   /** `e2e_`: the secret that its clients share with it. Never give two devices the same one. */
   readonly agentToken: string;
-  /** Defaults to "1". */
+  /** Defaults to "1". "3" and "4" need X25519, which not every runtime has. */
   readonly packetVersion?: Version;
+  /**
+   * The private half of the key that clients pin under "3" and "4", base64url of 32 bytes. Absent:
+   * who has the agentToken can be this device.
+   */
+  readonly deviceKey?: string | undefined;
   /** A name for people; defaults to the agentId. */
   readonly name?: string;
   /** The running program's version, as SemVer; sent to the relay at every login. */

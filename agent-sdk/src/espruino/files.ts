@@ -30,6 +30,8 @@ export interface BoardConfig {
    * False: it accepts no programs over the relay; `blindrelay flash` omits that code from the file.
    */
   readonly push?: boolean;
+  /** `push_`: it accepts only programs that are proven with this key. */
+  readonly push_key?: string;
   /** The network that the SDK joins; without it, joining is left to the board. See wifi.ts. */
   readonly wifi?: BoardWifi;
   /** The UART with a bridge at its other end, on a board without a network; see serial.ts. */

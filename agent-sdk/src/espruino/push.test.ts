@@ -5,6 +5,8 @@
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { makeToken } from "@blindrelay/protocol";
+import { pushProof } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { beforeEach, describe, expect, it } from "vitest";
 import { bootCode, LOAD } from "../../build/boot.ts";
 import { buildForBoard } from "../../build/espruino.ts";
@@ -22,13 +24,13 @@ const WATCHDOG_MS = 25_000;
 const FEED_MS = 3_000;
 const HOUR_MS = 3_600_000;
 
-const CONFIG = JSON.stringify({
+const CONFIG = {
   url: "ws://relay.example/wss",
   agent_id: "board",
   relay_token: makeToken("agent", new Uint8Array(32).fill(1)),
   agent_token: makeToken("e2e", new Uint8Array(32).fill(2)),
   v: "2",
-});
+};
 
 /** Nothing answers: the agent tries again for as long as it lives. */
 const DEAD_NET: Surroundings["net"] = {
@@ -51,10 +53,10 @@ class Board {
   /** Its turns after a time are lost, but not the feeding of its watchdog. */
   losesTurns = false;
 
-  constructor() {
+  constructor(more: object = {}) {
     const files = {
       blindrelay: SDK,
-      "blindrelay.json": CONFIG,
+      "blindrelay.json": JSON.stringify({ ...CONFIG, ...more }),
       program: says("old"),
       ".bootcde": bootCode("1.0.0", true),
     };
@@ -309,4 +311,40 @@ describe("the log of a board", () => {
     expect(board.names).toEqual(["old", "fine", "old"]);
     expect(logs().restart).toEqual({ reason: "push", text: "it was not confirmed in time" });
   });
+});
+
+it("takes with a push key only what was proven, each serial once, over restarts and flashing", () => {
+  const key = makeToken("push", new Uint8Array(32).fill(3));
+  board = new Board({ push_key: key });
+  const program = says("proven");
+  const bytes = Buffer.from(program, "latin1");
+  const head = {
+    ...{ size: bytes.length, version: "2", seconds: TRIAL_MS / 1000 },
+    sha256: createHash("sha256").update(bytes).digest("hex"),
+  };
+  const proven = (serial: number, agent = "board") => ({
+    ...{ ...head, serial },
+    proof: pushProof(nodeSuite(), key, agent, serial, head.size, head.sha256),
+  });
+  expect(board.ask()).toMatchObject({ serial: 0 });
+  const refusal = "it wants a push key: push --push-key FILE";
+  expect(board.ask(head)).toEqual({ code: -32000, message: refusal });
+  expect(board.ask(proven(4, "boar"))).toMatchObject({ message: "not proven by its push key" });
+  // Above what fits into 32 bits, and beyond what a double tells apart.
+  const serial = 2 ** 40 + 1;
+  for (const wrong of [2 ** 53, serial + 0.5])
+    expect(board.ask(proven(wrong))).toMatchObject({ message: "not proven by its push key" });
+  expect(board.ask(proven(serial))).toEqual({ stored: 0 });
+  board.ask({ at: 0, data: bytes.toString("base64url") });
+  expect(board.ask(proven(serial))).toEqual({ stored: bytes.length });
+  board.ask({ start: true });
+  board.timer.advance(HOUR_MS);
+  expect(board.names).toEqual(["old", "proven", "old"]);
+  for (const name of ["push.0", "push.1", "program.1"]) board.flash.erase(name);
+  board.start();
+  const used = { message: `the serial must be above ${serial}` };
+  expect(board.ask(proven(serial))).toMatchObject(used);
+  expect(board.ask(proven(serial - 1))).toMatchObject(used);
+  expect(board.ask()).toMatchObject({ serial });
+  expect(board.ask(proven(serial + 1))).toEqual({ stored: 0 });
 });

@@ -130,9 +130,12 @@ const watch = (trial: Trial | null): void => {
   });
 };
 
-const pushPort = (maxPlaintext: number): PushPort => ({
+const pushPort = (core: AgentCore, key: string | null): PushPort => ({
+  key: key,
+  agentId: core.agent.id,
+  suite: boardSuite,
   storage: storageFiles(boardStorage),
-  maxPlaintext: maxPlaintext,
+  maxPlaintext: core.maxPlaintext,
   room: (slot) => {
     const old = boardStorage.read(PROGRAMS[slot] as string);
     const trash = boardStorage.getStats === undefined ? 0 : boardStorage.getStats().trashBytes;
@@ -162,10 +165,10 @@ const pushPort = (maxPlaintext: number): PushPort => ({
   },
 });
 
-const takePushes = (core: AgentCore): void =>
+const takePushes = (core: AgentCore, key: string | null): void =>
   core.dispatcher.add(PUSH_METHOD, (params) => {
     if (transfer === null) transfer = newTransfer();
-    return answerPush(pushPort(core.maxPlaintext), transfer, params);
+    return answerPush(pushPort(core, key), transfer, params);
   });
 
 /**
@@ -179,7 +182,9 @@ export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined
   const kept = state.id === "" ? firmwareVersion : state.version;
   const run = (agent: Agent): void => {
     // It may have been provisioned again since the file was flashed.
-    if (readConfig(boardStorage).push !== false) takePushes(boardCore() as AgentCore);
+    const config = readConfig(boardStorage);
+    const key = config.push_key === undefined ? null : config.push_key;
+    if (config.push !== false) takePushes(boardCore() as AgentCore, key);
     try {
       (require(PROGRAMS[slotOf(state)] as string) as Program)(agent);
     } catch (thrown) {

@@ -20,6 +20,7 @@ export class EspruinoSuite extends NativeHashes implements Suite {
 
   aeadKey(v: Version, key: Uint8Array): AeadKey {
     if (key.length !== 32) throw new Error("an AEAD key has 32 bytes");
+    if (v > "2") throw new Error('a board has packet versions "1" and "2"');
     return { aeadKey: v === "1" ? keyOf(key, 32) : new AesKey(this.crypto, keyOf(key, 16)) };
   }
 

@@ -3,9 +3,10 @@ import type { BootCountProblem } from "../core/bootcount.ts";
 
 /**
  * `locked`: another process uses this folder; `foreign`: the folder contains other files and no
- * boot count; the others are explained in bootcount.ts.
+ * boot count; `noSeed`: it was provisioned for packet version "1" or "2"; `pushKey`: its push key
+ * is another one, or damaged; the others are explained in bootcount.ts.
  */
-export type StateProblem = BootCountProblem | "locked" | "foreign";
+export type StateProblem = BootCountProblem | "locked" | "foreign" | "noSeed" | "pushKey";
 
 /**
  * The state folder does not allow this agent to start; nothing was sent. (`blindrelay agent run`:

@@ -5,6 +5,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { makeToken } from "@blindrelay/protocol";
+import { pushProof } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Agent } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
@@ -41,7 +44,7 @@ class Life {
   restarts = 0;
   private answer: (params?: unknown) => unknown = () => undefined;
 
-  constructor() {
+  constructor(key: string | null = null) {
     const load = async (path: string) => {
       const text = readFileSync(path, "utf8");
       if (text === "?") await new Promise(() => undefined);
@@ -49,11 +52,14 @@ class Life {
       return () => void ran.push(text);
     };
     const restart = () => void this.restarts++;
-    this.start = pushedStart(folder, { load, restart }, (_level, message) => logged.push(message));
+    this.start = pushedStart(folder, { load, restart }, key, nodeSuite(), (_level, message) =>
+      logged.push(message),
+    );
     const add = (_method: string, handler: (params?: unknown) => unknown) => {
       this.answer = handler;
     };
-    this.start.takePushes({ maxPlaintext: 384, dispatcher: { add } } as unknown as AgentCore);
+    const core = { maxPlaintext: 384, agent: { id: "pump-7" }, dispatcher: { add } };
+    this.start.takePushes(core as unknown as AgentCore);
     lives.push(this);
   }
 
@@ -201,4 +207,20 @@ it("gets the reason for the end of a trial from its supervisor", async () => {
     null,
     { id: idOf(FIRST), reason: "exit code 3" },
   ]);
+});
+
+it("takes with a push key only what is proven for this agent, and no serial twice", () => {
+  const key = makeToken("push", new Uint8Array(32).fill(3));
+  const size = FIRST.length;
+  const head = { size, sha256: sha256(FIRST), version: "2.0.0", seconds: 60 };
+  const proven = (agentId: string) => ({
+    ...head,
+    ...{ serial: 4, proof: pushProof(nodeSuite(), key, agentId, 4, size, head.sha256) },
+  });
+  expect(() => new Life(key).ask(head)).toThrow("push --push-key FILE");
+  expect(() => new Life(key).ask(proven("pump-8"))).toThrow("not proven");
+  expect(new Life(key).ask(proven("pump-7"))).toEqual({ stored: 0 });
+  expect(() => new Life(key).ask(proven("pump-7"))).toThrow("must be above 4");
+  expect(new Life(key).ask().serial).toBe(4);
+  expect(readdirSync(folder)).toEqual(["push-serial.1"]);
 });

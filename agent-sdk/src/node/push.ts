@@ -17,6 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Suite } from "@blindrelay/protocol/crypto";
 import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
@@ -64,8 +65,17 @@ export interface PushedStart {
   stop(): void;
 }
 
-/** Call it once for every start, under the folder's lock, before a program runs. */
-export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): PushedStart => {
+/**
+ * Call it once for every start, under the folder's lock, before a program runs. `key`: the push
+ * key, without which no program is taken; null: anyone who may call the agent pushes.
+ */
+export const pushedStart = (
+  stateDir: string,
+  options: TakesPushes,
+  key: string | null,
+  suite: Suite,
+  log: Log,
+): PushedStart => {
   const storage = folderStorage(stateDir);
   const transfer = newTransfer();
   const state = startPush(storage);
@@ -87,9 +97,12 @@ export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): P
           trial.seconds * 1000,
         );
   const pathOf = (slot: number): string => join(stateDir, PROGRAMS[slot as 0 | 1]);
-  const port = (maxPlaintext: number): PushPort => ({
+  const port = (core: AgentCore): PushPort => ({
+    key,
+    agentId: core.agent.id,
+    suite,
     storage,
-    maxPlaintext,
+    maxPlaintext: core.maxPlaintext,
     room: () => MAX_BYTES,
     erase: (slot) => rmSync(pathOf(slot), { force: true }),
     write: (slot, at, size, part) => {
@@ -129,9 +142,7 @@ export const pushedStart = (stateDir: string, options: TakesPushes, log: Log): P
     program: isOwn ? null : program,
     version: isOwn ? null : (trial ?? state).version,
     takePushes: (core) =>
-      core.dispatcher.add(PUSH_METHOD, (params) =>
-        answerPush(port(core.maxPlaintext), transfer, params),
-      ),
+      core.dispatcher.add(PUSH_METHOD, (params) => answerPush(port(core), transfer, params)),
     stop() {
       stopped = true;
       clearTimeout(deadline);

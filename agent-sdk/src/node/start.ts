@@ -2,19 +2,26 @@
  * Starts an agent on Node: lock the state folder, provision it if it was never used, raise the boot
  * count, and only then construct the core.
  */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { freemem } from "node:os";
-import type { Suite } from "@blindrelay/protocol/crypto";
+import { tokenProblem } from "@blindrelay/protocol";
+import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { isVersionText } from "@blindrelay/protocol/releases";
-import { type AgentSessionLimits, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import {
+  type AgentSessionLimits,
+  AgentSessions,
+  DEFAULT_AGENT_LIMITS,
+} from "@blindrelay/protocol/session";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { Agent, Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
 import { reasonOf } from "../core/dispatch.ts";
+import { deviceKeyProblem, forwardSessions, NO_SEED } from "../core/forward.ts";
 import { giveStorage } from "../core/give-storage.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
@@ -27,6 +34,7 @@ import {
   type RestartReason,
   serveLog,
 } from "../core/log.ts";
+import { provisionSecrets, Rekeying, type StartSecrets, startSecrets } from "../core/rekey.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -38,6 +46,7 @@ import { logToStderr, programFrames } from "./log.ts";
 import { machineNumber } from "./machine.ts";
 import { movingLinks } from "./moving-links.ts";
 import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
+import { claimPushKey } from "./push-key.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 
@@ -58,6 +67,14 @@ export interface StartOptions extends AgentIdentity {
    * replaces `program` from then on. Off by default.
    */
   readonly pushes?: TakesPushes;
+  /** Lets whoever has the agentToken replace it over the relay (`system.rekey`); true by default. */
+  readonly rekey?: boolean;
+  /**
+   * A push key (`push_`): programs over the relay are taken only if they were proven with it. The
+   * state folder keeps it, and stays guarded by it when a later start names none; another one is
+   * refused.
+   */
+  readonly pushKey?: string;
   /** By default, warnings and errors go to standard error. */
   readonly log?: Log;
   /**
@@ -100,8 +117,10 @@ export interface RunningAgent {
 const NEW_STATE =
   "a new state folder: boot counts begin at 1, as is right for a new agent. Keep the folder; an agent that ran before with another one needs that one, or a new agent_token";
 
-const countOf = (result: BootCountResult): number => {
-  if (result.ok) return result.count;
+type Boot = Extract<BootCountResult, { ok: true }>;
+
+const bootOf = (result: BootCountResult): Boot => {
+  if (result.ok) return result;
   throw new StateError(result.problem, result.advice);
 };
 
@@ -121,40 +140,77 @@ const underLock = async <T>(stateDir: string, fn: (lock: StateLock) => Promise<T
   }
 };
 
+const drawSeed = (version: Version): Uint8Array | null =>
+  isForward(version) ? randomBytes(32) : null;
+
 /**
  * Binds a state folder to another agent_token; its boot counts continue, and other files are kept.
+ * `packetVersion`: of the agent that will use it; "1" unless given.
  * Throws a StateError if the folder belongs to the token already, or if it is locked or not
  * writable.
  */
 export const provision = async (
   stateDir: string,
-  options: { readonly agentToken: string },
+  options: { readonly agentToken: string; readonly packetVersion?: Version },
 ): Promise<void> => {
+  const seed = drawSeed(options.packetVersion ?? "1");
   const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
-    countOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken));
+    // First: a cut between the two leaves a folder that can be provisioned again.
+    provisionSecrets(folderStorage(stateDir), options.agentToken);
+    bootOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken, seed));
     await lock.release();
   });
+};
+
+const REPLACED =
+  "the agent_token was replaced over the air: the one that this start was given is not used any more";
+
+/** The secrets of this start, on a locked folder. */
+const claimSecrets = (
+  { stateDir, agentToken }: StartOptions,
+  suite: Suite,
+  log: Log,
+): StartSecrets => {
+  let secrets: StartSecrets | null;
+  try {
+    secrets = startSecrets(folderStorage(stateDir), suite, agentToken);
+  } catch (error) {
+    throw new StateError("medium", `the state folder cannot be written: ${stateDir}`, error);
+  }
+  if (secrets === null) {
+    const text = "the state folder belongs to another agent_token";
+    throw new StateError("otherToken", `${text}: use that one, or provision with a new one`);
+  }
+  if (secrets.isReplaced) log("warn", REPLACED);
+  return secrets;
 };
 
 /**
  * The count of this start, on a locked folder. An unused folder is provisioned first, with a
  * warning: a lost folder looks like a new one, and only a person can tell which it is.
  */
-const claimBootCount = (stateDir: string, agentToken: string, suite: Suite, log: Log): number => {
+const claimBootCount = (
+  { stateDir, packetVersion = "1" }: StartOptions,
+  { token, from }: StartSecrets,
+  suite: Suite,
+  log: Log,
+): Boot => {
   const storage = folderStorage(stateDir);
   if (isUnused(stateDir)) {
-    countOf(provisionBootCount(storage, suite, agentToken));
+    bootOf(provisionBootCount(storage, suite, token, drawSeed(packetVersion)));
     log("warn", NEW_STATE, { stateDir });
   }
-  const result = raiseBootCount(storage, suite, agentToken);
+  const result = raiseBootCount(storage, suite, token, from);
   if (!result.ok && result.problem === "missing") {
     throw new StateError(
       "foreign",
       `this folder holds other files and no boot count; give the agent an empty one, or provision this one with a new agent_token: ${stateDir}`,
     );
   }
-  return countOf(result);
+  const boot = bootOf(result);
+  if (isForward(packetVersion) && boot.seed === undefined) throw new StateError("noSeed", NO_SEED);
+  return boot;
 };
 
 const running = (
@@ -202,6 +258,11 @@ const running = (
 export const startAgent = async (options: StartOptions): Promise<RunningAgent> => {
   const problem = credentialsProblem(options);
   if (problem !== null) throw new ConfigError(problem);
+  const { packetVersion = "1", deviceKey, pushKey } = options;
+  const keyProblem = deviceKeyProblem(packetVersion, deviceKey);
+  if (keyProblem !== null) throw new ConfigError(`deviceKey: ${keyProblem}`);
+  const pushProblem = pushKey === undefined ? null : tokenProblem(pushKey, "push");
+  if (pushProblem !== null) throw new ConfigError(`pushKey: ${pushProblem}`);
   const { firmwareVersion = "0.0.0" } = options;
   if (!isVersionText(firmwareVersion)) {
     // Otherwise the first check for a release would fail, long after the version was confirmed.
@@ -233,38 +294,76 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
   };
   return underLock(options.stateDir, async (lock) => {
     const toUser = options.log ?? logToStderr;
-    const bootCount = claimBootCount(options.stateDir, options.agentToken, suite, toUser);
+    const storage = folderStorage(options.stateDir);
+    const secrets = claimSecrets(options, suite, toUser);
+    const boot = claimBootCount(options, secrets, suite, toUser);
+    const key = claimPushKey(storage, pushKey);
     const kept = openLog({
       bytes: LARGE_LOG_BYTES,
-      bootCount,
+      bootCount: boot.count,
       timer: edge.timer,
-      storage: folderStorage(options.stateDir),
-      secrets: [options.agentToken, options.relayToken],
+      storage,
+      secrets: [
+        options.agentToken,
+        secrets.token,
+        secrets.trial ?? "",
+        options.relayToken,
+        deviceKey ?? "",
+        key ?? "",
+      ],
     });
     const log = keepingLog(kept, toUser, programFrames);
     const ports = { ...edge, log };
     const { pushes } = options;
-    const pushed = pushes === undefined ? null : pushedStart(options.stateDir, pushes, log);
+    const pushed =
+      pushes === undefined ? null : pushedStart(options.stateDir, pushes, key, suite, log);
     const firmwareVersion = pushed?.version ?? options.firmwareVersion;
     const login = { ...identity, firmwareVersion };
-    const core = new AgentCore({
-      ...login,
-      url,
-      agentToken: options.agentToken,
-      foreignAgentToken: options.foreignAgentToken,
-      version: options.packetVersion ?? "1",
-      name: options.name,
-      sdkVersion: SDK_VERSION,
-      bootCount,
+    const ofSessions = {
+      suite,
+      agentId: options.agentId,
+      version: packetVersion,
       deviceRandom: randomBytes(16),
       serialNumber: machineNumber(),
-      freeMemory: freemem,
       limits,
+    };
+    const forward = (seed: Uint8Array | undefined) =>
+      forwardSessions(packetVersion, { x25519: nodeX25519, seed: seed?.slice(), deviceKey });
+    const core = new AgentCore({
+      ...login,
+      ...ofSessions,
+      url,
+      agentToken: secrets.token,
+      foreignAgentToken: options.foreignAgentToken,
+      forward: forward(boot.seed),
+      name: options.name,
+      sdkVersion: SDK_VERSION,
+      bootCount: boot.count,
+      freeMemory: freemem,
       // Another transport may use a line that carries only one link.
       ports:
         options.links === undefined ? { ...ports, link: movingLinks({ ...login, ports }) } : ports,
     });
-    giveStorage(core.agent, folderStorage(options.stateDir));
+    giveStorage(core.agent, storage);
+    if (options.rekey !== false) {
+      const rekeying = new Rekeying({
+        core,
+        agentId: options.agentId,
+        suite,
+        storage,
+        pushKey: key,
+        token: secrets.token,
+        from: secrets.from,
+        makeSessions: (agentToken, { count: bootCount, seed }) => {
+          const all = { ...ofSessions, agentToken, bootCount };
+          return forward(seed)?.(all) ?? new AgentSessions(all);
+        },
+        replaced: () => log("warn", REPLACED),
+        sha256: (text) => createHash("sha256").update(text).digest("hex"),
+      });
+      if (secrets.trial !== null) rekeying.begin(secrets.trial, boot);
+    }
+    boot.seed?.fill(0);
     serveLog(kept, core);
     pushed?.takePushes(core);
     try {

@@ -91,6 +91,35 @@ describe("a state folder", () => {
     await runOnce(folder);
   });
 
+  it("keeps the push key that a start names, and refuses another one", async () => {
+    const folder = freshFolder();
+    const key = (byte: number) => makeToken("push", new Uint8Array(32).fill(byte));
+    const start = (pushKey?: string) =>
+      startAgent({ ...options(folder), ...(pushKey === undefined ? {} : { pushKey }) }).then(
+        (agent) => agent.stop(),
+      );
+    const kept = () => readFileSync(join(folder, "push.key"), "utf8");
+    await start();
+    expect(existsSync(join(folder, "push.key"))).toBe(false);
+    await start(key(1));
+    expect(kept()).toBe(key(1));
+    expect(statSync(join(folder, "push.key")).mode & 0o777).toBe(0o600);
+    await start();
+    await start(key(1));
+    expect(await problemOf(start(key(2)))).toBe("pushKey");
+    await provision(folder, { agentToken: secret(2) });
+    await provision(folder, { agentToken: secret(1) });
+    expect(kept()).toBe(key(1));
+    await expect(start(secret(1))).rejects.toThrow(
+      "expected a push key (push_), got an end-to-end secret (e2e_)",
+    );
+
+    writeFileSync(join(folder, "push.key"), key(1).slice(0, 20));
+    for (const named of [undefined, key(1)]) {
+      expect(await problemOf(start(named))).toBe("pushKey");
+    }
+  });
+
   it("is provisioned on demand, only for a new token", async () => {
     const folder = freshFolder();
     await runOnce(folder);

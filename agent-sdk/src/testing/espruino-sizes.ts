@@ -9,7 +9,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { makeToken } from "@blindrelay/protocol";
-import { jsonBytes, type Version } from "@blindrelay/protocol/crypto";
+import { type AeadVersion, jsonBytes, type Version } from "@blindrelay/protocol/crypto";
 import {
   type ClientEffect,
   ClientSession,
@@ -139,7 +139,7 @@ const usageNow = async (life: EngineProcess): Promise<[number, number]> => {
 /** `binary`: an Espruino. `calls`: how many are timed for each size in `bytes`. */
 export const measureEspruino = async (
   binary: string,
-  version: Version,
+  version: AeadVersion,
   calls: number,
   bytes: readonly number[] = [CALL_BYTES],
 ): Promise<EspruinoSizes> => {

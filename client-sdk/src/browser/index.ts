@@ -2,6 +2,7 @@
 
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
+import { nobleX25519 as x25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { Client, type ConnectOptions, type ListMatching } from "../client.ts";
 import { hedgedRandom } from "../edge-ports.ts";
 import type { LinkPort, Log, Random } from "../ports.ts";
@@ -46,6 +47,6 @@ export const connect = (options: ConnectOptions): Promise<Client> => {
   const log = options.log ?? silent;
   const suite = nobleSuite();
   const random = hedgedRandom(browserRandom, suite);
-  const ports = { link, timer: systemTimer(), random, suite, log };
+  const ports = { link, timer: systemTimer(), random, suite, x25519, log };
   return new Promise((resolve) => resolve(new Client(options, ports, listing(options)).start()));
 };

@@ -94,6 +94,9 @@ export const WRITE_CREDIT_MS = 1_000;
 /** What a reader lets come before it has taken anything. */
 export const STREAM_WINDOW_BYTES = 262_144;
 
+/** Silence after which the agent may have forgotten a session of version "3" or "4". */
+export const DOUBT_MS = 5_000;
+
 /** UNAVAILABLE and the like: the same packets again after 200 ms, 400 ms, ... 10 s, 10 s. */
 export const RESEND_BASE_MS = 200;
 export const RESEND_CEILING_MS = 10_000;

@@ -59,6 +59,7 @@ export interface PeerOptions {
   readonly agentToken: string;
   readonly version: Version;
   /** See PeerSessionOptions. */
+  readonly deviceKey: Uint8Array | null;
   readonly renewAfterMs?: number | undefined;
 }
 
@@ -232,6 +233,7 @@ export class Peer implements PeerSessionEvents {
       session.setLink(true);
       // It binds the sid, and its answer shows whether a packet was lost.
       if (session.canMigrate) session.ping();
+      else session.doubt();
       session.release();
     }
     this.retryNow();
@@ -290,6 +292,16 @@ export class Peer implements PeerSessionEvents {
         if (session.state === "open" && session.engaged > 0) session.ping();
       }
     });
+  }
+
+  unproven(session: PeerSession): void {
+    if (session !== this.current) return;
+    const what = this.options.deviceKey === null ? "one, which this client lacks" : "another one";
+    const text = `${this.agentId} was not proven: whoever answered has the secret, but not this client's device key (the device has ${what}, or it is an imitation)`;
+    const waiting = this.queue;
+    this.queue = [];
+    for (const call of waiting) this.host.settle(call, failed(new CallError("UNPROVEN", text)));
+    if (this.subscribed) this.delayRetry(BACKOFF_MAX_MS);
   }
 
   relayError(session: PeerSession, code: string, text: string): void {

@@ -4,8 +4,21 @@
  * session, keep-alive pings, letting an idle session expire before the agent forgets it, and
  * sending a refused packet again byte for byte.
  */
-import { CLIENT_KEEPALIVE_MS, SESSION_IDLE_MS, SESSION_RENEW_MS } from "@blindrelay/protocol";
-import { asciiBytes, encodeJson, isObject, own, type Version } from "@blindrelay/protocol/crypto";
+import {
+  CLIENT_KEEPALIVE_MS,
+  FORWARD_RENEW_MS,
+  SESSION_IDLE_MS,
+  SESSION_RENEW_MS,
+} from "@blindrelay/protocol";
+import {
+  asciiBytes,
+  encodeJson,
+  isForward,
+  isObject,
+  own,
+  type Version,
+} from "@blindrelay/protocol/crypto";
+import { ForwardClientSession } from "@blindrelay/protocol/forward-client";
 import {
   CLOSE_METHOD,
   CLOSE_NOTICE,
@@ -18,6 +31,7 @@ import { StreamTable } from "@blindrelay/protocol/streams";
 import { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
 import {
+  DOUBT_MS,
   MAX_STREAM_CHUNK,
   PING_TIMEOUT_MS,
   RESEND_BASE_MS,
@@ -31,6 +45,12 @@ import { encodeRequest, isUnavailable, type Outcome, PING_TAIL, readSaid } from 
 const LOST_METHOD = "system.lost";
 
 const FORGOTTEN = "the agent has forgotten it: nothing was sent for 2 minutes";
+
+const ABANDONED = {
+  otherAnswer: "the agent restarted",
+  silence: "the agent fell silent",
+  unproven: "the agent did not prove the session's keys",
+};
 
 /** What is missing: packets lost on the way, or events that were never sent. */
 export type Missing = "packets" | "events";
@@ -94,6 +114,11 @@ export interface PeerSessionEvents {
    * it.
    */
   over(session: PeerSession, calls: readonly Call[], reason: string, byAgent: boolean): void;
+  /**
+   * Whoever answered has the secret, but not the device's key; `over` follows. It is not tried
+   * again by itself.
+   */
+  unproven(session: PeerSession): void;
   /** The relay's error about a packet of this session. */
   relayError(session: PeerSession, code: string, text: string): void;
 }
@@ -102,7 +127,12 @@ export interface PeerSessionOptions {
   readonly agentId: string;
   readonly agentToken: string;
   readonly version: Version;
-  /** A new session replaces it after this long; undefined: 24 h. */
+  /** The public half of the device's pinned key, under "3" and "4"; null: none is known. */
+  readonly deviceKey: Uint8Array | null;
+  /**
+   * A new session replaces it after this long; undefined: 24 h, or 1 h under "3" and "4" where
+   * X25519 is native.
+   */
   readonly renewAfterMs?: number | undefined;
 }
 
@@ -145,6 +175,8 @@ export class PeerSession {
   /** When the latest packet was sent, and the latest that the agent is known to have accepted. */
   private sentAt = 0;
   private acceptedAt = 0;
+  /** When the agent was last asked whether it still has the session. */
+  private doubtedAt = 0;
   private resends = 0;
   private resending = false;
   private holdTimer: unknown = null;
@@ -156,7 +188,10 @@ export class PeerSession {
     this.peer = peer;
     this.ports = host.ports;
     this.host = host;
-    this.renewAfterMs = options.renewAfterMs ?? SESSION_RENEW_MS;
+    const { version, deviceKey } = options;
+    const { x25519 } = host.ports;
+    const often = isForward(version) && x25519.isNative;
+    this.renewAfterMs = options.renewAfterMs ?? (often ? FORWARD_RENEW_MS : SESSION_RENEW_MS);
     this.streams = new StreamTable({
       maxChunk: MAX_STREAM_CHUNK,
       notify: (method, params) =>
@@ -167,14 +202,17 @@ export class PeerSession {
       },
     });
     this.early = new EarlyPackets(host.ports.timer, () => this.stopWaiting());
-    this.session = new ClientSession({
+    const ofSession = {
       suite: host.ports.suite,
       random: host.ports.random,
       agentId: options.agentId,
       agentToken: options.agentToken,
-      version: options.version,
+      version,
       timings: DEFAULT_CLIENT_TIMINGS,
-    });
+    };
+    this.session = isForward(version)
+      ? new ForwardClientSession(ofSession, { x25519, deviceKey })
+      : new ClientSession(ofSession);
   }
 
   get state(): "idle" | "opening" | "open" {
@@ -273,9 +311,18 @@ export class PeerSession {
     if (this.resends > 0) this.resend();
     // While the relay refuses packets it would refuse the ping too, or let it overtake them.
     if (this.holding && before > 0) return true;
+    this.doubt();
     if ((this.pings === 0 || again) && this.request(PING_TAIL, null)) this.pings++;
     this.follow();
     return this.pings > 0;
+  }
+
+  /** Asks whether the agent still has it, where it would not answer the session's own packets. */
+  doubt(): void {
+    const opening = this.linkUp ? this.session.inDoubt() : null;
+    if (opening === null) return;
+    this.doubtedAt = this.ports.timer.now();
+    this.host.send(this, opening);
   }
 
   /** Holds back what streams send, so that both sides drain. */
@@ -467,7 +514,8 @@ export class PeerSession {
         }
         this.read(effect.plaintext);
       } else if (effect.kind === "abandoned") {
-        this.end(effect.reason === "otherAnswer" ? "the agent restarted" : "the agent fell silent");
+        if (effect.reason === "unproven") this.peer.unproven(this);
+        this.end(ABANDONED[effect.reason]);
       } else {
         this.ports.log("debug", "packet refused", { reason: effect.reason });
       }
@@ -546,6 +594,20 @@ export class PeerSession {
 
   /** When `wake` has work. */
   private dueAt(): number {
+    return Math.min(this.pingDueAt(), this.doubtAt());
+  }
+
+  /** After 5 s without an answer, then after twice as long each time. */
+  private doubtAt(): number {
+    if (!this.linkUp || this.session.inDoubt() === null) return Number.POSITIVE_INFINITY;
+    for (const { sentAt } of this.outstanding.values()) {
+      const waited = this.doubtedAt - sentAt;
+      return waited < DOUBT_MS ? sentAt + DOUBT_MS : this.doubtedAt + waited;
+    }
+    return Number.POSITIVE_INFINITY;
+  }
+
+  private pingDueAt(): number {
     const sessionAt = this.session.wakeAt() ?? Number.POSITIVE_INFINITY;
     if (this.state !== "open") return sessionAt;
     const ping = this.pingSentAt();
@@ -566,7 +628,8 @@ export class PeerSession {
   private wake(): void {
     const now = this.ports.timer.now();
     this.apply(this.session.timeout(now), now);
-    if (this.state !== "open" || now < this.dueAt()) return;
+    if (now >= this.doubtAt()) this.doubt();
+    if (this.state !== "open" || now < this.pingDueAt()) return;
     if (this.linkUp && this.isForgotten(now)) {
       this.giveUp(FORGOTTEN);
       return;

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { linksOver, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { loadNodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { WebSocket } from "ws";
 import { Client, type ConnectOptions, type ListMatching } from "../client.ts";
 import { hedgedRandom } from "../edge-ports.ts";
@@ -43,6 +44,6 @@ export const connect = async (options: NodeConnectOptions): Promise<Client> => {
   const suite = await loadNodeSuite();
   const random = hedgedRandom(randomBytes, suite);
   const link = linksOver(WebSocket, options.proxy);
-  const ports = { link, timer: systemTimer(), random, suite, log };
+  const ports = { link, timer: systemTimer(), random, suite, x25519, log };
   return new Client(options, ports, listing(options)).start();
 };

@@ -1,7 +1,15 @@
 /** An agent for tests: protocol's AgentSessions with a few handlers, behind the in-memory relay. */
 import { EXPIRES_CLOCK_MS, EXPIRES_CLOCK_SHARE, TOO_LATE_CODE } from "@blindrelay/protocol";
-import { jsonBytes, readJson, type Suite } from "@blindrelay/protocol/crypto";
+import {
+  isForward,
+  jsonBytes,
+  readJson,
+  type Suite,
+  type Version,
+} from "@blindrelay/protocol/crypto";
+import { ForwardAgentSessions } from "@blindrelay/protocol/forward-agent";
 import { AgentSessions, CLOSE_METHOD, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { TimerPort } from "../ports.ts";
 import type { MemoryRelay, RelayedAgent } from "./relay.ts";
 
@@ -17,6 +25,7 @@ interface TestAgentOptions {
   readonly suite: Suite;
   readonly timer: TimerPort;
   readonly relay: MemoryRelay;
+  readonly version: Version;
 }
 
 /** What a handler is told, and how it answers: later, with an error, or never. */
@@ -100,6 +109,10 @@ export class TestAgent implements RelayedAgent {
     if (verdict.kind === "answer") this.options.relay.fromAgent(this.id, verdict.text);
     if (verdict.kind !== "message") return;
     if (verdict.farewell !== null) this.options.relay.fromAgent(this.id, verdict.farewell.text);
+    if (verdict.reply !== undefined) {
+      this.options.relay.fromAgent(this.id, verdict.reply);
+      return;
+    }
     const { id, method, params, expires } = readJson(verdict.plaintext) as Request;
     const { sid, ageMs } = verdict;
     if (expires !== undefined && isLate(expires, ageMs)) {
@@ -140,15 +153,19 @@ export class TestAgent implements RelayedAgent {
 
   private boot(): AgentSessions {
     this.boots++;
-    return new AgentSessions({
-      suite: this.options.suite,
+    const { suite, token: agentToken, version } = this.options;
+    const options = {
+      suite,
       agentId: this.id,
-      agentToken: this.options.token,
-      version: "1",
+      agentToken,
+      version,
       bootCount: this.boots,
       deviceRandom: this.deviceRandom,
       serialNumber: null,
       limits: DEFAULT_AGENT_LIMITS,
-    });
+    };
+    if (!isForward(version)) return new AgentSessions(options);
+    const seed = new Uint8Array(32).fill(this.boots);
+    return new ForwardAgentSessions(options, { x25519: nodeX25519, seed, deviceKey: null });
   }
 }

@@ -1,6 +1,9 @@
 /** A client, a relay and agents in one virtual time, for the tests of this package. */
+
 import { makeToken } from "@blindrelay/protocol";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { Client, type ConnectOptions } from "../client.ts";
 import type { CallError } from "../errors.ts";
 import type { Ports } from "../ports.ts";
@@ -34,13 +37,14 @@ export class World {
       timer: this.clock,
       random: seededRandom(seed),
       suite,
+      x25519,
       log: () => undefined,
     };
   }
 
-  agent(id = "pump-7", secret = SECRET): TestAgent {
+  agent(id = "pump-7", secret = SECRET, version: Version = "1"): TestAgent {
     const { relay, clock: timer } = this;
-    return new TestAgent({ id, token: secret, suite, timer, relay });
+    return new TestAgent({ id, token: secret, suite, timer, relay, version });
   }
 
   /** A client that is not connected yet. */

@@ -70,7 +70,7 @@ export const jsonFile = {
   ],
 };
 
-const PREFIXES = { account: "acct_", agent: "agt_", session: "sess_", login: "login_", e2e: "e2e_" };
+const PREFIXES = { account: "acct_", agent: "agt_", session: "sess_", login: "login_", e2e: "e2e_", push: "push_" };
 type Kind = keyof typeof PREFIXES;
 
 const PATTERNS: [string, Uint8Array][] = [

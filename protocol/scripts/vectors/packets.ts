@@ -93,7 +93,7 @@ export const packetsFile = {
 
     refused("no v", fields({ v: null })),
     refused("v is a number", fields({ v: "1" })),
-    refused("v is unknown", fields({ v: '"3"' })),
+    refused("v is unknown", fields({ v: '"5"' })),
     refused("v is empty", fields({ v: '""' })),
     refused("v has a blank", fields({ v: '"1 "' })),
     refused("v is a name on Object.prototype", fields({ v: '"toString"' })),

@@ -29,11 +29,14 @@ export {
 export { rawMember } from "../encoding/raw-member.ts";
 export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
+export type { X25519 } from "./forward-keys.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
 export type { DirectionKeys, SessionKeys } from "./keys.ts";
 export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";
+export { pushProof, rekeyProof } from "./push-proof.ts";
 export { deriveEpochSecret, deriveSignatureKey, extractPrk, signPayload } from "./secret-keys.ts";
-export type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
-export { isVersion } from "./suite.ts";
+export type { AeadKey, HmacKey, Suite } from "./suite.ts";
+export type { AeadVersion, Version } from "./versions.ts";
+export { isForward, isVersion } from "./versions.ts";

@@ -12,13 +12,15 @@
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel } from "./hkdf.ts";
-import type { AeadKey, HmacKey, Suite, Version } from "./suite.ts";
+import type { AeadKey, HmacKey, Suite } from "./suite.ts";
+import type { Version } from "./versions.ts";
+import { aeadOf } from "./versions.ts";
 
 const SESSION_LABEL = "session|"; // || v || "|" || sid
 const SID_LABEL = "sid|"; // || v || "|" || C
 const NEXT_EPOCH_LABEL = "next";
 /** A key and an IV. */
-const DIRECTION_BYTES = 44;
+export const DIRECTION_BYTES = 44;
 
 /** One direction of a session: its AEAD key and the IV that the nonce is made from. */
 export interface DirectionKeys {
@@ -34,13 +36,17 @@ export interface SessionKeys {
   readonly a2c: DirectionKeys;
 }
 
-const makeDirection = (suite: Suite, v: Version, okm: Uint8Array): DirectionKeys => ({
-  key: suite.aeadKey(v, okm.subarray(0, 32)),
+/** `okm`: 44 bytes, key and IV. */
+export const makeDirection = (suite: Suite, v: Version, okm: Uint8Array): DirectionKeys => ({
+  key: suite.aeadKey(aeadOf(v), okm.subarray(0, 32)),
   iv: okm.subarray(32, DIRECTION_BYTES),
 });
 
-/** OKM = HKDF-Expand(PRK, "session|" v "|" sid, 88) = c2a key 32, iv 12, a2c key 32, iv 12. */
-const expandSession = (
+/**
+ * OKM = HKDF-Expand(PRK, "session|" v "|" sid, 88) = c2a key 32, iv 12, a2c key 32, iv 12; suites
+ * "3" and "4" take 120 bytes, of which the last 32 are the chain.
+ */
+export const expandSession = (
   suite: Suite,
   prk: HmacKey,
   v: Version,

@@ -30,8 +30,9 @@ import {
 import { FIELD_P, FIELD_SEQ } from "../wire/names.ts";
 import { decodePacket, encodePacket } from "../wire/packet.ts";
 import type { DirectionKeys } from "./keys.ts";
-import type { Suite, Version } from "./suite.ts";
-import { isVersion } from "./suite.ts";
+import type { Suite } from "./suite.ts";
+import type { Version } from "./versions.ts";
+import { isVersion } from "./versions.ts";
 
 /** A packet of the right form; nothing is verified yet. */
 export interface Packet {

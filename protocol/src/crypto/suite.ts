@@ -5,9 +5,7 @@
  *
  * [portable]
  */
-
-/** `v` of a packet: "1" is ChaCha20-Poly1305 (RFC 8439), "2" is AES-128-CCM (RFC 3610). */
-export type Version = "1" | "2";
+import type { AeadVersion } from "./versions.ts";
 
 /** A key for HMAC-SHA256, in the suite's own form. */
 export type HmacKey = { readonly hmacKey: unknown };
@@ -21,7 +19,7 @@ export interface Suite {
   /** HMAC-SHA256, 32 bytes. */
   hmac(key: HmacKey, data: Uint8Array): Uint8Array;
   /** `key`: 32 bytes; version "2" uses the first 16. */
-  aeadKey(v: Version, key: Uint8Array): AeadKey;
+  aeadKey(v: AeadVersion, key: Uint8Array): AeadKey;
   /** `nonce`: 12 bytes. Returns ciphertext || 16-byte tag. */
   seal(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, plaintext: Uint8Array): Uint8Array;
   /**
@@ -30,5 +28,3 @@ export interface Suite {
    */
   open(key: AeadKey, nonce: Uint8Array, aad: Uint8Array, sealed: Uint8Array): Uint8Array | null;
 }
-
-export const isVersion = (v: unknown): v is Version => v === "1" || v === "2";

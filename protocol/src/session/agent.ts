@@ -23,7 +23,8 @@ import {
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
-import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
+import type { HmacKey, Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";
 import {
   MAX_PLAINTEXT_BYTES,
@@ -88,7 +89,8 @@ export type AgentVerdict =
   /**
    * A verified plaintext. `gap`: packets of this session lost before it. `fresh`: the first one.
    * `ageMs`: since the session was stored. Before anything else, send `farewell` to the session
-   * that was dropped to make room (null: none was).
+   * that was dropped to make room (null: none was). `reply`, under "3" and "4": the packet to send
+   * for the session's first one, whose plaintext is not for the program.
    */
   | {
       readonly kind: "message";
@@ -98,6 +100,7 @@ export type AgentVerdict =
       readonly fresh: boolean;
       readonly ageMs: number;
       readonly farewell: Farewell | null;
+      readonly reply?: string;
     }
   /** Too many were forged: `resume` will tell what becomes of it. */
   | { readonly kind: "waits" }
@@ -109,10 +112,10 @@ export interface Farewell {
   readonly text: string;
 }
 
-interface HeldSession {
+export interface HeldSession {
   readonly sid: string;
   readonly first: string;
-  readonly keys: SessionKeys;
+  keys: SessionKeys;
   /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
   /** Last seq sealed for the client. */
@@ -122,7 +125,7 @@ interface HeldSession {
 }
 
 /** What an `A` is derived from, and what became of it. */
-interface Epoch {
+export interface Epoch {
   readonly secret: Uint8Array;
   /** Sessions that it may still store. */
   room: number;
@@ -237,6 +240,12 @@ export class AgentSessions {
     return verdict;
   }
 
+  /** Gives back what a packet that is tried under another secret too was charged here. */
+  uncharge(packet: Packet): void {
+    this.buckets.giveBack(OPENINGS);
+    if (packet.second !== null) this.buckets.giveBack(LOOKUPS);
+  }
+
   /**
    * Seals a plaintext (at most 47,000 bytes) for a session; returns null if the session is not held
    * (any more) or has used up its numbers. The caller queues the text at once and never asks for
@@ -308,6 +317,10 @@ export class AgentSessions {
     return openPacket(this.suite, keys, packet) !== null;
   }
 
+  protected open(held: HeldSession, packet: Packet): Uint8Array | null {
+    return openPacket(this.suite, held.keys.c2a, packet);
+  }
+
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
   private receiveHeld(
     packet: Packet,
@@ -316,7 +329,7 @@ export class AgentSessions {
     now: number,
   ): AgentVerdict {
     // Check, open, mark: a forged packet changes nothing.
-    const plaintext = openPacket(this.suite, held.keys.c2a, packet);
+    const plaintext = this.open(held, packet);
     if (plaintext === null) {
       if (epoch === null) this.buckets.take(FORGERIES, now);
       return this.refuse("forged");
@@ -351,7 +364,7 @@ export class AgentSessions {
   }
 
   /** An opening, or a packet of a session not held. */
-  private receiveUnheld(packet: Packet, now: number): AgentVerdict {
+  protected receiveUnheld(packet: Packet, now: number): AgentVerdict {
     let epoch: Epoch | null = null;
     // A second session for a held C is never stored.
     if (packet.second !== null && this.findFirst(packet.first) === null) {
@@ -412,7 +425,7 @@ export class AgentSessions {
    * Step 2: answers with `C.A` of the session held for this C, else of this epoch. Always the same
    * bytes.
    */
-  private answer(first: string): AgentVerdict {
+  protected answer(first: string): AgentVerdict {
     const held = this.findFirst(first);
     const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
@@ -443,19 +456,19 @@ export class AgentSessions {
     return deriveAgentPart(this.suite, epoch.secret, this.version, first);
   }
 
-  private unstored(first: string, sid: string): HeldSession {
+  protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
     const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 
-  private refuse(reason: RefusalReason): AgentVerdict {
+  protected refuse(reason: RefusalReason): AgentVerdict {
     this.counters[reason]++;
     return { kind: "refused", reason: reason };
   }
 
-  private hasPlace(): boolean {
+  protected hasPlace(): boolean {
     const limits = this.limits;
     if (this.sessions.length >= limits.maxSessions) return false;
     return limits.hasRoom === undefined || limits.hasRoom();
@@ -466,7 +479,7 @@ export class AgentSessions {
    * waits for its first call: of many clients at once, each would throw out the one before it. -1:
    * there is none, so the new client has to repeat its packet.
    */
-  private idlest(now: number): number {
+  protected idlest(now: number): number {
     const full = this.sessions.length >= this.limits.maxSessions;
     let idlest = -1;
     let since = Infinity;
@@ -504,12 +517,12 @@ export class AgentSessions {
     this.sessions.splice(index, 1);
   }
 
-  private find(sid: string): HeldSession | null {
+  protected find(sid: string): HeldSession | null {
     for (const session of this.sessions) if (session.sid === sid) return session;
     return null;
   }
 
-  private findFirst(first: string): HeldSession | null {
+  protected findFirst(first: string): HeldSession | null {
     for (const session of this.sessions) if (session.first === first) return session;
     return null;
   }

@@ -18,7 +18,8 @@ import { deriveClientKeys, deriveSessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
-import type { HmacKey, Suite, Version } from "../crypto/suite.ts";
+import type { HmacKey, Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { toBase64url } from "../encoding/base64url.ts";
 import { NO_BYTES } from "../encoding/bytes.ts";
 import { isObject, jsonBytes, own, readJson } from "../encoding/json.ts";
@@ -86,9 +87,9 @@ export type ClientEffect =
   | { readonly kind: "message"; readonly plaintext: Uint8Array; readonly gap: number }
   /**
    * This `C` is abandoned: calls in flight on it have an unknown outcome. A new one opens by
-   * itself.
+   * itself, but not after `unproven`: whoever answered has the secret and not the device's key.
    */
-  | { readonly kind: "abandoned"; readonly reason: "otherAnswer" | "silence" }
+  | { readonly kind: "abandoned"; readonly reason: "otherAnswer" | "silence" | "unproven" }
   | { readonly kind: "refused"; readonly reason: ClientRefusal };
 
 /** The JSON-RPC id of the first ping; calls of the same session use other ids. */
@@ -221,6 +222,11 @@ export class ClientSession {
     return this.unanswered;
   }
 
+  /** What to send when the agent may have forgotten the session; null: its next packet tells. */
+  inDoubt(): string | null {
+    return null;
+  }
+
   sendOpening(now: number): ClientEffect[] {
     const c = toBase64url(this.random(16));
     const keys = deriveClientKeys(this.suite, this.prk, this.version, c);
@@ -228,8 +234,18 @@ export class ClientSession {
     return this.awaitAnswer(sealPacket(this.suite, keys, this.version, c, 0, NO_BYTES), now);
   }
 
+  /** The keys of a sid's first packets. */
+  deriveKeys(sid: string): SessionKeys {
+    return deriveSessionKeys(this.suite, this.prk, this.version, sid);
+  }
+
+  /** What seq 1 says. */
+  firstPlaintext(): Uint8Array {
+    return jsonBytes(FIRST_PING);
+  }
+
   receiveAnswer(packet: Packet, now: number): ClientEffect[] {
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, packet.sid);
+    const keys = this.deriveKeys(packet.sid);
     if (openPacket(this.suite, keys.a2c, packet) === null) return this.refuse("forged");
     if (this.state !== "opening") return this.abandon("otherAnswer", now);
     this.move("answer");
@@ -237,7 +253,7 @@ export class ClientSession {
     this.keys = keys;
     this.openedAt = now;
     this.deadline = now + this.timings.confirmMs;
-    return this.awaitAnswer(this.sealNext(jsonBytes(FIRST_PING)), now);
+    return this.awaitAnswer(this.sealNext(this.firstPlaintext()), now);
   }
 
   receiveData(packet: Packet): ClientEffect[] {

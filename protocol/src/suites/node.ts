@@ -12,7 +12,8 @@ import {
   getCiphers,
   type KeyObject,
 } from "node:crypto";
-import type { AeadKey, HmacKey, Suite, Version } from "../crypto/suite.ts";
+import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { NONCE_BYTES, TAG_BYTES } from "../spec.ts";
 
 interface NodeAeadKey {

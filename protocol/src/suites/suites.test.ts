@@ -3,7 +3,8 @@ import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { filler, sealWith } from "../../scripts/vectors/reference.ts";
-import type { Suite, Version } from "../crypto/suite.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { AeadVersion } from "../crypto/versions.ts";
 import { nobleSuite } from "./noble.ts";
 import { nodeSuite } from "./node.ts";
 
@@ -11,7 +12,7 @@ const suites: [string, Suite][] = [
   ["node", nodeSuite()],
   ["noble", nobleSuite()],
 ];
-const versions: Version[] = ["1", "2"];
+const versions: AeadVersion[] = ["1", "2"];
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length });
 
 // A key for each run: fast-check prefers zeros, and no key may see a nonce twice.

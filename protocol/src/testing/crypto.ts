@@ -8,13 +8,16 @@ import { hkdfExpand, hkdfExtract } from "../crypto/hkdf.ts";
 import type { DirectionKeys } from "../crypto/keys.ts";
 import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import { pushProof, rekeyProof } from "../crypto/push-proof.ts";
 import {
   deriveEpochSecret,
   deriveSignatureKey,
   extractPrk,
   signPayload,
 } from "../crypto/secret-keys.ts";
-import type { AeadKey, HmacKey, Suite, Version } from "../crypto/suite.ts";
+import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
+import type { AeadVersion, Version } from "../crypto/versions.ts";
+import { aeadOf } from "../crypto/versions.ts";
 import { asciiBytes, asciiText, toHex } from "../encoding/bytes.ts";
 import { makeToken, readToken, tokenKind } from "../tokens.ts";
 import type {
@@ -24,6 +27,7 @@ import type {
   HkdfCase,
   HkdfInput,
   HmacCase,
+  PushCase,
   VectorFile,
 } from "./files.ts";
 import { expectSame, hex, throws } from "./report.ts";
@@ -31,7 +35,7 @@ import { expectSame, hex, throws } from "./report.ts";
 // A separate function, because a closure over a loop's variable sees its last value on Espruino.
 const expandThrows = (suite: Suite, prk: HmacKey, one: HkdfInput): boolean =>
   throws(() => hkdfExpand(suite, prk, hex(one.info), one.length));
-const keyThrows = (suite: Suite, v: Version, length: number): boolean =>
+const keyThrows = (suite: Suite, v: AeadVersion, length: number): boolean =>
   throws(() => suite.aeadKey(v, new Uint8Array(length)));
 
 export const checkHkdf = (
@@ -63,8 +67,22 @@ export const checkHmac = (
   }
 };
 
+export const checkPush = (
+  suite: Suite,
+  file: VectorFile<PushCase, never>,
+  failures: string[],
+): void => {
+  for (const one of file.valid) {
+    const proof =
+      one.size === undefined
+        ? rekeyProof(suite, one.push_key, one.agent_id, one.serial, one.sha256)
+        : pushProof(suite, one.push_key, one.agent_id, one.serial, one.size, one.sha256);
+    expectSame(failures, `push: ${one.comment}`, proof, one.proof);
+  }
+};
+
 export const checkAead = (suite: Suite, file: AeadFile, failures: string[]): void => {
-  const v = file.v as Version;
+  const v = file.v as AeadVersion;
   for (const one of file.valid) {
     const where = `aead ${v}: ${one.comment}`;
     const key = suite.aeadKey(v, hex(one.key));
@@ -99,7 +117,7 @@ const checkDirection = (
   const sealWith = (key: AeadKey): string =>
     toHex(suite.seal(key, PROBE_NONCE, asciiBytes("aad"), asciiBytes("plaintext")));
   expectSame(failures, `${where} iv`, toHex(keys.iv), wanted.iv);
-  const expected = sealWith(suite.aeadKey(v, hex(wanted.key)));
+  const expected = sealWith(suite.aeadKey(aeadOf(v), hex(wanted.key)));
   expectSame(failures, `${where} key`, sealWith(keys.key), expected);
 };
 

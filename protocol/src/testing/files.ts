@@ -78,6 +78,16 @@ export interface TokenRefusal extends Case {
   readonly reason: string;
 }
 
+/** Of a program with `size`, of a new `agent_token` without. */
+export interface PushCase extends Case {
+  readonly push_key: string;
+  readonly agent_id: string;
+  readonly serial: number;
+  readonly size?: number;
+  readonly sha256: string;
+  readonly proof: string;
+}
+
 export interface PacketCase extends TextInput {
   readonly v: string;
   readonly sid: string;
@@ -214,6 +224,7 @@ export interface VectorFiles {
   readonly base64url?: VectorFile<Base64urlCase, TextInput>;
   readonly json?: VectorFile<JsonCase, JsonInput>;
   readonly tokens?: VectorFile<TokenCase, TokenRefusal>;
+  readonly push?: VectorFile<PushCase, never>;
   readonly packets?: VectorFile<PacketCase, PacketRefusal>;
   readonly sessions?: SessionsFile;
 }

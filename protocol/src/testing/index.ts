@@ -7,8 +7,9 @@
  *
  * [portable]
  */
-import type { Suite, Version } from "../crypto/suite.ts";
-import { checkAead, checkContract, checkHkdf, checkHmac } from "./crypto.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
+import { checkAead, checkContract, checkHkdf, checkHmac, checkPush } from "./crypto.ts";
 import { checkBase64url, checkJson, checkTokens } from "./encoding.ts";
 import type { VectorFiles } from "./files.ts";
 import { checkPackets } from "./packets.ts";
@@ -26,6 +27,7 @@ export const VECTOR_FILE_NAMES: { readonly [field in keyof VectorFiles]-?: strin
   base64url: "base64url.json",
   json: "json.json",
   tokens: "tokens.json",
+  push: "push.json",
   packets: "packets.json",
   sessions: "sessions.json",
 };
@@ -50,6 +52,7 @@ export const checkVectors = (
   if (files.base64url !== undefined) checkBase64url(files.base64url, failures);
   if (files.json !== undefined) checkJson(files.json, failures);
   if (files.tokens !== undefined) checkTokens(files.tokens, failures);
+  if (files.push !== undefined) checkPush(suite, files.push, failures);
   if (files.packets !== undefined) checkPackets(suite, files.packets, has, failures);
   if (files.sessions !== undefined) checkSessions(suite, files.sessions, has, failures);
   return failures;

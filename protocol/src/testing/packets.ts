@@ -5,7 +5,8 @@
  * [portable]
  */
 import { parsePacket } from "../crypto/packet.ts";
-import type { Suite, Version } from "../crypto/suite.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { toHex } from "../encoding/bytes.ts";
 import { AgentSessions, DEFAULT_AGENT_LIMITS } from "../session/agent.ts";
 import type { ClientEffect } from "../session/client.ts";

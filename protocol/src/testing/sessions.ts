@@ -4,7 +4,8 @@
  *
  * [portable]
  */
-import type { Suite, Version } from "../crypto/suite.ts";
+import type { Suite } from "../crypto/suite.ts";
+import type { Version } from "../crypto/versions.ts";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
 import type { AgentVerdict } from "../session/agent.ts";
 import { AgentSessions, DEFAULT_AGENT_LIMITS } from "../session/agent.ts";

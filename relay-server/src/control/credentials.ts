@@ -74,6 +74,7 @@ export const findCredential = (
   const hash = hashToken(text);
   switch (reading.kind) {
     case "e2e":
+    case "push":
       return UNKNOWN; // the relay never has one to compare with
     case "account":
     case "agent":

@@ -3,11 +3,13 @@
  * clock is the runtime's. Messages are delivered as microtasks, in order and never from inside
  * `send`, so that a test with fake timers need not advance them.
  */
+
 import type { AgentPorts } from "@blindrelay/agent-sdk";
 import type { Link, LinkEvents, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { Client } from "@blindrelay/client-sdk";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
+import { nobleX25519 as x25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import {
   type Connection,
   type DriverTimer,
@@ -110,6 +112,7 @@ export class MemoryRelay {
         timer: TIMER,
         random: randomBytes,
         suite: this.suite,
+        x25519,
         log: () => undefined,
       },
     );

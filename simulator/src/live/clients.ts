@@ -2,11 +2,13 @@
  * The clients of a live scenario: the public client over real sockets, and the loads of the plan.
  * A closed loop waits for each device's answer before it asks again; an open one does not.
  */
+
 import { randomBytes } from "node:crypto";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { CallError, Client } from "@blindrelay/client-sdk/node";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { callInTurn } from "../base/calls-in-turn.ts";
 import { Questions } from "../devices/questions.ts";
 import type { OpenCall } from "../report/tally.ts";
@@ -46,6 +48,7 @@ const clientPorts = () => ({
   timer: systemTimer(),
   random: (length: number) => randomBytes(length),
   suite: nodeSuite(),
+  x25519,
   log: () => undefined,
 });
 

@@ -1,8 +1,10 @@
 /**
  * A client of the virtual world: the public client SDK over virtual time and the virtual network.
  */
+
 import { type Agent, type CallError, Client, type Presence } from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { Stream } from "../base/random-streams.ts";
 import type { PlannedNetwork } from "../scenario/plan.ts";
 import type { Clock, Happening } from "./clock.ts";
@@ -98,6 +100,7 @@ export class VirtualClient implements Peer {
         },
         random: (length) => this.draws.bytes(length),
         suite: world.suite,
+        x25519,
         log: () => undefined,
       },
     );

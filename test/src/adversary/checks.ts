@@ -5,7 +5,9 @@
  */
 import assert from "node:assert/strict";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
-import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import { makeToken } from "@blindrelay/protocol";
+import { pushProof, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Build } from "./build.ts";
 import { readPacket } from "./packet-text.ts";
 import { sha256 } from "./pushed-slots.ts";
@@ -332,6 +334,7 @@ export const CHECKS = {
     const program = "a program";
     const port = {
       ...{ storage, maxPlaintext: 384, onTrial: false, hasWatchdog: true, room: () => 100 },
+      ...{ key: null, agentId: "a", suite: nodeSuite() },
       ...{ erase: () => {}, write: () => {}, restart: () => {}, confirmed: () => {} },
       sha256: () => sha256(program),
     };
@@ -345,6 +348,35 @@ export const CHECKS = {
     port.onTrial = true;
     assert.throws(() => ask({ confirm: sha256("another").slice(0, 16) }), /not on trial/);
     ask({ confirm: sha256(program).slice(0, 16) });
+  },
+
+  /** To a caller who has the secret and all that others sent, but not the push key. */
+  programsAreProven: ({ push }: Build): void => {
+    const storage = new MemoryStorage();
+    const key = makeToken("push", new Uint8Array(32));
+    const suite = nodeSuite();
+    const port = {
+      ...{ key, agentId: "a", suite, storage, maxPlaintext: 384, onTrial: false },
+      ...{ hasWatchdog: true, room: () => 100, erase: () => {}, write: () => {} },
+      ...{ restart: () => {}, confirmed: () => {}, sha256: () => "" },
+    };
+    const begin = (program: string, more: object) => {
+      const head = { size: program.length, sha256: sha256(program), version: "", seconds: 60 };
+      // Each after a restart: nothing of a push in progress is left.
+      return push.answerPush(port, push.newTransfer(), { ...head, ...more });
+    };
+    const of = (program: string, serial: number, agentId = "a") => ({
+      ...{ serial },
+      proof: pushProof(suite, key, agentId, serial, program.length, sha256(program)),
+    });
+    const heard = of("old", 1);
+    begin("old", heard);
+    begin("new", of("new", 2));
+    assert.throws(() => begin("old", heard), /must be above 2/);
+    assert.throws(() => begin("old", { ...heard, serial: 3 }), /not proven/);
+    assert.throws(() => begin("own", { ...of("new", 3) }), /not proven/);
+    assert.throws(() => begin("own", of("own", 3, "b")), /not proven/);
+    begin("last", of("last", 3));
   },
 } satisfies { readonly [name: string]: (build: Build) => void };
 

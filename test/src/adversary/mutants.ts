@@ -37,6 +37,7 @@ const BOOT = "agent-sdk/src/core/bootcount.ts";
 const CORE = "agent-sdk/src/core/agent-core.ts";
 const DISPATCH = "agent-sdk/src/core/dispatch.ts";
 const PUSH = "agent-sdk/src/core/push.ts";
+const PROOFS = "agent-sdk/src/core/push-serial.ts";
 const PEER = "client-sdk/src/core/peer.ts";
 const CALLS = "client-sdk/src/core/session.ts";
 
@@ -675,6 +676,29 @@ const PUSHES: readonly Mutant[] = [
       because: "a confirmation is sealed in a session, which ends with the trial that it is for",
     },
   },
+  ...[
+    {
+      without: "a device with a push key takes only programs that were proven with it",
+      patches: [
+        patch(
+          PROOFS,
+          "    !equalTexts(proof,",
+          "    !equalTexts(proof, proof) && !equalTexts(proof,",
+        ),
+      ],
+    },
+    {
+      without: "a proof is good for one push",
+      patches: [patch(PROOFS, "if (serial <= last)", "if (serial < 0)")],
+    },
+    {
+      without: "the last serial outlives a restart",
+      patches: [patch(PUSH, "if (key !== null) keepSerial(", "if (key === null) keepSerial(")],
+    },
+  ].map((mutant) => ({
+    ...mutant,
+    instead: { check: "programsAreProven" as const, because: "nobody there has a push key" },
+  })),
 ];
 
 export const MUTANTS: readonly Mutant[] = [

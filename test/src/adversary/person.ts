@@ -1,9 +1,11 @@
 /**
  * A person with a client: one link, a peer for every agent, and calls whose outcomes are recorded.
  */
+
 import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
+import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { CallOutcome, CallRecord } from "@blindrelay/simulator/testing";
 import type { Build } from "./build.ts";
 import { type Push, push } from "./pusher.ts";
@@ -58,6 +60,7 @@ export class Person {
           timer: stage.makeTimer(() => true),
           random: this.random,
           suite: options.suite,
+          x25519,
           log: () => undefined,
         },
       },
@@ -86,7 +89,7 @@ export class Person {
     const { name: agentId, agentToken, version } = board;
     this.peers.get(board)?.subscribe(false);
     const peer = this.core.addPeer(
-      { agentId, agentToken, version },
+      { agentId, agentToken, version, deviceKey: null },
       {
         event: (_event, data) => this.hear(data),
         gap: (packets) => this.options.gap?.(packets),

@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import type { AgentCore, TimerPort } from "@blindrelay/agent-sdk";
 import type { CuttableStorage } from "@blindrelay/agent-sdk/memory";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Build } from "./build.ts";
 
 export const FLASHED = "the program that was flashed";
@@ -77,6 +78,9 @@ export class PushedSlots {
     core.dispatcher.add(push.PUSH_METHOD, (params) =>
       push.answerPush(
         {
+          key: null,
+          agentId: core.agent.id,
+          suite: nodeSuite(),
           storage,
           maxPlaintext: 384,
           room: () => ROOM,

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Agent } from "@blindrelay/agent-sdk";
 import { type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
 import { asciiBytes, crc32 } from "@blindrelay/protocol/crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { House, PASSWORD, type Running } from "./processes.ts";
@@ -35,7 +36,7 @@ describe("agent run --allow-push", () => {
   let agent: Running;
   const env = { NODE_OPTIONS: "--max-old-space-size=128", BLINDRELAY_PASSPHRASE: "for another" };
   const secrets = `agent.handle("secrets", () =>
-    Object.keys(process.env).filter((name) => /^BLINDRELAY.*(TOKEN|PASSPHRASE)$/.test(name)));`;
+    Object.keys(process.env).filter((name) => /^BLINDRELAY.*(TOKEN|PASSPHRASE|PUSH_KEY)$/.test(name)));`;
   const start = (more: string[] = ["--allow-push"]) =>
     house.start(["agent", "run", OWN, "--agent", "pump", "--json", ...more], env);
 
@@ -101,6 +102,46 @@ describe("agent run --allow-push", () => {
     const withTrial = ["--allow-push", "--state-dir", folderWithTrial()];
     const foreign = await house.cli(["agent", "run", broken, "--agent", "lamp", ...withTrial]);
     expect([foreign.code, foreign.stderr]).toEqual([7, expect.stringContaining("boot count")]);
+  });
+
+  it("takes with a push key only what is proven, and stays guarded without the flag", async () => {
+    await house.cli(["agent", "add", "Valve", "--id", "valve"]);
+    const key = house.path("valves.key");
+    const serve = (more: string[]) =>
+      house.start(
+        ["agent", "run", OWN, "--agent", "valve", "--json", "--allow-push", ...more],
+        env,
+      );
+    const first = serve(["--push-key", key]);
+    await first.json();
+    const program = house.write("valve.mjs", which(5, secrets));
+    const proven = await push("valve", program, ["--push-key", key]);
+    expect([proven.code, proven.stderr]).toEqual([0, ""]);
+    // Its process does not show the key to what the program starts.
+    expect((await house.cli(["call", "valve", "secrets"])).stdout.trim()).toBe("[]");
+    const { stderr } = await first.stop();
+    expect(stderr).toContain("made the push key");
+
+    const other = house.write("other.key", makeToken("push", new Uint8Array(32).fill(9)));
+    const refused = await serve(["--push-key", other]).ended;
+    expect([refused.code, refused.stderr]).toEqual([
+      7,
+      expect.stringContaining("to give it another one, remove push.key there"),
+    ]);
+    const again = serve([]);
+    await again.json();
+    for (const [more, reason] of [
+      [[], "it wants a push key: push --push-key FILE"],
+      [["--push-key", other], "--push-key names another key's file"],
+    ] as const) {
+      const ended = await push("valve", OWN, [...more]);
+      expect([ended.code, ended.stderr]).toEqual([3, expect.stringContaining(reason)]);
+    }
+    expect(await calls("valve")).toBe('{"n":5}');
+    const all = await house.cli(["push", OWN, "--all", "--push-key", key, "--json"]);
+    expect(JSON.parse(all.stdout)).toMatchObject({ kept: ["valve"], failed: [] });
+    expect(await calls("valve")).toBe('{"n":0}');
+    await again.stop();
   });
 
   it("exits with 4 if no agent is online", async () => {

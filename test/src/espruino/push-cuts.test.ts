@@ -7,6 +7,9 @@ import { setTimeout as wait } from "node:timers/promises";
 import { bootCode } from "@blindrelay/agent-sdk/testing/build/boot";
 import { buildEspruino, buildEspruinoWifi } from "@blindrelay/agent-sdk/testing/build/espruino";
 import type { Agent, CallError } from "@blindrelay/client-sdk/node";
+import { makeToken } from "@blindrelay/protocol";
+import { pushProof } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openRelayFixture, type RelayFixture } from "../xs/relay-fixture.ts";
 import { binary, ENGINES, EngineBoard, whySkipped } from "./engine.ts";
@@ -18,6 +21,8 @@ const BOARDS = Math.min(4, CUTS);
 const STORAGE_BYTES = 11_264;
 const FILLER = `// ${"0123456789abcdef".repeat(200)}\n`;
 const PART = 192;
+/** Of every second board. */
+const KEY = makeToken("push", new Uint8Array(32).fill(5));
 const CALL_MS = 20_000;
 const BACK_MS = 120_000;
 
@@ -29,6 +34,7 @@ const below = (max: number): number => Math.floor(Math.random() * max);
 
 interface Status {
   readonly id: string;
+  readonly serial: number;
   readonly trial: string | null;
 }
 
@@ -38,13 +44,19 @@ type Progress = "sending" | "starting" | "confirming" | "kept";
 class PushedBoard {
   private readonly board: EngineBoard;
   private readonly agent: Agent;
+  private readonly agentId: string;
+  private readonly key: string | null;
+  /** The highest that it was known to have taken. */
+  private serial = 0;
   /** The running program, and the one to return to. */
   good = 0;
   compactions = 0;
 
-  private constructor(board: EngineBoard, agent: Agent) {
+  private constructor(board: EngineBoard, agent: Agent, agentId: string, key: string | null) {
     this.board = board;
     this.agent = agent;
+    this.agentId = agentId;
+    this.key = key;
   }
 
   static async make(
@@ -52,12 +64,14 @@ class PushedBoard {
     sdk: string,
     fixture: RelayFixture,
     name: string,
+    key: string | null,
   ): Promise<PushedBoard> {
     const { url, agentId, relayToken, agentToken } = await fixture.addAgent(name);
     const board = new EngineBoard(path);
     const config = {
       ...{ url: `${url.replace("http", "ws")}/wss`, agent_id: agentId, v: "2" },
       ...{ relay_token: relayToken, agent_token: agentToken },
+      ...(key === null ? {} : { push_key: key }),
     };
     await board.install("blindrelay", sdk);
     await board.install("blindrelay.json", JSON.stringify(config));
@@ -71,6 +85,8 @@ class PushedBoard {
     const made = new PushedBoard(
       board,
       fixture.client.agent(agentId, agentToken, { version: "2" }),
+      agentId,
+      key,
     );
     await made.restart();
     expect(await made.which()).toBe(0);
@@ -115,12 +131,29 @@ class PushedBoard {
     return this.back("system.push");
   }
 
+  /** With the next serial; one that was used is taken no more. */
+  private async prove({ size, sha256 }: { size: number; sha256: string }): Promise<object> {
+    const { key, agentId } = this;
+    if (key === null) return {};
+    const { serial: last } = await this.status();
+    expect(last).toBeGreaterThanOrEqual(this.serial);
+    this.serial = last;
+    const proof = (serial: number) => ({
+      serial,
+      proof: pushProof(nodeSuite(), key, agentId, serial, size, sha256),
+    });
+    if (last > 0) {
+      const used = this.push({ size, sha256, version: "", seconds: 60, ...proof(last) });
+      await expect(used).rejects.toThrow(`must be above ${last}`);
+    }
+    return proof(last + 1);
+  }
+
   /** Pushes until the power is cut at a random point; returns how far the push came. */
   private async pushUntilCut(n: number): Promise<Progress> {
     const text = textOf(n);
-    const calls: object[] = [
-      { size: text.length, sha256: sha256(text), version: `1.0.${n}`, seconds: 60 },
-    ];
+    const head = { size: text.length, sha256: sha256(text), version: `1.0.${n}`, seconds: 60 };
+    const calls: object[] = [{ ...head, ...(await this.prove(head)) }];
     for (let at = 0; at < text.length; at += PART) {
       const data = Buffer.from(text.slice(at, at + PART), "latin1").toString("base64url");
       calls.push({ at, data });
@@ -129,7 +162,10 @@ class PushedBoard {
     // A third each in the transfer, in the restart, at the confirmation.
     const phase = below(3);
     const last = phase === 0 ? below(calls.length) : calls.length - 1;
-    for (const call of calls.slice(0, last)) await this.push(call);
+    for (const call of calls.slice(0, last)) {
+      await this.push(call);
+      if (call === calls[0] && this.key !== null) this.serial++;
+    }
     const answer = this.push(calls[last]).catch(() => undefined);
     if (phase < 2) {
       if (phase === 1) await answer;
@@ -180,7 +216,9 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
         const sdk = build("2", true).stored;
         const names = Array.from({ length: BOARDS }, (_, i) => `board-${i}`);
         boards = await Promise.all(
-          names.map((name) => PushedBoard.make(path as string, sdk, fixture, name)),
+          names.map((name, i) =>
+            PushedBoard.make(path as string, sdk, fixture, name, i % 2 === 0 ? null : KEY),
+          ),
         );
       }, 300_000);
       afterAll(async () => {

@@ -1,5 +1,6 @@
 /** A program pushed over the relay to a board's double, with the built file and the commands. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
+import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { openWorkshop } from "./workshop.ts";
 
@@ -79,6 +80,39 @@ describe("a program pushed over the relay", () => {
     double.end();
     const offline = await push("full", SECOND);
     expect([offline.code, offline.stderr]).toEqual([4, expect.stringContaining("no connection")]);
+  });
+
+  it("is taken by a board with a push key only with that key, which stays on the board", async () => {
+    const { double, port } = await plugIn();
+    const key = house.path("pumps.key");
+    const made = await provision(port, "guarded", ["--push-key", key]);
+    expect([made.code, made.stderr]).toEqual([0, expect.stringContaining("made the push key")]);
+    await flash(port);
+    const without = await push("guarded", SECOND);
+    expect([without.code, without.stderr]).toEqual([
+      3,
+      expect.stringContaining("it wants a push key: push --push-key FILE"),
+    ]);
+    const other = house.write("other.key", makeToken("push", new Uint8Array(32).fill(9)));
+    const wrong = await push("guarded", SECOND, ["--push-key", other]);
+    expect([wrong.code, wrong.stderr]).toEqual([
+      3,
+      expect.stringContaining("--push-key names another key's file"),
+    ]);
+    expect((await push("guarded", SECOND, ["--push-key", key])).code).toBe(0);
+    const serials = (): string[] =>
+      double.storage.list().filter((name) => name.startsWith("push-serial."));
+    expect(serials()).toEqual(["push-serial.1"]);
+
+    // The flashed program runs again; key and serial stay, also when it becomes another agent.
+    await flash(port);
+    const again = await provision(port, "guarded-2");
+    expect([again.code, again.stderr]).toEqual([0, expect.stringContaining("keeps its push key")]);
+    const kept = JSON.parse(double.storage.read("blindrelay.json") as string);
+    expect([kept.agent_id, `${kept.push_key}\n`]).toEqual(["guarded-2", readFileSync(key, "utf8")]);
+    expect(serials()).toEqual(["push-serial.1"]);
+    const closed = await provision(port, "guarded-3", ["--no-push", "--push-key", key]);
+    expect([closed.code, closed.stderr]).toEqual([2, expect.stringContaining("omit --push-key")]);
   });
 
   it("is refused by a board that was provisioned without push: 3", async () => {

@@ -2,6 +2,7 @@
  * One client and many agents on a perfect network: the real hub, client core and agent cores, real
  * cryptography, links in memory, all on one virtual clock.
  */
+
 import { AgentCore, type AgentPorts } from "@blindrelay/agent-sdk";
 import {
   ManualTimer,
@@ -14,6 +15,7 @@ import { ClientCore } from "@blindrelay/client-sdk/testing";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { AuthRequest } from "@blindrelay/relay-server/testing/core";
 import { Hub, Lockout, MemoryStore, TICK_MS } from "@blindrelay/relay-server/testing/core";
 
@@ -81,7 +83,7 @@ export class ManyAgents {
         accountToken: makeToken("account", seededRandom(0)(32)),
         sessionToken: null,
         presence: false,
-        ports: this.ports(0),
+        ports: { ...this.ports(0), x25519 },
       },
       {
         link: () => undefined,
@@ -114,7 +116,7 @@ export class ManyAgents {
       then: (settle: (value: unknown) => void) => core.agent.after(workMs(), () => settle(params)),
     }));
     core.start();
-    return this.client.addPeer({ agentId, agentToken, version: "1" }, IGNORED);
+    return this.client.addPeer({ agentId, agentToken, version: "1", deviceKey: null }, IGNORED);
   }
 
   call(peer: Peer): void {

@@ -4,14 +4,14 @@
  */
 import { buildEspruino, buildProgram } from "@blindrelay/agent-sdk/testing/build/espruino";
 import { SubsetBoard } from "@blindrelay/agent-sdk/testing/espruino-subset";
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { binary, EngineBoard, SMALL_ENGINES, whySkipped } from "../espruino/engine.ts";
 import type { Installation, ParityBoard, Runtime } from "./board.ts";
 import { PROGRAMS } from "./programs.ts";
 
 const builds = new Map<string, string>();
 /** Built once, as it takes a second. */
-const built = (version: Version): string => {
+const built = (version: AeadVersion): string => {
   const known = builds.get(version) ?? buildEspruino(version).stored;
   builds.set(version, known);
   return known;
@@ -29,7 +29,7 @@ const filesOf = ({ credentials, version, program }: Installation): [string, stri
     name: "board",
   };
   return [
-    ["blindrelay", built(version)],
+    ["blindrelay", built(version as AeadVersion)],
     ["blindrelay.json", JSON.stringify(config)],
     ["program", buildProgram(PROGRAMS[program].path).code],
   ];

@@ -15,7 +15,7 @@ export const nodeBoard: Runtime = {
   maxMessage: null,
   isEspruino: false,
   tight: false,
-  versions: ["1", "2"],
+  versions: ["1", "2", "3", "4"],
   async make() {
     const stateDir = mkdtempSync(join(tmpdir(), "blindrelay-same-"));
     let installed: Installation | null = null;
@@ -29,8 +29,8 @@ export const nodeBoard: Runtime = {
         installed = installation;
       },
       async provision() {
-        const { credentials } = installed as Installation;
-        await provision(stateDir, { agentToken: credentials.agentToken });
+        const { credentials, version } = installed as Installation;
+        await provision(stateDir, { agentToken: credentials.agentToken, packetVersion: version });
       },
       async powerOn() {
         const { credentials, version, program } = installed as Installation;

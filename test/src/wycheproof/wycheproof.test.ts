@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { espruinoSuite } from "@blindrelay/agent-sdk/testing/espruino-suite";
-import { hkdfExpand, hkdfExtract, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { type AeadVersion, hkdfExpand, hkdfExtract, type Suite } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, it } from "vitest";
@@ -36,7 +36,7 @@ const suites: [string, Suite][] = [
   ["Espruino", espruinoSuite()],
 ];
 
-const aead: [Version, string, number][] = [
+const aead: [AeadVersion, string, number][] = [
   ["1", "chacha20-poly1305", 316],
   ["2", "aes-128-ccm", 78],
 ];

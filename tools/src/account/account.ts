@@ -5,9 +5,10 @@
 import { randomBytes } from "node:crypto";
 import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Version } from "@blindrelay/protocol/crypto";
+import { toBase64url, type Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
 import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { checkToken } from "../base/check-token.ts";
 import { Rest } from "../base/rest.ts";
 import type { Key, Keyring, Profile } from "../config/profile.ts";
@@ -73,10 +74,18 @@ export const createAgent = async (
 };
 
 /** A fresh end-to-end secret. It is made here and the relay never sees it. */
-export const makeKey = (version: Version): Key => ({
+export const makeKey = (version: Version, deviceKey?: string): Key => ({
   agent_token: makeToken("e2e", randomBytes(32)),
   packet_version: version,
+  ...(deviceKey === undefined ? {} : { device_key: deviceKey }),
 });
+
+/** Both halves of a device's own key, base64url: the private one for the device alone. */
+export const makeDeviceKey = (): { readonly secret: string; readonly key: string } => {
+  const secret = randomBytes(32);
+  const key = toBase64url(nodeX25519.publicKey(secret));
+  return { secret: toBase64url(secret), key };
+};
 
 const withKeys = (keyring: Keyring | undefined, keys: ReadonlyMap<string, Key | null>): Keyring => {
   const changed: Record<string, Key> = Object.assign(Object.create(null), keyring);
@@ -127,8 +136,9 @@ export const keepPendingKeys = (
 };
 
 /** The same for one agent. */
-export const keepPendingKey = (settings: Settings, agentId: string, version: Version): Key => {
-  const key = makeKey(version);
+export const keepPendingKey = (settings: Settings, agentId: string): Key => {
+  const kept = settings.keptSecretOf(agentId);
+  const key = makeKey(kept?.version ?? "1", kept?.deviceKey ?? undefined);
   return keepPendingKeys(settings, new Map([[agentId, key]])).get(agentId) ?? key;
 };
 

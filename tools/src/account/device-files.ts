@@ -1,6 +1,8 @@
 /**
  * What a device needs to be an agent, in the format of its firmware or a shell, secrets included.
  */
+import { Failure } from "@blindrelay/protocol/command-line";
+import { isForward } from "@blindrelay/protocol/crypto";
 import type { Key } from "../config/profile.ts";
 import { httpBase } from "../config/settings.ts";
 
@@ -30,16 +32,24 @@ const asEnvironment = ({ url, agentId, relayToken, key }: DeviceIdentity): strin
         ]),
   ].join("\n");
 
+export const BAD_VERSION = '--packet-version must be "1", "2", "3" or "4"';
+
+/** Its builds compile Curve25519 without a function for it. */
+export const NOT_ON_ESPRUINO =
+  'Espruino speaks packet versions "1" and "2": "3" and "4" need X25519, which it lacks';
+
 const FORMATS: { readonly [format in DeviceFormat]: (device: DeviceIdentity) => string } = {
   env: asEnvironment,
   /** The members of "blindrelay.json" in a board's Storage. */
-  espruino: ({ url, agentId, relayToken, key }) =>
-    `module.exports = ${JSON.stringify({
+  espruino: ({ url, agentId, relayToken, key }) => {
+    if (isForward(key?.packet_version)) throw new Failure("usage", NOT_ON_ESPRUINO);
+    return `module.exports = ${JSON.stringify({
       url,
       agent_id: agentId,
       relay_token: relayToken,
       ...(key === null ? {} : { agent_token: key.agent_token, v: key.packet_version }),
-    })};`,
+    })};`;
+  },
   /** A manifest to include; `mc/config` then contains the options of agent-sdk/moddable's start. */
   moddable: ({ url, agentId, relayToken, key }) =>
     JSON.stringify(

@@ -17,6 +17,8 @@ export interface Identity {
   readonly relayToken: string;
   readonly agentToken: string;
   readonly version: Version;
+  /** The private half of the device's pinned key, base64url; null: it has none. */
+  readonly deviceSecret: string | null;
 }
 
 interface IdentityFlags {
@@ -76,14 +78,23 @@ export const identify = async (
   const agentId = checkAgentId(
     flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or use --agent ID"),
   );
-  const secret = settings.secretOf(agentId);
-  checkToken(secret.agentToken, "e2e", "agent token");
+  const { agentToken, version, deviceKey } = settings.secretOf(agentId);
+  checkToken(agentToken, "e2e", "agent token");
+  const deviceSecret = settings.deviceSecret();
+  if (deviceKey !== null && deviceSecret === null) {
+    throw new Failure(
+      "usage",
+      `clients of ${agentId} want its device key proven: set BLINDRELAY_DEVICE_SECRET to its private half`,
+    );
+  }
   const relayToken = await relayTokenOf(settings, agentId);
   checkToken(relayToken, "agent", "BLINDRELAY_RELAY_TOKEN");
   return {
     agentId,
     relayToken,
     stateDir: flags.stateDir ?? settings.stateDirOf(agentId),
-    ...secret,
+    agentToken,
+    version,
+    deviceSecret,
   };
 };

@@ -12,6 +12,7 @@ const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
   AGENT_NOT_FOUND: "refused",
   REFUSED: "refused",
   TIMED_OUT: "timeout",
+  UNPROVEN: "timeout",
   OUTCOME_UNKNOWN: "timeout",
   BAD_ARGUMENT: "usage",
   TOO_LARGE: "usage",

@@ -5,7 +5,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 /** Throws a Failure (refused) with the reason. `name`: the setting that contains the token. */
 export const checkToken = (
   token: string,
-  kind: "account" | "agent" | "e2e",
+  kind: "account" | "agent" | "e2e" | "push",
   name: string,
 ): void => {
   const problem = kind === "account" ? accountTokenProblem(token) : tokenProblem(token, kind);

@@ -142,6 +142,7 @@ export class Bridge {
       relayToken: identity.relayToken,
       agentToken: identity.agentToken,
       packetVersion: identity.version,
+      deviceKey: identity.deviceSecret ?? undefined,
       stateDir,
       name: plan.name,
       program: made.program,

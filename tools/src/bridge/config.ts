@@ -34,7 +34,7 @@ const Port = Type.Object(
     credentials: Type.Optional(
       Type.String({
         description:
-          "File that others cannot read: {agent_id, api_token, agent_token, packet_version}. Not for sealed.",
+          "File that others cannot read: {agent_id, api_token, agent_token, packet_version, device_secret?}. Not for sealed.",
       }),
     ),
     state_dir: Type.Optional(
@@ -128,11 +128,16 @@ export const readMappingFile = (path: string): LineMapping => {
  */
 const checkIdentity = (
   given: {
-    readonly [field in "agent_id" | "api_token" | "agent_token" | "packet_version"]?: unknown;
+    readonly [field in
+      | "agent_id"
+      | "api_token"
+      | "agent_token"
+      | "packet_version"
+      | "device_secret"]?: unknown;
   },
   where: string,
 ): Identity => {
-  const { agent_id, api_token, agent_token, packet_version = "1" } = given;
+  const { agent_id, api_token, agent_token, packet_version = "1", device_secret = null } = given;
   if (typeof agent_id !== "string" || !new RegExp(AGENT_ID_PATTERN).test(agent_id)) {
     throw new Failure("usage", `${where}: agent_id is missing or invalid`);
   }
@@ -143,13 +148,17 @@ const checkIdentity = (
     return value;
   };
   if (!isVersion(packet_version)) {
-    throw new Failure("usage", `${where}: packet_version must be "1" or "2"`);
+    throw new Failure("usage", `${where}: packet_version must be "1", "2", "3" or "4"`);
+  }
+  if (device_secret !== null && typeof device_secret !== "string") {
+    throw new Failure("usage", `${where}: device_secret must be a text`);
   }
   return {
     agentId: agent_id,
     relayToken: secret(api_token, "agent", "api_token"),
     agentToken: secret(agent_token, "e2e", "agent_token"),
     version: packet_version,
+    deviceSecret: device_secret,
   };
 };
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { type Command, Option } from "commander";
 import {
   accountRest,
@@ -10,10 +10,17 @@ import {
   createAgent,
   demandToken,
   keepKey,
+  makeDeviceKey,
   makeKey,
 } from "../account/account.ts";
 import { addMany, type MadeDevice, patiently } from "../account/add-many.ts";
-import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
+import {
+  BAD_VERSION,
+  DEVICE_FORMATS,
+  type DeviceFormat,
+  deviceText,
+  NOT_ON_ESPRUINO,
+} from "../account/device-files.ts";
 import { readDeviceList } from "../account/device-list.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
@@ -24,6 +31,7 @@ import type { Context } from "./context.ts";
 interface AddFlags extends JsonFlag {
   readonly id?: string;
   readonly packetVersion: string;
+  readonly deviceKey?: boolean;
   readonly env?: boolean;
   readonly from?: string;
   readonly out?: string;
@@ -49,7 +57,8 @@ const addOne = async (
     );
   }
   const made = await createAgent(settings, name, flags.id ?? null);
-  const key = makeKey(version);
+  const device = flags.deviceKey === true ? makeDeviceKey() : null;
+  const key = makeKey(version, device?.key);
   try {
     keepKey(settings, made.agent_id, key);
   } catch (error) {
@@ -59,11 +68,13 @@ const addOne = async (
   }
   const { api_token, ...open } = made;
   if (flags.json === true) {
-    const secrets = flags.env === true ? { api_token, agent_token: key.agent_token } : {};
-    printJson({ ...open, ...secrets, packet_version: key.packet_version });
+    const { agent_token, ...rest } = key;
+    const secrets = { api_token, agent_token, ...(device && { device_secret: device.secret }) };
+    printJson({ ...open, ...(flags.env === true ? secrets : {}), ...rest });
   } else if (flags.env === true) {
     const url = settings.httpUrl();
     printText(deviceText("env", { url, agentId: made.agent_id, relayToken: api_token, key }));
+    if (device !== null) printText(`BLINDRELAY_DEVICE_SECRET=${device.secret}`);
   } else {
     printText(made.agent_id);
     if (process.stderr.isTTY) {
@@ -138,7 +149,12 @@ export const addAgentAdd = (agent: Command, context: Context): void => {
     .description("create an agent and its end-to-end secret, which never leaves this machine")
     .argument("[name]", "for people")
     .option("--id <agent-id>", "propose an id (default: the relay makes one)")
-    .option("--packet-version <v>", '"1", or "2" for boards with native AES', "1")
+    .option(
+      "--packet-version <v>",
+      '"1", or "2" for boards with native AES; "3" and "4": the same with forward secrecy',
+      "1",
+    )
+    .option("--device-key", 'with "3" or "4": a key that only this device has; see --env')
     .option("--env", "print what the device needs, both secrets included")
     .addOption(
       new Option("--from <csv>", "the agents of a list: name,id,labels").conflicts(["id", "env"]),
@@ -154,10 +170,15 @@ export const addAgentAdd = (agent: Command, context: Context): void => {
 Example:
   blindrelay agent add "Pump in hall 7" --id pump-7
   blindrelay agent run ./pump.js --agent pump-7
+  blindrelay agent add Door --packet-version 3 --device-key --env
   blindrelay agent add --from devices.csv --out ./devices
 
 The end-to-end secret is kept in the profile's keyring, where \`call\` and \`agent run\` find it. For
 another machine: blindrelay agent export pump-7 --env. Without a profile nothing can be kept: use --env.
+
+Under "3" and "4" (not on Espruino) what was said stays secret from whoever later gets the secret. With
+--device-key clients also refuse everybody but the device, even with the secret. --env prints the key's
+private half, BLINDRELAY_DEVICE_SECRET, once: it is for the device and is kept nowhere else.
 
 The first line of devices.csv is name,id,labels; such as: Pump 7,pump-7,site=hall-7;floor=2
 An empty id is made from the name. Nothing is made if a line is wrong. Interrupted, run it again: an
@@ -165,7 +186,14 @@ agent that is there, with its secret in the keyring, is left alone, labels inclu
     )
     .action(async (name: string | undefined, flags: AddFlags) => {
       const { packetVersion: version, from, out, format } = flags;
-      if (!isVersion(version)) throw new Failure("usage", '--packet-version must be "1" or "2"');
+      if (!isVersion(version)) throw new Failure("usage", BAD_VERSION);
+      if (flags.deviceKey === true && !isForward(version)) {
+        throw new Failure("usage", '--device-key goes with --packet-version "3" or "4"');
+      }
+      if (flags.deviceKey === true && flags.env !== true) {
+        throw new Failure("usage", "--device-key goes with --env, which prints its private half");
+      }
+      if (format === "espruino" && isForward(version)) throw new Failure("usage", NOT_ON_ESPRUINO);
       if ((name === undefined) === (from === undefined)) {
         throw new Failure("usage", "name the agent, or use --from devices.csv");
       }

@@ -22,6 +22,7 @@ import { claimUncaught, describeThrown, isOfProgram } from "../base/uncaught.ts"
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
 import { readSource } from "../flash/program.ts";
+import { makePushKey } from "../push/push-key.ts";
 import { askForRestart, isSupervised, reportAlive, supervise } from "../push/supervisor.ts";
 import type { Context } from "./context.ts";
 import { version } from "./version-flags.ts";
@@ -35,6 +36,7 @@ interface RunFlags {
   readonly name?: string;
   readonly firmwareVersion?: string;
   readonly allowPush?: boolean;
+  readonly pushKey?: string;
   readonly stubs?: string;
   readonly json?: boolean;
 }
@@ -44,8 +46,15 @@ interface RunFlags {
  */
 const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
 
+/** How that process gets the push key: later the file may be gone. */
+const PUSH_KEY = "BLINDRELAY_PUSH_KEY";
 /** Environment variables of the process that runs the agent, until it has read them. */
-const SECRETS = ["BLINDRELAY_RELAY_TOKEN", "BLINDRELAY_AGENT_TOKEN"];
+const SECRETS = [
+  "BLINDRELAY_RELAY_TOKEN",
+  "BLINDRELAY_AGENT_TOKEN",
+  "BLINDRELAY_DEVICE_SECRET",
+  PUSH_KEY,
+];
 
 /** The path of a file; `what`: as errors call it. */
 const fileAt = (path: string, what: string): string => {
@@ -146,7 +155,11 @@ const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<
     return await begin();
   } catch (error) {
     if (error instanceof StateError) {
-      const fix = `the state folder is ${stateDir}; with a new agent_token, add --provision`;
+      const how =
+        error.problem === "pushKey"
+          ? "to give it another one, remove push.key there"
+          : "with a new agent_token, add --provision";
+      const fix = `the state folder is ${stateDir}; ${how}`;
       throw new Failure("device", `${error.message} (${fix})`, error);
     }
     if (error instanceof ConfigError) throw new Failure("refused", error.message, error);
@@ -161,6 +174,9 @@ const loadPushed = async (file: string, path: string): Promise<DeviceProgram> =>
   if (typeof program === "function") return program;
   throw new Error("it does not export a function");
 };
+
+const pushKeyIn = (flags: RunFlags): string | undefined =>
+  flags.pushKey === undefined ? undefined : makePushKey(flags.pushKey);
 
 const start = async (
   settings: Settings,
@@ -180,23 +196,29 @@ const start = async (
     ? async (agent: Agent): Promise<void> => (await load())(agent)
     : await load();
   const url = settings.socketUrl();
-  const { agentId, relayToken, stateDir, ...secret } = await identify(settings, flags);
+  const pushKey = isPushable ? process.env[PUSH_KEY] : pushKeyIn(flags);
+  const { agentId, relayToken, stateDir, deviceSecret, ...secret } = await identify(
+    settings,
+    flags,
+  );
+  const keys = { agentToken: secret.agentToken, packetVersion: secret.version };
   // Not inherited by what a pushed program starts.
   if (isPushable) for (const name of SECRETS) delete process.env[name];
   const sdk = await import("@blindrelay/agent-sdk/node");
-  if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, secret));
+  if (flags.provision === true) await explained(stateDir, () => sdk.provision(stateDir, keys));
   return explained(stateDir, () =>
     sdk.startAgent({
       url,
       agentId,
       relayToken,
-      agentToken: secret.agentToken,
-      packetVersion: secret.version,
+      ...keys,
+      ...(deviceSecret === null ? {} : { deviceKey: deviceSecret }),
       stateDir,
       program,
       ...(isPushable
         ? { pushes: { load: (file) => loadPushed(file, path), restart: askForRestart } }
         : {}),
+      ...(pushKey === undefined ? {} : { pushKey }),
       ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
       log: (level, message, fields, thrown) => {
@@ -218,10 +240,14 @@ const startSupervised = async (
   path: string,
   flags: RunFlags,
 ): Promise<never> => {
-  const { agentId, relayToken, agentToken, version, stateDir } = await identify(settings, flags);
+  const pushKey = pushKeyIn(flags);
+  const { agentId, relayToken, agentToken, version, deviceSecret, stateDir } = await identify(
+    settings,
+    flags,
+  );
   const { endTrial, provision } = await import("@blindrelay/agent-sdk/node");
   if (flags.provision === true)
-    await explained(stateDir, () => provision(stateDir, { agentToken }));
+    await explained(stateDir, () => provision(stateDir, { agentToken, packetVersion: version }));
   const code = await supervise({
     args: [
       ...["agent", "run", path, "--allow-push"],
@@ -236,7 +262,9 @@ const startSupervised = async (
       BLINDRELAY_RELAY_TOKEN: relayToken,
       BLINDRELAY_AGENT_TOKEN: agentToken,
       BLINDRELAY_PACKET_VERSION: version,
+      BLINDRELAY_DEVICE_SECRET: deviceSecret ?? undefined,
       BLINDRELAY_STATE_DIR: stateDir,
+      [PUSH_KEY]: pushKey,
       // No longer needed, and not for the program.
       BLINDRELAY_ACCOUNT_TOKEN: undefined,
       [PASSPHRASE_VARIABLE]: undefined,
@@ -304,6 +332,10 @@ export const addAgentRun = (agent: Command, context: Context): void => {
       "hardware that is not there: exports (device) => ({ … }), its globals",
     )
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
+    .option(
+      "--push-key <file>",
+      "accept only those that are proven with this key; made if there is no such file",
+    )
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(
       "after",
@@ -322,7 +354,9 @@ and stack, and the agent continues. A warning names what boards cannot run: see 
 With --allow-push, anyone who has the agent's end-to-end secret can replace the program, which then
 runs with this command's rights. A pushed program is kept in the state folder and runs from then on,
 also after a restart; without the flag, the program named here runs. The agent runs in its own process,
-which is restarted if it ends or hangs for 25 s.
+which is restarted if it ends or hangs for 25 s. With --push-key, pushing takes that key's
+file, too, which is made if it is missing: keep it where programs are made. The state folder keeps the key
+as well: it stays guarded without the flag, and another key is refused (exit 7).
 
 A new or empty state folder is provisioned automatically. Exit codes: 2 usage, 5 the relay
 refuses these credentials, 7 the state folder does not let this agent start. If the relay is

@@ -140,8 +140,7 @@ If the command is interrupted, run it again: the new secret is kept before the r
         printToken(flags, rotated);
         return;
       }
-      const version = settings.keptSecretOf(agentId)?.version ?? "1";
-      const key = keepPendingKey(settings, agentId, version);
+      const key = keepPendingKey(settings, agentId);
       let rotated: RotateAgentAnswer;
       try {
         rotated = await rest.ask("RotateAgentAnswer", "POST", path);

@@ -1,10 +1,12 @@
 /** Implements `blindrelay attach`. Rejects with a Failure. */
+
 import { randomBytes } from "node:crypto";
 import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { Agent, Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import type { LocalSide, Remote } from "../attach/local-side.ts";
 import { type Place, takePlace } from "../attach/place.ts";
@@ -133,8 +135,8 @@ class Attachment {
     const { settings, agentId, flags } = this;
     const side = sideOf(flags);
     checkFlags(side, flags);
-    const { agentToken, version } = settings.secretOf(checkAgentId(agentId));
-    checkToken(agentToken, "e2e", "agent token");
+    const secret = settings.secretOf(checkAgentId(agentId));
+    checkToken(secret.agentToken, "e2e", "agent token");
     const place = await this.place(side);
     let client: Client | null = null;
     try {
@@ -142,7 +144,7 @@ class Attachment {
         this.record = openRecord(flags.record, agentId, this.port ?? null);
       }
       client = await connectClient(settings, CONNECT_LIMIT_MS, { presence: true });
-      await this.serve(client, client.agent(agentId, agentToken, { version }), side, place);
+      await this.serve(client, agentWith(client, agentId, secret), side, place);
     } finally {
       await this.side?.close();
       // With its session, the claim ends.

@@ -3,6 +3,7 @@ import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkCallLength } from "../base/call-length.ts";
@@ -124,7 +125,7 @@ call because it came after the timeout.`,
           waits: flags.wait ?? false,
         });
         try {
-          const handle = client.agent(agent, secret.agentToken, { version: secret.version });
+          const handle = agentWith(client, agent, secret);
           const options = () => ({
             timeoutMs: Math.max(1, deadline - performance.now()),
             idempotent: flags.idempotent ?? false,

@@ -2,6 +2,7 @@
  * `blindrelay doctor`: checks everything from the profile to the agent, with a fix for each
  * problem.
  */
+
 import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { CallError, type Client } from "@blindrelay/client-sdk";
@@ -12,6 +13,7 @@ import { proxyFor } from "@blindrelay/protocol/net/node";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { accountRest, agentPath } from "../account/account.ts";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { type JsonFlag, printJson, printText } from "../base/output.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
@@ -188,9 +190,8 @@ const checkSecret = async (settings: Settings, client: Client, agentId: string):
   const problem = tokenProblem(secret.agentToken, "e2e");
   if (problem !== null) return bad("secret", problem, "set the end-to-end secret (e2e_)");
   try {
-    await client
-      .agent(agentId, secret.agentToken, { version: secret.version })
-      .call("system.ping", undefined, { timeoutMs: CALL_MS, idempotent: true });
+    const agent = agentWith(client, agentId, secret);
+    await agent.call("system.ping", undefined, { timeoutMs: CALL_MS, idempotent: true });
     return good("secret", `right, packet version ${secret.version}`);
   } catch (error) {
     if (error instanceof CallError && error.code !== "TIMED_OUT") {

@@ -2,6 +2,7 @@
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
@@ -111,8 +112,8 @@ are missing).`,
             if (report.kind === "event") left--;
             if (left <= 0) resolve();
           };
-          for (const { id, agentToken, version } of secrets) {
-            const handle = client.agent(id, agentToken, { version });
+          for (const { id, ...secret } of secrets) {
+            const handle = agentWith(client, id, secret);
             handle.on("event", (event, data) =>
               print({ kind: "event", agent_id: id, event, data }),
             );

@@ -12,7 +12,11 @@ import { expect, it } from "vitest";
 import type { Secret } from "../config/settings.ts";
 import { explainPacket, packetsIn } from "./inspect-packet.ts";
 
-const SECRET: Secret = { agentToken: makeToken("e2e", new Uint8Array(32).fill(7)), version: "1" };
+const SECRET: Secret = {
+  agentToken: makeToken("e2e", new Uint8Array(32).fill(7)),
+  version: "1",
+  deviceKey: null,
+};
 const C = toBase64url(new Uint8Array(16).fill(1));
 const SID = `${C}.${toBase64url(new Uint8Array(16).fill(2))}`;
 
@@ -54,7 +58,7 @@ it("leaves packets sealed without their secret, and reports a wrong secret", () 
 });
 
 it.each([
-  [{ v: "3" }, /v must be/],
+  [{ v: "5" }, /v must be/],
   [{ sid: 5 }, /sid is missing/],
   [{ sid: "short.x" }, /client's part of sid has 5/],
   [{ sid: `${C}.` }, /agent's part of sid has 0/],

@@ -5,6 +5,7 @@ import {
   extractPrk,
   fromBase64url,
   isBase64urlText,
+  isForward,
   isObject,
   isVersion,
   openPacket,
@@ -13,6 +14,7 @@ import {
   type Packet,
   parsePacket,
   rawMember,
+  toBase64url,
 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Secret } from "../config/settings.ts";
@@ -39,7 +41,12 @@ export interface PacketReport {
 
 const TAG_BYTES = 16;
 const PART_LENGTH = 22;
-const SUITES = { 1: "ChaCha20-Poly1305", 2: "AES-128-CCM" } as const;
+const SUITES = {
+  1: "ChaCha20-Poly1305",
+  2: "AES-128-CCM",
+  3: "ChaCha20-Poly1305 after X25519",
+  4: "AES-128-CCM after X25519",
+} as const;
 
 /** The name of the suite of a packet's `v`. */
 export const suiteName = (v: unknown): string =>
@@ -54,7 +61,7 @@ const formProblem = (text: string, packet: object): string | null => {
   if (text.length > MAX_MESSAGE_BYTES) return `over ${MAX_MESSAGE_BYTES} bytes`;
   if (ownString(packet, "type") !== undefined)
     return 'a text "type" makes it a message, not a packet';
-  if (!isVersion(v)) return `v must be "1" or "2", as a string`;
+  if (!isVersion(v)) return `v must be "1" to "4", as a string`;
   if (sid === undefined) return "sid is missing or not a string";
   if (p === undefined) return "p is missing or not a string";
   if (typeof seq !== "number") return "seq is missing or not a number";
@@ -139,6 +146,12 @@ export const explainPacket = (
   };
   const secret = agentId === null ? null : secretOf(agentId);
   if (agentId === null || secret === null) return shaped;
+  if (isForward(packet.v) && packet.seq > 1) {
+    return {
+      ...shaped,
+      problem: `packets of version "${packet.v}" cannot be opened after seq 1: their keys end with the session, and no secret leads to them`,
+    };
+  }
   const opened = open(packet, agentId, secret);
   if (opened === null) {
     const version =
@@ -153,7 +166,11 @@ export const explainPacket = (
     ...shaped,
     opened: true,
     direction: opened.direction,
-    content: readContent(opened.plaintext),
+    // Of "3" and "4": public values.
+    content:
+      isForward(packet.v) && packet.seq === 1
+        ? toBase64url(opened.plaintext)
+        : readContent(opened.plaintext),
   };
 };
 

@@ -2,6 +2,7 @@
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
@@ -83,8 +84,7 @@ are lines that it dropped before they could be read. Exit codes: 3 it keeps no l
         printResult(flags, report, asText(report, agent !== undefined));
       const handleOf = (id: string): Agent | null => {
         if (agent === undefined) return heldAgent(client, settings, id);
-        const { agentToken, version } = settings.secretOf(id);
-        return client.agent(id, agentToken, { version });
+        return agentWith(client, id, settings.secretOf(id));
       };
       const failures: Failure[] = [];
       const one = async (id: string): Promise<void> => {

@@ -1,7 +1,7 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
 
 import { Failure } from "@blindrelay/protocol/command-line";
-import { isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   accountRest,
@@ -11,6 +11,7 @@ import {
   keepKey,
   makeKey,
 } from "../account/account.ts";
+import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi, type Wifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
@@ -21,7 +22,9 @@ import {
   changeWifi,
   provisionBoard,
   provisionFolder,
+  pushKeyOf,
 } from "../flash/provision.ts";
+import { makePushKey } from "../push/push-key.ts";
 import { readBoard } from "../repl/board.ts";
 import { DEFAULT_BAUD_RATE, type PortFlags } from "../repl/port.ts";
 import type { EspruinoRepl } from "../repl/repl.ts";
@@ -38,6 +41,7 @@ interface ProvisionFlags extends PortFlags {
   readonly relayUrl?: string;
   readonly slowCrypto?: boolean;
   readonly push: boolean;
+  readonly pushKey?: string;
   readonly wifi?: string;
   readonly serial?: string;
   readonly serialBaud: number;
@@ -86,7 +90,8 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
 
 const chosenVersion = (flags: ProvisionFlags, hasAes: boolean): Version => {
   const version = flags.packetVersion ?? (hasAes ? "2" : "1");
-  if (!isVersion(version)) throw new Failure("usage", '--packet-version must be "1" or "2"');
+  if (!isVersion(version)) throw new Failure("usage", BAD_VERSION);
+  if (isForward(version)) throw new Failure("usage", NOT_ON_ESPRUINO);
   return version;
 };
 
@@ -95,6 +100,7 @@ const provisionOne = async (
   flags: ProvisionFlags,
   version: Version,
   wifi: Wifi | null,
+  pushKey: string | null,
   write: (config: BoardConfig) => Promise<void>,
 ): Promise<BoardConfig> => {
   const key = makeKey(version);
@@ -108,6 +114,7 @@ const provisionOne = async (
     v: version,
     name: made.name,
     ...(flags.push ? {} : { push: false }),
+    ...(pushKey === null ? {} : { push_key: pushKey }),
     ...(wifi === null ? {} : { wifi }),
     ...serialOf(flags),
   };
@@ -155,7 +162,7 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
 /** Whether only a Wi-Fi is specified, which is allowed for a board that is already an agent. */
 const wantsOnlyWifi = (flags: ProvisionFlags): boolean => {
   const { wifi, name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto, push } = flags;
-  const others = [name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto];
+  const others = [name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto, flags.pushKey];
   return wifi !== undefined && push && others.every((flag) => flag === undefined);
 };
 
@@ -175,6 +182,7 @@ const onBoard = async (
   settings: Settings,
   flags: ProvisionFlags,
   wifi: Wifi | null,
+  pushKey: string | null,
 ): Promise<Provisioned> => {
   await board.attach(true);
   const found = await readBoard(board);
@@ -205,8 +213,11 @@ const onBoard = async (
     throw new Failure("device", "this board has no AES: omit --packet-version, or set it to 1");
   }
   if (found.agentId !== null) printStatus(`the board was ${found.agentId} until now`);
+  const isKept = found.guarded && pushKey === null;
+  if (isKept) printStatus("it keeps its push key: `push` needs that key's file, --push-key FILE");
+  const key = isKept ? await pushKeyOf(board) : pushKey;
   const write = (config: BoardConfig) => provisionBoard(board, config);
-  return { config: await provisionOne(settings, flags, version, wifi, write), next };
+  return { config: await provisionOne(settings, flags, version, wifi, key, write), next };
 };
 
 export const addProvision = (cli: Command, context: Context): void => {
@@ -231,6 +242,10 @@ export const addProvision = (cli: Command, context: Context): void => {
     .option("--serial-setup <json>", "options for Espruino's Serial.setup, such as pins", setup)
     .option("--slow-crypto", "accept a board without native SHA-256")
     .option("--no-push", "do not accept programs over the relay; saves 3.8 KB of flash")
+    .option(
+      "--push-key <file>",
+      "accept only programs that are proven with this key; made if there is no such file",
+    )
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",
@@ -241,6 +256,7 @@ Example:
   blindrelay provision /dev/ttyUSB0 --wifi "hall 8"                # later: another network only
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7
+  blindrelay provision /dev/ttyUSB0 --id pump-7 --push-key ./pumps.key    # then: push --push-key
 
 Secrets are not printed. With --wifi it asks for the password, or reads it from the first line of
 standard input; leave it empty for an open network. It is stored in the board's Storage; with --out in
@@ -248,8 +264,11 @@ DIR/blindrelay.json, and for Moddable in the project's agent.json. If --wifi is 
 that is already an agent changes only its network. The end-to-end secret is made here and stored in the
 profile's keyring, so that \`call\` finds it. A folder made with --out is for one board, because its files
 contain secrets. Copied onto it again, they change nothing; but a board whose storage was erased needs a
-new folder, because the boot counts that it used are forgotten. Exit codes: 2 usage, 4 relay not
-reachable, 5 refused, 7 device or port. If it fails, the agent it created is removed again.`,
+new folder, because the boot counts that it used are forgotten. With --push-key, who may call the board
+cannot program it over the relay: that takes the key's file, too, which belongs apart from the keyring and
+may be for many boards. A board keeps its push key until --push-key names another one. Exit codes: 2
+usage, 4 relay not reachable, 5 refused, 7 device or port. If it fails, the agent it created is removed
+again.`,
     )
     .action(async (port: string | undefined, flags: ProvisionFlags) => {
       if ((port === undefined) === (flags.out === undefined)) {
@@ -264,24 +283,31 @@ reachable, 5 refused, 7 device or port. If it fails, the agent it created is rem
       if (flags.serial !== undefined && flags.wifi !== undefined) {
         throw new Failure("usage", "--serial is for a board without a network: omit --wifi");
       }
+      if (flags.pushKey !== undefined && !flags.push) {
+        throw new Failure("usage", "--no-push accepts no programs at all: omit --push-key");
+      }
       if (flags.id !== undefined) checkAgentId(flags.id);
       // What files are for has AES: Moddable, and nearly every Espruino.
       const version = chosenVersion(flags, true);
       const settings = context.settings();
       if (!wantsOnlyWifi(flags)) needKeyring(settings);
       const wifi = flags.wifi === undefined ? null : await readWifi(flags.wifi);
+      const pushKey = flags.pushKey === undefined ? null : makePushKey(flags.pushKey);
       if (wifi?.password === "") printStatus(`no password: "${wifi.ssid}" is an open network`);
       const inFolder = async (): Promise<Provisioned> => {
         const write = async (made: BoardConfig) => {
           provisionFolder(flags.out as string, made);
           printStatus("for one board; if its storage is ever erased, it needs a new folder");
         };
-        return { config: await provisionOne(settings, flags, version, wifi, write), next: null };
+        const config = await provisionOne(settings, flags, version, wifi, pushKey, write);
+        return { config, next: null };
       };
       const { config, next } =
         port === undefined
           ? await inFolder()
-          : await withConsole(port, flags, (board) => onBoard(board, settings, flags, wifi));
+          : await withConsole(port, flags, (board) =>
+              onBoard(board, settings, flags, wifi, pushKey),
+            );
       warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {

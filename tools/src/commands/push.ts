@@ -4,6 +4,7 @@ import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
@@ -11,6 +12,7 @@ import { checkAgentId, type Secret, type Settings } from "../config/settings.ts"
 import { ProgressLine } from "../flash/progress.ts";
 import { addRolloutFlags, type FleetFlags, WHERE } from "../fleet/flags.ts";
 import { programsFor } from "../push/programs.ts";
+import { readPushKey } from "../push/push-key.ts";
 import { type Programs, type Pushed, PushedAgent, TakesNone } from "../push/push-one.ts";
 import type { Context } from "./context.ts";
 
@@ -21,6 +23,7 @@ interface PushFlags extends FleetFlags {
   readonly all?: boolean;
   readonly firmwareVersion?: string;
   readonly modules?: string;
+  readonly pushKey?: string;
   readonly timeout: number;
   readonly wait?: boolean;
   readonly json?: boolean;
@@ -43,6 +46,7 @@ export const addPush = (cli: Command, context: Context): void => {
   addRolloutFlags(command)
     .option("--firmware-version <version>", "of the program; the relay shows it", version)
     .option("--modules <dir>", "where modules are that the program requires and the board lacks")
+    .option("--push-key <file>", "for agents that were provisioned with this push key")
     .option(
       "--timeout <seconds>",
       "until the agent is back with it, or goes back",
@@ -65,7 +69,7 @@ Example:
 The program is checked, sent sealed, stored beside the running one, verified by its SHA-256, and
 started on trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
 out of memory or does not come back in time, the agent restarts with the previous program. Pushing
-requires the agent's end-to-end secret. With --where or --all (all agents), those that are online and in
+requires the agent's end-to-end secret and, if it was provisioned with --push-key, the same file. With --where or --all (all agents), those that are online and in
 the keyring are pushed to, with --staged in stages; the first failure stops the rollout, or with
 --abort-over more failures than that: pushes in progress are completed, the other agents keep their
 program; agents that do not accept programs are listed and skipped. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
@@ -88,10 +92,11 @@ With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no 
         );
       }
       const file = second ?? first;
+      const pushKey = flags.pushKey === undefined ? null : readPushKey(flags.pushKey);
       const programs = programsFor(file, flags.firmwareVersion ?? null, flags.modules);
       const settings = context.settings();
-      if (many) await pushToMany(settings, file, programs, flags);
-      else await pushToOne(settings, checkAgentId(first), file, programs, flags);
+      if (many) await pushToMany(settings, file, programs, pushKey, flags);
+      else await pushToOne(settings, checkAgentId(first), file, programs, pushKey, flags);
     });
 };
 
@@ -100,14 +105,15 @@ const pushTo = async (
   agentId: string,
   secret: Secret,
   programs: Programs,
+  pushKey: string | null,
   { timeout: seconds, wait: waits = false }: PushFlags,
   progress: (done: number, total: number) => void,
   notice: (text: string) => void,
 ): Promise<Pushed> => {
   checkToken(secret.agentToken, "e2e", "agent token");
-  const handle = client.agent(agentId, secret.agentToken, { version: secret.version });
+  const handle = agentWith(client, agentId, secret);
   const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
-  return agent.push(programs, { seconds, waits, progress });
+  return agent.push(programs, { seconds, pushKey, waits, progress });
 };
 
 const pushToOne = async (
@@ -115,6 +121,7 @@ const pushToOne = async (
   agentId: string,
   file: string,
   programs: Programs,
+  pushKey: string | null,
   flags: PushFlags,
 ): Promise<void> => {
   const secret = settings.secretOf(agentId);
@@ -128,7 +135,7 @@ const pushToOne = async (
   try {
     const waits = flags.wait === true;
     client = await connectClient(settings, waits ? null : CONNECT_LIMIT_MS, { waits });
-    const pushed = await pushTo(client, agentId, secret, programs, flags, show, notice);
+    const pushed = await pushTo(client, agentId, secret, programs, pushKey, flags, show, notice);
     line.clear();
     if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -183,6 +190,7 @@ const pushToMany = async (
   settings: Settings,
   file: string,
   programs: Programs,
+  pushKey: string | null,
   flags: PushFlags,
 ): Promise<void> => {
   const agents = await listAgents(accountRest(settings), flags.where);
@@ -217,7 +225,7 @@ const pushToMany = async (
       // From the keyring: a secret in the environment belongs to one agent.
       const secret = settings.keptSecretOf(agentId) as Secret;
       return outcomeOfPush(agentId, () =>
-        pushTo(client, agentId, secret, programs, flags, nothing, nothing),
+        pushTo(client, agentId, secret, programs, pushKey, flags, nothing, nothing),
       );
     };
     const { staged, abortOver } = flags;

@@ -1,7 +1,9 @@
 /** `blindrelay devices --remote`: the ports that the account's bridges offer, and who uses them. */
+
 import { CallError } from "@blindrelay/client-sdk";
 import { isObject, own } from "@blindrelay/protocol/crypto";
 import { accountRest, listAgents } from "../account/account.ts";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { printJson, printStatus, printText, table } from "../base/output.ts";
@@ -66,7 +68,7 @@ export const listRemotePorts = async (settings: Settings, json: boolean): Promis
     const secret = settings.secretAtHand(id);
     if (secret === null) return;
     try {
-      const agent = client.agent(id, secret.agentToken, { version: secret.version });
+      const agent = agentWith(client, id, secret);
       const answer = await agent.call<unknown>("serial.ports", {}, { timeoutMs: ASK_LIMIT_MS });
       const ports = isObject(answer) ? own(answer, "ports") : undefined;
       for (const port of Array.isArray(ports) ? ports : []) {

@@ -10,6 +10,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
@@ -124,7 +125,7 @@ class Shell {
     const secret = this.settings.secretOf(checkAgentId(agentId));
     checkToken(secret.agentToken, "e2e", "agent token");
     this.stopListening();
-    const agent = this.client.agent(agentId, secret.agentToken, { version: secret.version });
+    const agent = agentWith(this.client, agentId, secret);
     this.agent = agent;
     this.methods = [];
     const stopEvents = agent.on("event", (event, data) => {
@@ -287,9 +288,9 @@ ${HELP}`,
       const client = await connectClient(settings, CONNECT_LIMIT_MS);
       try {
         if (flags.serial === true) {
-          const { agentToken, version } = settings.secretOf(agentId as string);
-          checkToken(agentToken, "e2e", "agent token");
-          await runSerial(client.agent(agentId as string, agentToken, { version }), flags);
+          const secret = settings.secretOf(agentId as string);
+          checkToken(secret.agentToken, "e2e", "agent token");
+          await runSerial(agentWith(client, agentId as string, secret), flags);
           return;
         }
         const shell = new Shell(settings, client, flags.json ?? false);

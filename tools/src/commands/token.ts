@@ -2,7 +2,7 @@
  * `blindrelay token`: identifies a token and checks its checksum. The token is never printed, and
  * never accepted as an argument.
  */
-import { readToken, TOKEN_NAMES, type TokenKind } from "@blindrelay/protocol";
+import { readToken, TOKEN_NAMES, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { readInput } from "../base/first-lines.ts";
@@ -17,6 +17,7 @@ const USES: { readonly [kind in TokenKind]: string } = {
   key: "in place of an account token, with less reach: BLINDRELAY_ACCOUNT_TOKEN",
   login: "made by the relay after password and code; 1 h, REST only",
   e2e: "one agent and its clients share it, the relay never sees it: BLINDRELAY_AGENT_TOKEN",
+  push: "in a file for --push-key: a device that has it takes only programs proven with it",
 };
 
 export interface TokenReport {
@@ -42,7 +43,8 @@ export const describeToken = (given: string): TokenReport => {
       `its form is wrong: 49 letters and digits follow the prefix, here ${trimmed.length - trimmed.indexOf("_") - 1}`,
     );
   }
-  if (!reading.ok) return wrong("it begins with none of acct_, agt_, sess_, login_, e2e_");
+  if (!reading.ok)
+    return wrong(`it begins with none of ${Object.values(TOKEN_PREFIXES).join(", ")}`);
   if (trimmed !== given)
     return wrong("there is white space around it; tokens are used without trimming");
   return { kind, valid: true, meaning, problem: null };

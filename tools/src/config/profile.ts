@@ -25,6 +25,8 @@ import { openText, type SealedText, sealText } from "./sealed.ts";
 export interface Key {
   readonly agent_token: string;
   readonly packet_version: string;
+  /** The public half of the device's pinned key, base64url. */
+  readonly device_key?: string;
 }
 
 export interface Profile {
@@ -133,7 +135,12 @@ const isText = (value: unknown): value is string => typeof value === "string" &&
 const isKeyring = (value: unknown): value is Keyring =>
   typeof value === "object" &&
   value !== null &&
-  Object.values(value).every((key) => isText(key?.agent_token) && isText(key?.packet_version));
+  Object.values(value).every(
+    (key) =>
+      isText(key?.agent_token) &&
+      isText(key?.packet_version) &&
+      (key.device_key === undefined || isText(key.device_key)),
+  );
 
 /** Without a prototype, so that an agent may be called "constructor". */
 const asMap = (keyring: Keyring): Keyring => Object.assign(Object.create(null), keyring);

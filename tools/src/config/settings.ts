@@ -25,6 +25,8 @@ import {
 export interface Secret {
   readonly agentToken: string;
   readonly version: Version;
+  /** The public half of the device's pinned key, base64url; null: none is known. */
+  readonly deviceKey: string | null;
 }
 
 export class Settings {
@@ -184,7 +186,10 @@ export class Settings {
     const kept = this.isExplicit ? this.keptSecretOf(agentId) : null;
     if (kept !== null) return kept;
     const given = this.given("BLINDRELAY_AGENT_TOKEN");
-    if (given !== null) return { agentToken: given, version: this.version() };
+    if (given !== null) {
+      const deviceKey = this.given(DEVICE_KEY_VARIABLE);
+      return { agentToken: given, version: this.version(), deviceKey };
+    }
     return this.keptSecretOf(agentId);
   }
 
@@ -193,12 +198,22 @@ export class Settings {
     const key = this.profile?.keyring[agentId];
     if (key === undefined) return null;
     const version = this.isExplicit ? key.packet_version : this.version(key.packet_version);
-    return { agentToken: key.agent_token, version: checkVersion(version, "the keyring") };
+    const given = this.isExplicit ? null : this.given(DEVICE_KEY_VARIABLE);
+    return {
+      agentToken: key.agent_token,
+      version: checkVersion(version, "the keyring"),
+      deviceKey: given ?? key.device_key ?? null,
+    };
   }
 
   /** The relay token of the agent that the environment names; null if it names none. */
   relayToken(): string | null {
     return this.given("BLINDRELAY_RELAY_TOKEN");
+  }
+
+  /** The private half of the device's key, for whoever runs the agent; null if there is none. */
+  deviceSecret(): string | null {
+    return this.given("BLINDRELAY_DEVICE_SECRET");
   }
 
   /** An agent's own folder: from the environment, else one beside the profile. */
@@ -243,8 +258,10 @@ export class Settings {
 
 const checkVersion = (version: string, where: string): Version => {
   if (isVersion(version)) return version;
-  throw new Failure("usage", `${where}: a packet version is "1" or "2", not ${version}`);
+  throw new Failure("usage", `${where}: a packet version is "1", "2", "3" or "4", not ${version}`);
 };
+
+const DEVICE_KEY_VARIABLE = "BLINDRELAY_DEVICE_KEY";
 
 /** Length from which a text counts as a secret; a complete one is longer. */
 const SECRET_LENGTH = 40;

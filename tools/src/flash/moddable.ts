@@ -231,6 +231,8 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   if (options.watch === true) throw new Failure("usage", "--watch is for --target espruino");
   const folder = resolve(options.out);
   const config = options.config === undefined ? null : readConfig(options.config);
+  if (config?.push_key !== undefined)
+    printStatus("Moddable accepts no programs over the relay: its push key is not used");
   const platform = options.platform ?? "esp32";
   const preferences = preferencesOf(folder, platform);
   const { program, firmwareVersion } = options;

@@ -2,9 +2,11 @@
  * Checks that a flashed agent is online: a sealed `system.info` through the relay, as any client
  * would send it.
  */
+
 import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { hasWatchdog } from "../base/watchdog.ts";
@@ -43,7 +45,7 @@ export const waitUntilOnline = async (
   const secret = settings.secretOf(agentId);
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
   try {
-    const agent = client.agent(agentId, secret.agentToken, { version: secret.version });
+    const agent = agentWith(client, agentId, secret);
     for (;;) {
       signal.throwIfAborted();
       const left = deadline - performance.now();

@@ -25,6 +25,8 @@ export interface BoardConfig {
   readonly name?: string;
   /** False: it accepts no programs over the relay. */
   readonly push?: false;
+  /** It accepts only programs that are proven with this push key. */
+  readonly push_key?: string;
   readonly wifi?: Wifi;
   readonly serial?: {
     readonly port: string;
@@ -103,6 +105,12 @@ export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<Board
   await writeFile(board, configFile({ ...before, wifi: inBytes(wifi) }), () => undefined);
   return before;
 };
+
+/** The push key in a board's configuration. */
+export const pushKeyOf = async (board: EspruinoRepl): Promise<string> =>
+  (await board.evaluate(
+    `JSON.parse(require("Storage").read("${CONFIG_FILE}")).push_key`,
+  )) as string;
 
 /** Writes them as files (0600) into a folder (0700) that contains none of them yet. */
 export const provisionFolder = (folder: string, config: BoardConfig): void => {

@@ -15,7 +15,7 @@ import {
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 
 /** agent-sdk's folder; its entry point is one level below, in `src` or `dist`. */
 export const SDK_ROOT = new URL("../", import.meta.resolve("@blindrelay/agent-sdk"));
@@ -47,7 +47,7 @@ const keepBuilt = (built: URL, content: string): void => {
 };
 
 /** One packet version, or any, on a board that lacks native SHA-256. */
-export type SdkVariant = Version | "any";
+export type SdkVariant = AeadVersion | "any";
 
 type Build = (variant: SdkVariant, push: boolean) => { readonly stored: string };
 

@@ -3,6 +3,7 @@ import type { Agent, Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Agent as ListedAgent } from "@blindrelay/protocol/schema/rest";
 import { accountRest, listAgents } from "../account/account.ts";
+import { agentWith } from "../account/agent-with.ts";
 import type { Settings } from "../config/settings.ts";
 
 /** Throws a Failure: usage for a selector that the relay refuses, expectation if none matches. */
@@ -18,6 +19,5 @@ export const matching = async (settings: Settings, where: string): Promise<Liste
  */
 export const heldAgent = (client: Client, settings: Settings, agentId: string): Agent | null => {
   const secret = settings.keptSecretOf(agentId);
-  if (secret === null) return null;
-  return client.agent(agentId, secret.agentToken, { version: secret.version });
+  return secret === null ? null : agentWith(client, agentId, secret);
 };

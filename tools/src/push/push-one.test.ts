@@ -5,7 +5,10 @@ import {
   type CallErrorCode,
   type CallOptions,
 } from "@blindrelay/client-sdk";
+import { makeToken } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { pushProof } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Programs, PushedAgent, TakesNone } from "./push-one.ts";
 
@@ -18,7 +21,7 @@ const PROGRAM: Programs = {
   ofRuntime: async (runtime) =>
     runtime === INFO.runtime ? { bytes: new Uint8Array(500), version: "2.0.0" } : null,
 };
-const OPTIONS = { seconds: 60, waits: false, progress: () => undefined };
+const OPTIONS = { seconds: 60, pushKey: null, waits: false, progress: () => undefined };
 
 /** An agent with calls answered by `answer`; a thrown string is the agent's refusal. */
 const agentThat = (answer: (method: string, params: object | undefined) => unknown) => {
@@ -134,6 +137,101 @@ describe("an agent that is offline for a moment", () => {
     });
     expect(await ended(pushed.push(PROGRAM, OPTIONS))).toMatchObject({ unchanged: false });
     expect(refused).toBe(true);
+  });
+});
+
+describe("an agent with a push key", () => {
+  const key = makeToken("push", new Uint8Array(32).fill(3));
+  const withKey = { ...OPTIONS, pushKey: key };
+
+  /** The serials and proofs of the first calls that it gets. */
+  const guarded = (serialOf: (calls: number) => number | undefined, taken: (n: number) => void) => {
+    const heads: { serial?: number; proof?: string; size: number; sha256: string }[] = [];
+    let state: object = IDLE;
+    let calls = 0;
+    const { pushed } = agentThat((method, params = {}) => {
+      if (method === "system.info") return INFO;
+      if ("size" in params) {
+        heads.push(params as (typeof heads)[number]);
+        taken(heads.length);
+      }
+      if ("start" in params) state = { ...IDLE, trial: ID };
+      if ("confirm" in params) state = { ...IDLE, id: ID };
+      return { ...state, serial: serialOf(++calls) };
+    });
+    return { pushed, heads };
+  };
+
+  it("gets a proof under the next serial", async () => {
+    const { pushed, heads } = guarded(
+      () => 41,
+      () => undefined,
+    );
+    expect(await ended(pushed.push(PROGRAM, withKey))).toMatchObject({ unchanged: false });
+    const [head] = heads;
+    const proof = pushProof(nodeSuite(), key, "pump-7", 42, 500, head?.sha256 as string);
+    expect(heads).toEqual([expect.objectContaining({ serial: 42, proof })]);
+  });
+
+  it("gets another one if it restarted, or somebody else's push took that serial", async () => {
+    let last = 0;
+    const { pushed, heads } = guarded(
+      () => last,
+      (n) => {
+        last = 7;
+        if (n === 1) refuse("the serial must be above 7");
+        if (n === 2) throw new CallError("OUTCOME_UNKNOWN", "away");
+        last = 8;
+      },
+    );
+    expect(await ended(pushed.push(PROGRAM, withKey))).toMatchObject({ unchanged: false });
+    expect(heads.map(({ serial }) => serial)).toEqual([1, 8, 8]);
+  });
+
+  it("that is too old to say its serial gets the first", async () => {
+    const { pushed, heads } = guarded(
+      () => undefined,
+      () => undefined,
+    );
+    await ended(pushed.push(PROGRAM, withKey));
+    expect(heads).toEqual([expect.objectContaining({ serial: 1 })]);
+  });
+
+  it.each([Number.MAX_SAFE_INTEGER, -1, 0.5, "5", null, {}])(
+    "whose serial is %j gets no proof",
+    async (serial) => {
+      const { pushed, heads } = guarded(
+        () => serial as number,
+        () => undefined,
+      );
+      const end = await ended(pushed.push(PROGRAM, withKey));
+      expect([end, heads]).toEqual([expect.objectContaining({ exitCode: 3 }), []]);
+    },
+  );
+
+  it("says what it wants, and gets no proof without being asked for one", async () => {
+    const { pushed, heads } = guarded(
+      () => 0,
+      () => refuse("it wants a push key: push --push-key FILE"),
+    );
+    const end = await ended(pushed.push(PROGRAM, OPTIONS));
+    expect(end).toMatchObject({
+      exitCode: 3,
+      message: "pump-7 does not accept the program: it wants a push key: push --push-key FILE",
+    });
+    expect(Object.keys(heads[0] ?? {})).toEqual(["size", "sha256", "version", "seconds"]);
+  });
+
+  it("of another file is named as the reason", async () => {
+    const { pushed, heads } = guarded(
+      () => 0,
+      () => refuse("not proven by its push key"),
+    );
+    expect(await ended(pushed.push(PROGRAM, withKey))).toMatchObject({
+      exitCode: 3,
+      message: expect.stringContaining("--push-key names another key's file"),
+    });
+    expect(heads).toHaveLength(1);
   });
 });
 

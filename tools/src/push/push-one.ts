@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { Agent } from "@blindrelay/client-sdk";
 import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { asciiBytes, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
+import { asciiBytes, pushProof, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../base/call-failure.ts";
 import { hasWatchdog, NO_WATCHDOG } from "../base/watchdog.ts";
@@ -57,6 +57,8 @@ export interface Programs {
 export interface PushOptions {
   /** Length of the trial. */
   readonly seconds: number;
+  /** What a device with a push key wants; null: there is none. */
+  readonly pushKey: string | null;
   /** Wait without limit for an agent that is offline, for example asleep. */
   readonly waits: boolean;
   readonly progress: (done: number, total: number) => void;
@@ -76,8 +78,9 @@ interface Status {
   readonly failed: { readonly id: string; readonly reason: string } | null;
   readonly room: number;
   readonly part: number;
-  /** Absent from older agents. */
+  /** Absent from older agents, as the next one. */
   readonly watchdog?: boolean;
+  readonly serial?: number;
 }
 
 /**
@@ -93,9 +96,13 @@ const labelOf = (sha256: string, agentToken: string): string => {
 const isPassing = (error: unknown): boolean =>
   error instanceof CallError && PASSING.includes(error.code);
 
-/** It has restarted since: the stored part of the program is gone. */
+/**
+ * It has restarted since, and the stored part of the program is gone; or another push began, with
+ * the same serial.
+ */
 const isForgotten = (error: unknown): boolean =>
-  error instanceof Failure && /not the next part|it is not whole/.test(error.message);
+  error instanceof Failure &&
+  /not the next part|it is not whole|the serial must be above/.test(error.message);
 
 /** The agent accepts no programs at all: not the fault of this one. */
 export class TakesNone extends Failure {
@@ -115,11 +122,16 @@ const METHOD_NOT_FOUND = -32601;
 /** Assumed if `system.info` is too long for the shortest plaintext, which only boards have. */
 const UNTOLD = { runtime: "espruino", methods: [METHOD] };
 
+/** What a device with a push key says to a proof by another one. */
+const NOT_PROVEN = "not proven by its push key";
+
 const refusal = (error: unknown, agentId: string): unknown => {
   if (!(error instanceof CallError)) return error;
   if (error.remote?.code === METHOD_NOT_FOUND) return new TakesNone(agentId, UNTOLD.runtime);
   if (error.remote !== undefined) {
-    const text = `${agentId} does not accept the program: ${error.remote.message}`;
+    const { message } = error.remote;
+    const fix = message === NOT_PROVEN ? ": --push-key names another key's file" : "";
+    const text = `${agentId} does not accept the program: ${message}${fix}`;
     return new Failure("agentError", text, error);
   }
   return callFailure(error);
@@ -173,7 +185,8 @@ export class PushedAgent {
     if (!isGuarded) this.notice(`${this.agentId} ${NO_WATCHDOG}`);
     const head = { size: bytes.length, sha256, version: named, seconds: options.seconds };
     await this.overRestarts(async () => {
-      await this.transfer(bytes, head, before.part, options);
+      const proof = await this.prove(head, options.pushKey);
+      await this.transfer(bytes, { ...head, ...proof }, before.part, options);
       await this.start();
     });
     await this.watch(id, options.seconds, isGuarded);
@@ -265,6 +278,19 @@ export class PushedAgent {
         this.heardAt = performance.now();
       throw error;
     }
+  }
+
+  /** The members that a device with a push key wants; it takes each serial once. */
+  private async prove(
+    { size, sha256 }: { readonly size: number; readonly sha256: string },
+    key: string | null,
+  ): Promise<object> {
+    if (key === null) return {};
+    const { serial: last = 0 } = await this.status();
+    const serial = last + 1;
+    if (!(last >= 0 && Number.isSafeInteger(last) && Number.isSafeInteger(serial)))
+      throw this.failure("agentError", `answered ${METHOD} with a serial that leaves no next one`);
+    return { serial, proof: pushProof(nodeSuite(), key, this.agentId, serial, size, sha256) };
   }
 
   private async transfer(

@@ -1,5 +1,5 @@
 /** What an Espruino board reports of itself, and the files in its Storage. */
-import type { Version } from "@blindrelay/protocol/crypto";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import type { EspruinoRepl } from "./repl.ts";
 
 export interface Board {
@@ -22,13 +22,15 @@ export interface Board {
   /** From the configuration in its Storage; null if it was not provisioned. */
   readonly agentId: string | null;
   /** Likewise: its packet version; null if there is none. */
-  readonly packetVersion: Version | null;
+  readonly packetVersion: AeadVersion | null;
   /** Likewise: the UART used by a bridge; null if it has a network. */
   readonly uart: { readonly port: string; readonly baud: number } | null;
   /** Likewise: whether the SDK joins its Wi-Fi. */
   readonly wifi: boolean;
   /** Likewise: whether it accepts programs over the relay. */
   readonly push: boolean;
+  /** Likewise: whether these must be proven with a push key. */
+  readonly guarded: boolean;
   /** Where its console is, such as "USB"; null if the firmware cannot tell. */
   readonly console: string | null;
 }
@@ -43,7 +45,7 @@ return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODU
 sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
 freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
 variables:process.memory().total,isWide:"\\u20ac".charCodeAt(0)===8364,files:s.list(),agentId:g.agent_id||null,packetVersion:g.v||null,
-uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,console:E.getConsole?E.getConsole():null}
+uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,guarded:!!g.push_key,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 
 export const readBoard = async (board: EspruinoRepl): Promise<Board> =>

@@ -15,7 +15,7 @@ export const AuthConfig = Type.Object({
     window: Type.Integer({ description: "Seconds.", examples: [300] }),
     duration: Type.Integer({ description: "Seconds.", examples: [600] }),
   }),
-  packet_versions: Type.Array(Type.String(), { examples: [["1", "2"]] }),
+  packet_versions: Type.Array(Type.String(), { examples: [["1", "2", "3", "4"]] }),
   version: Type.String({ description: "Of this relay.", examples: ["0.1.0"] }),
 });
 export type AuthConfig = Static<typeof AuthConfig>;

@@ -192,7 +192,7 @@ const refused = (
       headers: { "retry-after": String(waitS) },
     });
   }
-  const foreign = reading.ok && (reading.kind === "e2e" || reading.kind === "agent");
+  const foreign = reading.ok && ["e2e", "push", "agent"].includes(reading.kind);
   const code = foreign ? "WRONG_TOKEN_KIND" : "INVALID_TOKEN";
   const detail = foreign
     ? `Expected ${names(access)}, got ${TOKEN_NAMES[reading.kind]}.`

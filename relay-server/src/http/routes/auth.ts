@@ -44,7 +44,7 @@ export const authRoutes = (app: App, context: HttpContext): void => {
     registration: false,
     session: { ttl: SESSION_TTL_S, max_requests: SESSION_MAX_REQUESTS },
     lockout: { failures: LOCKOUT_FAILURES, window: LOCKOUT_WINDOW_S, duration: LOCKOUT_S },
-    packet_versions: ["1", "2"],
+    packet_versions: ["1", "2", "3", "4"],
     version: context.version,
   };
   app.get(

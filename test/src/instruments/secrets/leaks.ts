@@ -5,7 +5,7 @@
  */
 import { readToken } from "@blindrelay/protocol";
 
-const TOKEN_LIKE = /(?:acct|agt|sess|login|key|e2e)_[0-9A-Za-z]{49}/g;
+const TOKEN_LIKE = /(?:acct|agt|sess|login|key|e2e|push)_[0-9A-Za-z]{49}/g;
 /** Shorter texts would be found by chance. */
 const MIN_LENGTH = 8;
 const CONTEXT = 60;

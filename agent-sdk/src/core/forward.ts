@@ -1,0 +1,52 @@
+/**
+ * The sessions of packet versions "3" and "4", for the runtimes that have X25519; boards without it
+ * do not load this file.
+ *
+ * [portable]
+ */
+import type { Version, X25519 } from "@blindrelay/protocol/crypto";
+import { fromBase64url, isForward } from "@blindrelay/protocol/crypto";
+import { ForwardAgentSessions } from "@blindrelay/protocol/forward-agent";
+import type { AgentSessions, AgentSessionsOptions } from "@blindrelay/protocol/session";
+
+const KEY_BYTES = 32;
+
+/** What an agent has beside its secret under versions "3" and "4". */
+export interface ForwardParts {
+  readonly x25519: X25519;
+  /** Of this start, as `raiseBootCount` returned it; undefined: the storage has none. */
+  readonly seed: Uint8Array | undefined;
+  /** The private half of the pinned key, base64url of 32 bytes; undefined: there is none. */
+  readonly deviceKey: string | undefined;
+}
+
+/** What is wrong with a device key, as a sentence; null if it is 32 bytes, or undefined. */
+export const deviceKeyProblem = (version: Version, key: string | undefined): string | null => {
+  if (key === undefined) return null;
+  if (!isForward(version)) return `a device key belongs to packet versions "3" and "4"`;
+  const bytes = fromBase64url(key);
+  return bytes !== null && bytes.length === KEY_BYTES
+    ? null
+    : "a device key is 43 characters of base64url";
+};
+
+/** Why an agent may not start under `version` without a seed. */
+export const NO_SEED =
+  'packet versions "3" and "4" need a seed beside the boot count: provision this agent with a new agent_token';
+
+/** For AgentCoreOptions; undefined under "1" and "2". Throws without a seed. */
+export const forwardSessions = (
+  version: Version,
+  parts: ForwardParts,
+): ((options: AgentSessionsOptions) => AgentSessions) | undefined => {
+  if (!isForward(version)) return undefined;
+  const seed = parts.seed;
+  if (seed === undefined) throw new Error(NO_SEED);
+  const deviceKey = parts.deviceKey === undefined ? null : fromBase64url(parts.deviceKey);
+  return (options) =>
+    new ForwardAgentSessions(options, {
+      x25519: parts.x25519,
+      seed: seed,
+      deviceKey: deviceKey,
+    });
+};

@@ -1,0 +1,260 @@
+import { createHash } from "node:crypto";
+import { makeToken } from "@blindrelay/protocol";
+import { rekeyProof } from "@blindrelay/protocol/crypto";
+import { AgentSessions, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { describe, expect, it } from "vitest";
+import { CuttableStorage, MEDIA, type Medium, PowerCut } from "../memory/index.ts";
+import type { StoragePort } from "../ports.ts";
+import { AGENT_ID, AGENT_TOKEN, Client, World } from "../testing/world.ts";
+import { provisionBootCount, raiseBootCount } from "./bootcount.ts";
+import { provisionSecrets, Rekeying, startSecrets } from "./rekey.ts";
+
+const suite = nodeSuite();
+const tokenOf = (byte: number): string => makeToken("e2e", new Uint8Array(32).fill(byte));
+const NEW = tokenOf(7);
+const PUSH_KEY = makeToken("push", new Uint8Array(32).fill(9));
+const MINUTES = 60_000;
+
+interface Device {
+  readonly world: World;
+  /** Of the configuration that is no longer used. */
+  replaced: boolean;
+}
+
+let starts = 0;
+
+/** A start on this storage, with the secret of its configuration; null: it does not start. */
+const start = (
+  storage: StoragePort,
+  configured = AGENT_TOKEN,
+  pushKey: string | null = null,
+): Device | null => {
+  const secrets = startSecrets(storage, suite, configured);
+  if (secrets === null) return null;
+  const boot = raiseBootCount(storage, suite, secrets.token, secrets.from);
+  if (!boot.ok) return null;
+  starts++;
+  const world = new World({
+    seed: starts,
+    bootCount: boot.count,
+    core: { agentToken: secrets.token },
+  });
+  const device: Device = { world, replaced: secrets.isReplaced };
+  const rekeying = new Rekeying({
+    core: world.core,
+    agentId: AGENT_ID,
+    suite,
+    storage,
+    pushKey,
+    token: secrets.token,
+    from: secrets.from,
+    makeSessions: (agentToken, { count: bootCount }) =>
+      new AgentSessions({
+        suite,
+        agentId: AGENT_ID,
+        agentToken,
+        version: "1",
+        bootCount,
+        deviceRandom: new Uint8Array(16),
+        serialNumber: null,
+        limits: DEFAULT_AGENT_LIMITS,
+      }),
+    replaced: () => {
+      device.replaced = true;
+    },
+    sha256: (text) => createHash("sha256").update(text).digest("hex"),
+  });
+  if (secrets.trial !== null) rekeying.begin(secrets.trial, boot);
+  world.online();
+  return device;
+};
+
+const provisioned = (medium: Medium = "truncate"): CuttableStorage => {
+  const storage = new CuttableStorage(medium);
+  provisionBootCount(storage, suite, AGENT_TOKEN);
+  return storage;
+};
+
+const opens = ({ world }: Device, token: string): boolean =>
+  new Client(world, "bare", token).open().session.state === "open";
+
+/** The answer; undefined if no session opens. */
+const rekey = ({ world }: Device, params: object, token = AGENT_TOKEN) => {
+  const client = new Client(world, "bare", token).open();
+  return client.session.state === "open" ? client.call("system.rekey", params) : undefined;
+};
+
+const begun = (storage: StoragePort, id = "one"): Device => {
+  const device = start(storage) as Device;
+  expect(rekey(device, { secret: NEW, id }).result).toEqual({ id, expires_in: 600 });
+  return device;
+};
+
+/** Ten minutes on, when the silent relay's link has been replaced. */
+const tenMinutesLater = ({ world }: Device): void => {
+  world.timer.advance(10 * MINUTES);
+  world.untilConnected();
+  world.accept();
+};
+
+describe("a new secret over the air", () => {
+  it("is confirmed by the first session under it, which ends those of the old one", () => {
+    const storage = provisioned();
+    const device = start(storage) as Device;
+    const old = new Client(device.world).open();
+    expect(old.call("system.rekey", { secret: NEW, id: "one" }).result).toEqual({
+      id: "one",
+      expires_in: 600,
+    });
+    expect(old.call("system.rekey").result).toEqual({ serial: 0, trial: "one" });
+    const renewed = new Client(device.world, "bare", NEW).open();
+    expect(renewed.call("system.rekey").result).toEqual({ serial: 0, trial: null });
+    old.pump();
+    expect(old.inbox.at(-1)).toMatchObject({ method: "system.close" });
+    expect(device.replaced).toBe(true);
+    expect([opens(device, AGENT_TOKEN), opens(device, NEW)]).toEqual([false, true]);
+    for (const name of ["secret.0", "secret.1", "boot.0", "boot.1"])
+      expect(storage.read(name)).not.toContain(AGENT_TOKEN);
+  });
+
+  it("is used after restarts, whichever of the secrets the configuration has", () => {
+    const storage = provisioned();
+    opens(begun(storage), NEW);
+    const again = start(storage) as Device;
+    expect([again.replaced, opens(again, NEW), opens(again, AGENT_TOKEN)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(start(storage, NEW)?.replaced).toBe(false);
+    expect(start(storage, tokenOf(8))).toBeNull();
+    expect(rekey(again, { secret: AGENT_TOKEN, id: "back" }, NEW).error.message).toContain("had");
+  });
+
+  it("outlives one restart as a trial, and not a second one", () => {
+    const storage = provisioned();
+    begun(storage);
+    const second = start(storage.copy()) as Device;
+    expect([opens(second, AGENT_TOKEN), opens(second, NEW)]).toEqual([true, true]);
+    start(storage);
+    const third = start(storage) as Device;
+    expect([opens(third, NEW), opens(third, AGENT_TOKEN)]).toEqual([false, true]);
+  });
+
+  it("is dropped after ten minutes, and can be tried again", () => {
+    const storage = provisioned();
+    const device = begun(storage);
+    tenMinutesLater(device);
+    expect(opens(device, NEW)).toBe(false);
+    expect(rekey(device, {}).result).toEqual({ serial: 0, trial: null });
+    expect(rekey(device, { secret: NEW, id: "two" }).result.id).toBe("two");
+    expect(opens(device, NEW)).toBe(true);
+  });
+
+  it("is answered alike when asked again, and refused beside another or of a wrong kind", () => {
+    const device = begun(provisioned());
+    expect(rekey(device, { secret: NEW, id: "one" }).result).toEqual({
+      id: "one",
+      expires_in: 600,
+    });
+    const wrong = [
+      { secret: tokenOf(8), id: "two" },
+      { secret: tokenOf(8), id: "one" },
+      { secret: makeToken("agent", new Uint8Array(32)), id: "two" },
+      { secret: NEW, id: "" },
+      { secret: NEW, id: "x".repeat(65) },
+      { secret: 7, id: "two" },
+      { id: "two" },
+    ];
+    for (const params of wrong) expect(rekey(device, params).error?.code).toBe(-32000);
+    expect(opens(device, NEW)).toBe(true);
+  });
+
+  it("never brings an epoch back: A, B, and A's packets again in one boot", () => {
+    const storage = provisioned();
+    const device = start(storage) as Device;
+    const { timer } = device.world;
+    const parts = new Set<string>();
+    for (let round = 0; round < 3; round++) {
+      rekey(device, { secret: NEW, id: `round-${round}` });
+      const client = new Client(device.world, "bare", NEW);
+      const [opening] = client.session.open(timer.now());
+      if (opening?.kind !== "send") throw new Error("no opening");
+      device.world.say(opening.text);
+      parts.add(JSON.parse(device.world.link().texts.at(-1) ?? "{}").sid.split(".")[1]);
+      tenMinutesLater(device);
+    }
+    expect(parts.size).toBe(3);
+  });
+
+  it("wants the push key's proof where the device has one", () => {
+    const storage = provisioned();
+    const device = start(storage, AGENT_TOKEN, PUSH_KEY) as Device;
+    const digest = createHash("sha256").update(NEW).digest("hex");
+    const proof = rekeyProof(suite, PUSH_KEY, AGENT_ID, 3, digest);
+    const asked = { secret: NEW, id: "one" };
+    expect(rekey(device, asked).error.message).toContain("--push-key");
+    for (const bad of [
+      { proof, serial: 4 },
+      { proof: proof.slice(1), serial: 3 },
+      { proof: rekeyProof(suite, PUSH_KEY, "other", 3, digest), serial: 3 },
+      { proof: rekeyProof(suite, PUSH_KEY, AGENT_ID, 3, digest.replace(/./, "g")), serial: 3 },
+      { proof, serial: 0 },
+      { proof, serial: "3" },
+    ])
+      expect(rekey(device, { ...asked, ...bad }).error.message).toContain("not proven");
+    expect(opens(device, NEW)).toBe(false);
+    expect(rekey(device, { ...asked, proof, serial: 3 }).result.id).toBe("one");
+    tenMinutesLater(device);
+    expect(rekey(device, { ...asked, proof, serial: 3 }).error.message).toContain("above 3");
+  });
+
+  it("keeps the hashes of those before it when the storage is provisioned", () => {
+    const storage = provisioned();
+    opens(begun(storage), NEW);
+    const other = tokenOf(8);
+    provisionSecrets(storage, other);
+    provisionBootCount(storage, suite, other);
+    expect(start(storage, other)?.replaced).toBe(false);
+    expect(start(storage, AGENT_TOKEN)?.replaced).toBe(true);
+    expect(start(storage, tokenOf(9))).toBeNull();
+  });
+});
+
+describe.each(MEDIA)("power cuts while rekeying, on a medium that does %s", (medium) => {
+  /** With power until a step; what the device does afterwards finds no storage. */
+  const cutAt = (storage: CuttableStorage, step: number, secretToTry: string): void => {
+    storage.cutAfter(step);
+    try {
+      const device = start(storage);
+      if (device === null) return;
+      rekey(device, { secret: NEW, id: "one" });
+      opens(device, secretToTry);
+    } catch (error) {
+      if (!(error instanceof PowerCut)) throw error;
+    }
+  };
+
+  it("leave one secret that opens, whenever the first and the second occur", () => {
+    const origin = provisioned(medium);
+    const whole = origin.copy();
+    const before = whole.steps;
+    opens(begun(whole), NEW);
+    const most = whole.steps - before;
+    for (let step = 1; step <= most; step += 23) {
+      const once = origin.copy();
+      cutAt(once, step, NEW);
+      const twice = once.copy();
+      cutAt(twice, 1 + ((step * 7) % 900), NEW);
+      const end = twice.copy();
+      const device = start(end) as Device;
+      expect(device).not.toBeNull();
+      // The client tries the new one first, then the old one.
+      const isNew = opens(device, NEW);
+      expect(isNew || opens(device, AGENT_TOKEN)).toBe(true);
+      if (isNew) expect(opens(device, AGENT_TOKEN)).toBe(false);
+      expect(opens(device, tokenOf(8))).toBe(false);
+    }
+  });
+});

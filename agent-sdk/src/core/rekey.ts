@@ -1,0 +1,253 @@
+/**
+ * A new agent_token over the air (section 2b, "Changing the secret over the air"). It is kept beside
+ * the old one as a trial, and becomes the device's secret when a client has stored a session under
+ * it, before that client hears anything.
+ *
+ *   state    event                    next     the device answers to
+ *   steady   system.rekey             trial    the new secret, then the old one
+ *   trial    first session under new  steady   the new one; the old one is erased
+ *   trial    10 minutes               steady   the old one
+ *   trial    start                    trial    both
+ *   trial    start, a second time     steady   the old one
+ *
+ * One record has everything (record.ts), so that whatever a power cut leaves is one of these states.
+ * The boot slots may still name the secret before: a start accepts its hash, and replaces it.
+ *
+ * [portable]
+ */
+import { tokenProblem } from "@blindrelay/protocol";
+import type { HmacKey, Suite } from "@blindrelay/protocol/crypto";
+import {
+  deriveSignatureKey,
+  equalTexts,
+  extractPrk,
+  isObject,
+  own,
+  rekeyProof,
+} from "@blindrelay/protocol/crypto";
+import type { AgentSessions } from "@blindrelay/protocol/session";
+import type { StoragePort } from "../ports.ts";
+import type { AgentCore } from "./agent-core.ts";
+import { type BootCountResult, hashToken, raiseBootCount } from "./bootcount.ts";
+import { demandNewSerial, keepSerial, lastSerial, provenSerial } from "./push-serial.ts";
+import { readNewer, writeNext } from "./record.ts";
+import { SecretTrial } from "./secret-trial.ts";
+
+export const REKEY_METHOD = "system.rekey";
+
+/** Two files. */
+const SECRETS = "secret";
+const TRIAL_MS = 600_000;
+const MAX_ID = 64;
+/** Secrets that a device was rekeyed from; the oldest is forgotten. */
+const MAX_FROM = 64;
+
+interface RekeyTrial {
+  readonly id: string;
+  readonly token: string;
+  /** Since the trial began. */
+  readonly starts: number;
+}
+
+interface SecretState {
+  readonly n: number;
+  /** "": the one of the configuration. */
+  readonly token: string;
+  /** Hashes of those before it. */
+  readonly from: readonly string[];
+  readonly trial: RekeyTrial | null;
+}
+
+const CONFIGURED: SecretState = { n: 0, token: "", from: [], trial: null };
+
+const readSecrets = (storage: StoragePort): SecretState => readNewer(storage, SECRETS, CONFIGURED);
+
+/** Twice, so that no file keeps the secrets of the record before. */
+const writeBoth = (storage: StoragePort, before: SecretState, change: object): void => {
+  const state = writeNext(storage, SECRETS, before, change);
+  writeNext(storage, SECRETS, state, {});
+};
+
+/** The secrets of one start. */
+export interface StartSecrets {
+  readonly token: string;
+  /** Hashes of the secrets before it, which boot slots may name. */
+  readonly from: readonly string[];
+  /** The secret on trial; null: none is. */
+  readonly trial: string | null;
+  /** The configuration has an older secret than the storage. */
+  readonly isReplaced: boolean;
+}
+
+/**
+ * Call it once for every start, before the boot count is raised. Null if the configured secret is
+ * neither this storage's nor one that it was rekeyed from. Throws if the storage fails.
+ */
+export const startSecrets = (
+  storage: StoragePort,
+  suite: Suite,
+  configured: string,
+): StartSecrets | null => {
+  const state = readSecrets(storage);
+  const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
+  if (isReplaced && state.from.indexOf(hashToken(suite, configured)) < 0) return null;
+  let trial = state.trial;
+  if (trial !== null) {
+    const next = trial.starts > 0 ? null : Object.assign({}, trial, { starts: 1 });
+    writeNext(storage, SECRETS, state, { trial: next });
+    trial = next;
+  }
+  return {
+    token: state.token === "" ? configured : state.token,
+    from: state.from,
+    trial: trial === null ? null : trial.token,
+    isReplaced: isReplaced,
+  };
+};
+
+/**
+ * The storage is provisioned for another secret; call it before the boot count is. The hashes of
+ * those before it stay. Throws if the storage fails.
+ */
+export const provisionSecrets = (storage: StoragePort, agentToken: string): void => {
+  const state = readSecrets(storage);
+  if (state.n > 0) writeBoth(storage, state, { token: agentToken, trial: null });
+};
+
+/** What a device gives to be rekeyed. */
+export interface RekeyPort {
+  readonly core: AgentCore;
+  readonly agentId: string;
+  readonly suite: Suite;
+  readonly storage: StoragePort;
+  /** The push key, which has to prove a new secret; null: there is none. */
+  readonly pushKey: string | null;
+  /** The secret of this start, and the hashes of those before it. */
+  readonly token: string;
+  readonly from: readonly string[];
+  /** The sessions of a secret, for a count that was raised. */
+  makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
+  /** The configuration's secret is no longer the device's. */
+  replaced(): void;
+  /** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
+  sha256(text: string): string;
+}
+
+export class Rekeying {
+  // `declare`, because Espruino cannot parse a field without a value; this erases to nothing.
+  declare private readonly port: RekeyPort;
+  declare private token: string;
+  declare private from: readonly string[];
+  declare private trial: SecretTrial | null;
+
+  constructor(port: RekeyPort) {
+    this.port = port;
+    this.token = port.token;
+    this.from = port.from;
+    this.trial = null;
+    port.core.dispatcher.add(REKEY_METHOD, (params) => this.answer(params));
+  }
+
+  /** Answers to a secret on trial, beside the present one. `boot`: of this start, or raised since. */
+  begin(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): void {
+    const port = this.port;
+    const core = port.core;
+    const before = core.sessions as AgentSessions;
+    const trial = new SecretTrial(before, port.makeSessions(agentToken, boot), () =>
+      this.confirm(trial, agentToken),
+    );
+    this.trial = trial;
+    core.sessions = trial;
+    core.signatureKeys = [this.signatureKey(agentToken), this.signatureKey(this.token)];
+    core.agent.after(TRIAL_MS, () => this.drop(trial));
+  }
+
+  private signatureKey(agentToken: string): HmacKey {
+    const { suite, agentId } = this.port;
+    return deriveSignatureKey(suite, extractPrk(suite, agentId, agentToken));
+  }
+
+  private answer(params: unknown): object {
+    const storage = this.port.storage;
+    const asked = isObject(params) ? params : {};
+    const state = readSecrets(storage);
+    if (own(asked, "secret") === undefined && own(asked, "id") === undefined) {
+      const trial = state.trial;
+      return { serial: lastSerial(storage), trial: trial === null ? null : trial.id };
+    }
+    const secret = own(asked, "secret");
+    const id = own(asked, "id");
+    if (typeof id !== "string" || id.length < 1 || id.length > MAX_ID) throw new Error("no id");
+    if (typeof secret !== "string") throw new Error("no secret");
+    const problem = tokenProblem(secret, "e2e");
+    if (problem !== null) throw new Error(problem);
+    const trial = state.trial;
+    if (trial !== null) {
+      if (trial.id !== id || trial.token !== secret) throw new Error("another secret is on trial");
+    } else this.accept(state, asked, secret, id);
+    return { id: id, expires_in: TRIAL_MS / 1000 };
+  }
+
+  private accept(state: SecretState, params: object, secret: string, id: string): void {
+    const port = this.port;
+    const { suite, storage } = port;
+    const hash = hashToken(suite, secret);
+    if (equalTexts(secret, this.token) || this.from.indexOf(hash) >= 0) {
+      throw new Error("this device had that secret: make a new one");
+    }
+    const key = port.pushKey;
+    if (key !== null) {
+      const proofOf = (n: number): string =>
+        rekeyProof(suite, key, port.agentId, n, port.sha256(secret));
+      const serial = provenSerial(params, proofOf, "agent rekey");
+      demandNewSerial(serial, lastSerial(storage));
+      keepSerial(storage, serial);
+    }
+    const boot = raiseBootCount(storage, suite, this.token, this.from);
+    if (!boot.ok) throw new Error(boot.advice);
+    const trial: RekeyTrial = { id: id, token: secret, starts: 0 };
+    writeNext(storage, SECRETS, state, { trial: trial });
+    this.begin(secret, boot);
+  }
+
+  /** Durable on return, if true. */
+  private confirm(trial: SecretTrial, agentToken: string): boolean {
+    const { core, storage, suite } = this.port;
+    const hash = hashToken(suite, this.token);
+    const from = this.from.concat([hash]).slice(-MAX_FROM);
+    try {
+      const state = readSecrets(storage);
+      writeBoth(storage, state, { token: agentToken, from: from, trial: null });
+    } catch {
+      // Nothing was said under it, so the medium decides at the next start.
+      this.stop(trial);
+      return false;
+    }
+    this.token = agentToken;
+    this.from = from;
+    this.trial = null;
+    core.adopt(trial.next);
+    trial.before.end();
+    core.signatureKeys = [this.signatureKey(agentToken)];
+    this.port.replaced();
+    return true;
+  }
+
+  /** The time of a trial is over. */
+  private drop(trial: SecretTrial): void {
+    if (this.trial !== trial) return;
+    this.stop(trial);
+    try {
+      writeNext(this.port.storage, SECRETS, readSecrets(this.port.storage), { trial: null });
+    } catch {
+      // The second start from now on drops it.
+    }
+  }
+
+  private stop(trial: SecretTrial): void {
+    this.trial = null;
+    this.port.core.sessions = trial.before;
+    this.port.core.signatureKeys = [this.signatureKey(this.token)];
+    trial.next.end();
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Sessions while a new secret is on trial: packets of sids that are not held are tried under it,
+ * then under the present one. Its first session ends the trial.
+ *
+ * [portable]
+ */
+import { parsePacket } from "@blindrelay/protocol/crypto";
+import type { AgentSessions, AgentVerdict } from "@blindrelay/protocol/session";
+
+export class SecretTrial {
+  declare readonly before: AgentSessions;
+  declare readonly counters: AgentSessions["counters"];
+  /** Of the new secret; holds none before it is confirmed. */
+  declare readonly next: AgentSessions;
+  /** Makes the new secret the present one; false if it cannot. */
+  declare private readonly confirm: () => boolean;
+
+  constructor(before: AgentSessions, next: AgentSessions, confirm: () => boolean) {
+    this.before = before;
+    this.next = next;
+    this.counters = before.counters;
+    this.confirm = confirm;
+    // Two secrets are no reason to work twice as much for strangers.
+    next.buckets = before.buckets;
+  }
+
+  receive(text: string, now: number): AgentVerdict {
+    const packet = parsePacket(text);
+    if (packet === null || this.before.has(packet.sid)) return this.before.receive(text, now);
+    const verdict = this.next.receive(text, now);
+    if (verdict.kind === "message") {
+      return this.confirm() ? verdict : { kind: "refused", reason: "rate" };
+    }
+    if (verdict.kind !== "refused" || verdict.reason !== "forged") return verdict;
+    this.next.uncharge(packet);
+    return this.before.receive(text, now);
+  }
+
+  resume(now: number): AgentVerdict | null {
+    return this.before.resume(now);
+  }
+
+  seal(sid: string, plaintext: Uint8Array): string | null {
+    return this.before.seal(sid, plaintext);
+  }
+
+  close(sid: string): void {
+    this.before.close(sid);
+  }
+
+  expire(now: number): string[] {
+    return this.before.expire(now);
+  }
+
+  nextExpiry(): number | null {
+    return this.before.nextExpiry();
+  }
+
+  heardAt(sid: string): number | null {
+    return this.before.heardAt(sid);
+  }
+
+  has(sid: string): boolean {
+    return this.before.has(sid);
+  }
+
+  held(): string[] {
+    return this.before.held();
+  }
+
+  end(): void {
+    this.before.end();
+    this.next.end();
+  }
+}

@@ -1,0 +1,31 @@
+/** A push key in a file of its own, apart from the keyring: who may call is not who may program. */
+import { randomBytes } from "node:crypto";
+import { existsSync, writeFileSync } from "node:fs";
+import { makeToken } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
+import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import { checkToken } from "../base/check-token.ts";
+import { printStatus } from "../base/output.ts";
+import { readTextFile } from "../base/text-file.ts";
+
+/** Throws a Failure: usage if it cannot be read, refused if it is another secret, or mistyped. */
+export const readPushKey = (path: string): string => {
+  const key = readTextFile(path, "the push key").trim();
+  checkToken(key, "push", path);
+  return key;
+};
+
+/** The same; if there is no such file, makes one (0600), and says so. */
+export const makePushKey = (path: string): string => {
+  if (existsSync(path)) return readPushKey(path);
+  const key = makeToken("push", randomBytes(32));
+  try {
+    writeFileSync(path, `${key}\n`, { mode: 0o600, flag: "wx", flush: true });
+    giveToOwner(path, path);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Failure("usage", `the push key ${path} cannot be made: ${message}`, error);
+  }
+  printStatus(`made the push key ${path}: whoever pushes needs this file, and nobody else does`);
+  return key;
+};
