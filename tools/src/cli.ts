@@ -31,6 +31,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
     const { addAgents } = await import("./commands/agents.ts");
     const { addAgentAdd } = await import("./commands/agent-add.ts");
     const { addAgentSet } = await import("./commands/agent-set.ts");
+    const { addAgentRekey } = await import("./commands/agent-rekey.ts");
     const { addAgentRun } = await import("./commands/agent-run.ts");
     return (cli, context) => {
       const agent = cli
@@ -41,6 +42,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
       addAgents(agent, context);
       addAgentSet(agent, context);
       addAgentRun(agent, context);
+      addAgentRekey(agent, context);
     };
   },
   attach: async () => (await import("./commands/attach.ts")).addAttach,
