@@ -1,6 +1,6 @@
 /**
- * The symbolic models (protocol/models/*.pv) give the results that they expect, and other ones where
- * a rule is left out. ProVerif is in no package of Debian's: PROVERIF_BIN names it.
+ * The symbolic models (protocol/models/*.pv) give the results that they expect, and other ones
+ * where a rule is left out. ProVerif is in no package of Debian's: PROVERIF_BIN names it.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
