@@ -67,7 +67,9 @@ export interface StartOptions extends AgentIdentity {
    * replaces `program` from then on. Off by default.
    */
   readonly pushes?: TakesPushes;
-  /** Lets whoever has the agentToken replace it over the relay (`system.rekey`); true by default. */
+  /**
+   * Lets whoever has the agentToken replace it over the relay (`system.rekey`); true by default.
+   */
   readonly rekey?: boolean;
   /**
    * A push key (`push_`): programs over the relay are taken only if they were proven with it. The

@@ -158,7 +158,12 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
     each(["agent", "rotate", "pump-7"], ROTATED),
     each(["agent", "rotate", "pump-7", "--secret"], ROTATED),
   ],
-  "agent export": [each(["agent", "export", "pump-7"], EXPORT)],
+  "agent rekey": [alone(["agent", "rekey", "pump-7"], { ends: 4 })],
+  "agent export": [
+    each(["agent", "export", "pump-7"], EXPORT),
+    alone(["agent", "export", "pump-7", "--format", "keyring"]),
+  ],
+  "agent import": [alone(["agent", "import"], { input: JSON.stringify(PROFILE) })],
   // Ends at the state folder, which is looked at when the relay token is there.
   "agent run": [
     {
