@@ -2,12 +2,14 @@
  * "Add a device" in a real browser, on a real relay: a page whose port leads to a double of a board
  * makes it an agent and calls it; what leaves the page, and what a person reads when it goes wrong.
  */
+import { randomBytes } from "node:crypto";
 import { constants, mkdtempSync, openSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { ReadStream } from "node:tty";
+import { makeToken } from "@blindrelay/protocol";
 import { decodeKeyring } from "@blindrelay/protocol/keyring";
 import {
   BROWSER_TIMEOUT_MS,
@@ -121,6 +123,8 @@ describe.skipIf(!HAS_CHROMIUM)(
 
     it("sets a board up, sees it online and calls it, and sends none of its secrets", async () => {
       const double = makeDouble();
+      const before = { agent_id: "lamp-1", push_key: makeToken("push", randomBytes(32)) };
+      double.storage.write("blindrelay.json", JSON.stringify(before));
       const { page, complaints, sent } = await begin(double);
       let began = performance.now();
       /** A person takes no time to look at it. */
@@ -131,6 +135,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       };
       await choose(page);
       await page.getByText("Espruino 2v29").waitFor();
+      await page.getByText("lamp-1").waitFor();
       await lookAside("form");
       await describeDevice(page, "pump-7");
       await setUp(page);
@@ -161,7 +166,9 @@ describe.skipIf(!HAS_CHROMIUM)(
       if (process.env.CI === undefined) expect(tookMs).toBeLessThan(MINUTE_MS);
 
       const config = JSON.parse(double.storage.read("blindrelay.json") ?? "");
-      expect(config).toMatchObject({ agent_id: "pump-7", wifi: WIFI });
+      // Programs over the relay are still for those who have its push key.
+      const { push_key } = before;
+      expect(config).toMatchObject({ agent_id: "pump-7", wifi: WIFI, push_key });
       const entry = decodeKeyring(await readFile(file, "utf8"));
       expect(entry.url).toBe(relay.url);
       expect(entry.keys.get("pump-7")).toEqual({
@@ -172,7 +179,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       const all = sent.join("\n");
       expect(all).toContain("Pump in hall 7");
       expect(sent.some((text) => /"p\\?":\\?"[\w-]{22,}/.test(text))).toBe(true);
-      for (const secret of [config.agent_token, WIFI.password])
+      for (const secret of [config.agent_token, WIFI.password, push_key])
         for (const form of formsOf(secret)) expect(all).not.toContain(form);
       expect(all).not.toContain(config.relay_token);
       expect(all).not.toContain(WIFI.ssid);
@@ -242,7 +249,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         ],
         [
           /No Espruino answers on this port/,
-          /this is MicroPython.*espruino\.com\/Download/,
+          /This is MicroPython.*espruino\.com\/Download/,
           () => {
             const other = makeDouble();
             other.stuck = true;
