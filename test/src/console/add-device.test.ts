@@ -140,6 +140,8 @@ describe.skipIf(!HAS_CHROMIUM)(
       await describeDevice(page, "pump-7");
       await setUp(page);
       await page.getByText(/^Writing the SDK/).waitFor();
+      const another = page.getByRole("button", { name: "Choose another port" });
+      expect(await another.isDisabled()).toBe(true);
       await picture(page, "light-add-writing");
       await page.getByText(/^online It answered: espruino 2v29/).waitFor();
       await lookAside("online");
@@ -185,17 +187,17 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(all).not.toContain(WIFI.ssid);
       expect(complaints).toEqual([]);
 
-      const another = (await openPage(browser)).page;
-      await another.goto(`${relay.url}/console`);
-      await logInAs(another, "ada", "");
-      await another.getByLabel("the text of a QR code").fill("no secret");
-      await another.getByLabel("the text of a QR code").press("Enter");
-      await alertOf(another, "cannot be read as a keyring: this is no entry").waitFor();
-      await another.getByLabel("the text of a QR code").fill(await readFile(file, "utf8"));
-      await another.getByLabel("the text of a QR code").press("Enter");
-      await another.getByText("1 secret is in this page's memory").waitFor();
-      await another.getByRole("link", { name: "Pump in hall 7" }).click();
-      await callEcho(another);
+      const second = (await openPage(browser)).page;
+      await second.goto(`${relay.url}/console`);
+      await logInAs(second, "ada", "");
+      await second.getByLabel("the text of a QR code").fill("no secret");
+      await second.getByLabel("the text of a QR code").press("Enter");
+      await alertOf(second, "cannot be read as a keyring: this is no entry").waitFor();
+      await second.getByLabel("the text of a QR code").fill(await readFile(file, "utf8"));
+      await second.getByLabel("the text of a QR code").press("Enter");
+      await second.getByText("1 secret is in this page's memory").waitFor();
+      await second.getByRole("link", { name: "Pump in hall 7" }).click();
+      await callEcho(second);
     });
 
     it.skipIf(ENGINE === undefined)(
@@ -310,6 +312,11 @@ describe.skipIf(!HAS_CHROMIUM)(
           "keeps the program that it had.": OLD,
           "starts no program until": undefined,
         };
+        await choose(page);
+        await page.getByLabel("Name").waitFor();
+        port.pull();
+        await alertOf(page, "The board was unplugged.").waitFor();
+        expect(await page.getByLabel("Name").count()).toBe(0);
         const seen = new Set<string>();
         for (let i = 0; i < UNPLUGS; i++) {
           const double = makeDouble();
