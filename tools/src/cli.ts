@@ -32,6 +32,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
     const { addAgentAdd } = await import("./commands/agent-add.ts");
     const { addAgentImport } = await import("./commands/agent-import.ts");
     const { addAgentSet } = await import("./commands/agent-set.ts");
+    const { addAgentRekey } = await import("./commands/agent-rekey.ts");
     const { addAgentRun } = await import("./commands/agent-run.ts");
     return (cli, context) => {
       const agent = cli
@@ -43,6 +44,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
       addAgentImport(agent, context);
       addAgentSet(agent, context);
       addAgentRun(agent, context);
+      addAgentRekey(agent, context);
     };
   },
   attach: async () => (await import("./commands/attach.ts")).addAttach,

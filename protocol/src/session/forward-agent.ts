@@ -1,11 +1,11 @@
 /**
- * The agent's side of sessions under suites "3" and "4" (section 2b). Openings and answers are those
- * of "1" and "2"; a session's first packet brings the client's public value, and its answer the
- * agent's, so that only a client that has shown this epoch's `A` can make an agent multiply.
+ * The agent's side of sessions under suites "3" and "4" (section 2b). Openings and answers are
+ * those of "1" and "2"; a session's first packet brings the client's public value, and its answer
+ * the agent's, so that only a client that has shown this epoch's `A` can make an agent multiply.
  *
- * Nothing that is left after a session's end, here or on the medium, leads to its keys: the seed was
- * replaced before it was used, `dh` moves whenever a session is stored, and the exchanged values are
- * overwritten as soon as the keys are made.
+ * Nothing that is left after a session's end, here or on the medium, leads to its keys: the seed
+ * was replaced before it was used, `dh` moves whenever a session is stored, and the exchanged
+ * values are overwritten as soon as the keys are made.
  *
  * [portable]
  */

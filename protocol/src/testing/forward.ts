@@ -1,7 +1,7 @@
 /**
- * Conformance of suites "3" and "4": every step of forward-secrecy.json, as derived and as spoken by
- * whole sessions, and everything that must be refused. Separate from index.ts, because only runtimes
- * with X25519 load it.
+ * Conformance of suites "3" and "4": every step of forward-secrecy.json, as derived and as spoken
+ * by whole sessions, and everything that must be refused. Separate from index.ts, because only
+ * runtimes with X25519 load it.
  *
  * [portable]
  */

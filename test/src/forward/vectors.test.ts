@@ -1,4 +1,7 @@
-/** The known answers and refusals of suites "3" and "4", as the SDKs of Node and browsers speak them. */
+/**
+ * The known answers and refusals of suites "3" and "4", as the SDKs of Node and browsers speak
+ * them.
+ */
 import { readFileSync } from "node:fs";
 import type { Suite, X25519 } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";

@@ -142,6 +142,13 @@ export const keepPendingKey = (settings: Settings, agentId: string): Key => {
   return keepPendingKeys(settings, new Map([[agentId, key]])).get(agentId) ?? key;
 };
 
+/** The same for one that is about to be sent to the device itself. */
+export const keepSentKey = (settings: Settings, agentId: string, key: Key): void =>
+  settings.update(
+    (profile) =>
+      profile && { ...profile, pending: withKeys(profile.pending, new Map([[agentId, key]])) },
+  );
+
 /** Drops a pending secret of which the relay knows nothing. */
 export const dropPendingKey = (settings: Settings, agentId: string): void =>
   settings.update(

@@ -206,6 +206,14 @@ export class Settings {
     };
   }
 
+  /** The secret that is to replace the keyring's over the air, if it was sent; null: none is. */
+  sentSecretOf(agentId: string): (Secret & { readonly id: string; readonly at: string }) | null {
+    const key = this.profile?.pending?.[agentId];
+    const kept = this.keptSecretOf(agentId);
+    if (key?.rekey === undefined || kept === null) return null;
+    return { ...kept, ...key.rekey, agentToken: key.agent_token };
+  }
+
   /** The relay token of the agent that the environment names; null if it names none. */
   relayToken(): string | null {
     return this.given("BLINDRELAY_RELAY_TOKEN");
