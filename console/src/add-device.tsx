@@ -80,6 +80,7 @@ const FromPort = ({ model }: { model: Model }): JSX.Element => {
   const [board, setBoard] = useState<OpenBoard | null>(null);
   const [device, setDevice] = useState<NewDevice | null>(null);
   const { busy, trouble, setTrouble, act } = useAction();
+  const [isWorking, setWorking] = useState(false);
   const open = useRef<OpenBoard | null>(null);
   const hold = (next: OpenBoard | null) => {
     void open.current?.close();
@@ -91,6 +92,15 @@ const FromPort = ({ model }: { model: Model }): JSX.Element => {
     loadBoardCode().catch(() => undefined);
     return () => void open.current?.close();
   }, []);
+
+  const lost = (why: Trouble) => {
+    hold(null);
+    setTrouble(why);
+  };
+  useEffect(() => {
+    // What is being set up says more of it.
+    if (device === null) board?.onLost((why) => isWorking || lost(troubleOfCall(why)));
+  }, [board, device, isWorking]);
 
   const choose = () =>
     act(async () => {
@@ -117,20 +127,17 @@ const FromPort = ({ model }: { model: Model }): JSX.Element => {
         </p>
         <TroubleBox trouble={trouble} />
         <div role="status">{board && <BoardFacts board={board} />}</div>
-        <button type="button" class={board ? "" : "primary"} disabled={busy} onClick={choose}>
+        <button
+          type="button"
+          class={board ? "" : "primary"}
+          disabled={busy || isWorking}
+          onClick={choose}
+        >
           {busy ? "Looking…" : board ? "Choose another port" : "Choose its port"}
         </button>
       </section>
       {board && (
-        <Describe
-          model={model}
-          board={board}
-          lost={(why) => {
-            hold(null);
-            setTrouble(why);
-          }}
-          added={setDevice}
-        />
+        <Describe model={model} board={board} working={setWorking} lost={lost} added={setDevice} />
       )}
     </>
   );
@@ -161,11 +168,13 @@ const BoardFacts = ({ board }: { board: OpenBoard }): JSX.Element => {
 const Describe = (props: {
   model: Model;
   board: OpenBoard;
+  /** Whether the board is being set up. */
+  working: (isWorking: boolean) => void;
   /** The board cannot be reached any more. */
   lost: (why: Trouble) => void;
   added: (device: NewDevice) => void;
 }): JSX.Element => {
-  const { model, board, lost, added } = props;
+  const { model, board, working, lost, added } = props;
   const [name, setName] = useState("");
   const [id, setId] = useState("");
   const [ssid, setSsid] = useState("");
@@ -226,7 +235,8 @@ const Describe = (props: {
 
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    void act(setUp);
+    working(true);
+    void act(setUp).finally(() => working(false));
   };
 
   return (
@@ -380,6 +390,7 @@ const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Elem
       const fix = "Correct the program, and set the board up again.";
       stop.abort(new Trouble(`The board could not start the program: ${line}`, fix, ""));
     });
+    board.onLost((why) => stop.abort(troubleOfCall(why)));
     model
       .openSoon(made.agentId, secret, ONLINE_MS, stop.signal)
       .then(setInfo, (error) => setTrouble(troubleOfCall(error)))

@@ -83,6 +83,11 @@ export class OpenBoard {
     this.#repl.onLine = line;
   }
 
+  /** Calls `fn` with the reason once the board is lost, but not after `close`. */
+  onLost(fn: (why: BoardTrouble) => void): void {
+    this.#repl.onGone = (failure) => fn(troubleOfBoard(failure));
+  }
+
   /**
    * Makes it an agent, writes everything to it and starts it. Rejects with a SetUpTrouble.
    */

@@ -2,12 +2,14 @@
  * "Add a device" in a real browser, on a real relay: a page whose port leads to a double of a board
  * makes it an agent and calls it; what leaves the page, and what a person reads when it goes wrong.
  */
+import { randomBytes } from "node:crypto";
 import { constants, mkdtempSync, openSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { ReadStream } from "node:tty";
+import { makeToken } from "@blindrelay/protocol";
 import { decodeKeyring } from "@blindrelay/protocol/keyring";
 import {
   BROWSER_TIMEOUT_MS,
@@ -121,6 +123,8 @@ describe.skipIf(!HAS_CHROMIUM)(
 
     it("sets a board up, sees it online and calls it, and sends none of its secrets", async () => {
       const double = makeDouble();
+      const before = { agent_id: "lamp-1", push_key: makeToken("push", randomBytes(32)) };
+      double.storage.write("blindrelay.json", JSON.stringify(before));
       const { page, complaints, sent } = await begin(double);
       let began = performance.now();
       /** A person takes no time to look at it. */
@@ -131,10 +135,13 @@ describe.skipIf(!HAS_CHROMIUM)(
       };
       await choose(page);
       await page.getByText("Espruino 2v29").waitFor();
+      await page.getByText("lamp-1").waitFor();
       await lookAside("form");
       await describeDevice(page, "pump-7");
       await setUp(page);
       await page.getByText(/^Writing the SDK/).waitFor();
+      const another = page.getByRole("button", { name: "Choose another port" });
+      expect(await another.isDisabled()).toBe(true);
       await picture(page, "light-add-writing");
       await page.getByText(/^online It answered: espruino 2v29/).waitFor();
       await lookAside("online");
@@ -161,7 +168,9 @@ describe.skipIf(!HAS_CHROMIUM)(
       if (process.env.CI === undefined) expect(tookMs).toBeLessThan(MINUTE_MS);
 
       const config = JSON.parse(double.storage.read("blindrelay.json") ?? "");
-      expect(config).toMatchObject({ agent_id: "pump-7", wifi: WIFI });
+      // Programs over the relay are still for those who have its push key.
+      const { push_key } = before;
+      expect(config).toMatchObject({ agent_id: "pump-7", wifi: WIFI, push_key });
       const entry = decodeKeyring(await readFile(file, "utf8"));
       expect(entry.url).toBe(relay.url);
       expect(entry.keys.get("pump-7")).toEqual({
@@ -172,23 +181,23 @@ describe.skipIf(!HAS_CHROMIUM)(
       const all = sent.join("\n");
       expect(all).toContain("Pump in hall 7");
       expect(sent.some((text) => /"p\\?":\\?"[\w-]{22,}/.test(text))).toBe(true);
-      for (const secret of [config.agent_token, WIFI.password])
+      for (const secret of [config.agent_token, WIFI.password, push_key])
         for (const form of formsOf(secret)) expect(all).not.toContain(form);
       expect(all).not.toContain(config.relay_token);
       expect(all).not.toContain(WIFI.ssid);
       expect(complaints).toEqual([]);
 
-      const another = (await openPage(browser)).page;
-      await another.goto(`${relay.url}/console`);
-      await logInAs(another, "ada", "");
-      await another.getByLabel("the text of a QR code").fill("no secret");
-      await another.getByLabel("the text of a QR code").press("Enter");
-      await alertOf(another, "cannot be read as a keyring: this is no entry").waitFor();
-      await another.getByLabel("the text of a QR code").fill(await readFile(file, "utf8"));
-      await another.getByLabel("the text of a QR code").press("Enter");
-      await another.getByText("1 secret is in this page's memory").waitFor();
-      await another.getByRole("link", { name: "Pump in hall 7" }).click();
-      await callEcho(another);
+      const second = (await openPage(browser)).page;
+      await second.goto(`${relay.url}/console`);
+      await logInAs(second, "ada", "");
+      await second.getByLabel("the text of a QR code").fill("no secret");
+      await second.getByLabel("the text of a QR code").press("Enter");
+      await alertOf(second, "cannot be read as a keyring: this is no entry").waitFor();
+      await second.getByLabel("the text of a QR code").fill(await readFile(file, "utf8"));
+      await second.getByLabel("the text of a QR code").press("Enter");
+      await second.getByText("1 secret is in this page's memory").waitFor();
+      await second.getByRole("link", { name: "Pump in hall 7" }).click();
+      await callEcho(second);
     });
 
     it.skipIf(ENGINE === undefined)(
@@ -242,7 +251,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         ],
         [
           /No Espruino answers on this port/,
-          /this is MicroPython.*espruino\.com\/Download/,
+          /This is MicroPython.*espruino\.com\/Download/,
           () => {
             const other = makeDouble();
             other.stuck = true;
@@ -303,6 +312,11 @@ describe.skipIf(!HAS_CHROMIUM)(
           "keeps the program that it had.": OLD,
           "starts no program until": undefined,
         };
+        await choose(page);
+        await page.getByLabel("Name").waitFor();
+        port.pull();
+        await alertOf(page, "The board was unplugged.").waitFor();
+        expect(await page.getByLabel("Name").count()).toBe(0);
         const seen = new Set<string>();
         for (let i = 0; i < UNPLUGS; i++) {
           const double = makeDouble();
