@@ -126,7 +126,7 @@ const reads = ({ hello, answer, call }: Recording, secrets: readonly Uint8Array[
   const y = (openPacket(suite, keys.a2c, answer) as Uint8Array).subarray(0, 32);
   const label = `x25519|${v}|${sid}|${Buffer.from(x).toString("base64url")}`;
   const whole = different(secrets.filter(({ length }) => length === 32));
-  const isY = (secret: Uint8Array): boolean => isSame(nodeX25519.publicKey(secret), y);
+  const isY = (secret: Uint8Array): boolean => isSame(nodeX25519.pair(secret).publicKey(), y);
   if (whole.some(isY) || different(followed(whole)).some((secret) => isY(hmac(secret, label))))
     return true;
   const ivs = [...secrets.filter(({ length }) => length === 12), keys.c2a.iv];

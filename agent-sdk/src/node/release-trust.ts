@@ -31,12 +31,12 @@ export interface ReleaseTrust {
   readonly now?: () => number | null;
 }
 
-/** What an offer brings to be trusted; null and empty without the second text. */
+/** What an offer brings to be trusted; `signature` alone without the second text. */
 export interface Signed {
   readonly signature: string;
-  readonly list: number | null;
-  readonly not_after: number | null;
-  readonly signatures: readonly ReleaseSignature[];
+  readonly list?: number;
+  readonly not_after?: number;
+  readonly signatures?: readonly ReleaseSignature[];
 }
 
 /** Throws a ReleaseError unless the offer is to be trusted; keeps its list number. */
@@ -68,13 +68,13 @@ const checkFirst = (release: SignedRelease, { signature }: Signed, keys: Keys): 
 
 const checkSecond = (
   release: SignedRelease,
-  { list, not_after, signatures }: Signed,
+  { list, not_after, signatures = [] }: Signed,
   keys: Keys,
   threshold: number,
   now: number | null,
 ): void => {
   const signers =
-    list === null || not_after === null
+    list === undefined || not_after === undefined
       ? []
       : releaseSigners(
           { ...release, list, not_after },

@@ -255,7 +255,7 @@ const ask = async (url: string, { token, proxy }: ReleaseSource): Promise<Offere
   }
   if (latest === null) return null;
   // Relays from before the second form leave its members out.
-  const offered = { list: null, not_after: null, signatures: [], ...Object(latest) };
+  const offered: unknown = latest;
   if (isOffered(offered)) return offered;
   throw new ReleaseError("refused", "the relay's answer to a check is invalid");
 };
@@ -269,6 +269,11 @@ const asObject = (text: string): Record<string, unknown> => {
   }
 };
 
+const areSignatures = (value: unknown): boolean =>
+  Array.isArray(value) &&
+  value.length <= MAX_RELEASE_SIGNATURES &&
+  value.every((each) => typeof each?.key_id === "string" && typeof each.signature === "string");
+
 const isOffered = (value: unknown): value is Offered => {
   if (typeof value !== "object" || value === null) return false;
   const fields = value as Record<string, unknown>;
@@ -278,12 +283,8 @@ const isOffered = (value: unknown): value is Offered => {
     ) &&
     isCount(fields.size) &&
     fields.size > 0 &&
-    [fields.list, fields.not_after].every((each) => each === null || isCount(each)) &&
-    Array.isArray(fields.signatures) &&
-    fields.signatures.length <= MAX_RELEASE_SIGNATURES &&
-    fields.signatures.every(
-      (each) => typeof each?.key_id === "string" && typeof each.signature === "string",
-    )
+    [fields.list, fields.not_after].every((each) => each === undefined || isCount(each)) &&
+    areSignatures(fields.signatures ?? [])
   );
 };
 

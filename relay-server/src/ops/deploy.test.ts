@@ -106,7 +106,7 @@ test("no package of the image brings a Node of its own", () => {
   const folders = [...read("Containerfile").matchAll(/^COPY ([\w-]+) \.\/\1$/gm)].map(
     ([, it]) => it,
   );
-  expect(folders).toEqual(["protocol", "relay-server", "client-sdk", "console"]);
+  expect(folders).toEqual(["protocol", "relay-server", "agent-sdk", "client-sdk", "console"]);
   const names = [".", ...(folders as string[])].flatMap((folder) => {
     const { dependencies, devDependencies, optionalDependencies } = importers[folder];
     return Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });

@@ -155,7 +155,9 @@ const sign = async (rest: Rest, file: string, flags: SignFlags): Promise<Release
   }
   const ours = second.signatures.map(({ key_id }) => key_id);
   const isSame = found.list === second.list && found.not_after === second.not_after;
-  const kept = isSame ? found.signatures.filter(({ key_id }) => !ours.includes(key_id)) : [];
+  const kept = isSame
+    ? (found.signatures ?? []).filter(({ key_id }) => !ours.includes(key_id))
+    : [];
   return rest.ask("Release", "PATCH", `/releases/${found.id}`, {
     ...second,
     signatures: [...kept, ...second.signatures],
@@ -245,7 +247,7 @@ export const rolloutText = ({ rollout }: Release): string =>
 
 /** Such as "2 keys, list 7, until 2027-06-30T00:00:00Z". */
 export const signedText = ({ list, not_after, signatures = [], key_id }: Release): string => {
-  if (list == null || not_after == null) return key_id === null ? "" : "1 key";
+  if (list === undefined || not_after === undefined) return key_id === null ? "" : "1 key";
   const keys = signatures.length === 1 ? "1 key" : `${signatures.length} keys`;
   return `${keys}, list ${list}, until ${textOfEnd(not_after)}`;
 };

@@ -222,7 +222,8 @@ const mismatch = async (
     return isSignedBy(release, release.signature, keys) ? null : "no such key signed this release";
   }
   const { list, not_after, signatures = [] } = release;
-  if (list == null || not_after == null) return "nobody signed it with a list and an end";
+  if (list === undefined || not_after === undefined)
+    return "nobody signed it with a list and an end";
   const signers = countSigners({ ...release, list, not_after }, signatures, keys);
   if (signers < threshold) return `${signers} of these keys signed it, not ${threshold}`;
   return not_after * 1000 < Date.now() ? `it was good until ${textOfEnd(not_after)}` : null;

@@ -197,7 +197,11 @@ it("an explicit profile takes precedence over the environment", () => {
   expect(explicit.httpUrl()).toBe(PROFILE.url);
   expect(explicit.socketUrl()).toBe("wss://relay.example/wss");
   expect(explicit.accountToken()).toBe("acct_kept");
-  expect(explicit.secretOf("pump-7")).toEqual({ agentToken: "e2e_kept", version: "2" });
+  expect(explicit.secretOf("pump-7")).toEqual({
+    agentToken: "e2e_kept",
+    version: "2",
+    deviceKey: null,
+  });
   expect(() => new Settings(env, "missing", true).accountToken()).toThrow(/there is no profile/);
   const implicit = new Settings(env, "default");
   expect([implicit.httpUrl(), implicit.accountToken()]).toEqual([OTHER, "acct_given"]);

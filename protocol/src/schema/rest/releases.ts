@@ -101,11 +101,11 @@ const Signatures = Type.Array(
     description: "Of the second signed text, by different keys. For devices with a threshold.",
   },
 );
-/** Null and empty for a release without the second signed text. */
+/** Only of a release with the second signed text. */
 const SecondForm = {
-  list: Nullable(List),
-  not_after: Nullable(NotAfter),
-  signatures: Signatures,
+  list: Type.Optional(List),
+  not_after: Type.Optional(NotAfter),
+  signatures: Type.Optional(Signatures),
 };
 
 export const Release = Type.Object({

@@ -475,7 +475,7 @@ test("/auth/config tells a client what to expect", async () => {
     registration: false,
     session: { ttl: 86400, max_requests: 10000 },
     lockout: { failures: 5, window: 300, duration: 600 },
-    packet_versions: ["1", "2"],
+    packet_versions: ["1", "2", "3", "4"],
     version: "test",
   });
 });

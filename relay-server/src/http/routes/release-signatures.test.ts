@@ -73,7 +73,7 @@ const create = async (): Promise<string> =>
 const patch = (id: string, body: object) => rest.call("PATCH", `/releases/${id}`, { token, body });
 const uploaded = async (): Promise<string> => {
   const id = await create();
-  expect((await upload(id)).json()).toMatchObject({ list: null, not_after: null, signatures: [] });
+  expect((await upload(id)).json()).not.toHaveProperty("list");
   return id;
 };
 const latest = async () =>
@@ -113,7 +113,7 @@ test.each<[string, ListedRelease, Signer]>([
   const signatures = [signature(BEN), signature(by, release)];
   const answer = await patch(id, { ...NUMBERS, signatures });
   expect([answer.statusCode, answer.json().code]).toEqual([422, "UNTRUSTED_SIGNATURE"]);
-  expect((await rest.call("GET", `/releases/${id}`, { token })).json().signatures).toEqual([]);
+  expect((await rest.call("GET", `/releases/${id}`, { token })).json().signatures).toBeUndefined();
 });
 
 test("one key does not count twice, nor under the name of another", async () => {
@@ -141,5 +141,5 @@ test("need their numbers, and an artifact, and end with it", async () => {
   }
   expect((await patch(id, { ...NUMBERS, signatures })).statusCode).toBe(200);
   const other = await upload(id, Buffer.from("other bytes"));
-  expect(other.json()).toMatchObject({ list: null, not_after: null, signatures: [] });
+  expect(other.json()).not.toHaveProperty("list");
 });

@@ -282,14 +282,15 @@ export const shown = async (
   return releaseAnswer(row, counts.get(row.id));
 };
 
-/** The second signed text's part of an answer. */
-export const secondForm = (
-  row: ReleaseRow,
-): Pick<Release, "list" | "not_after" | "signatures"> => ({
-  list: row.list,
-  not_after: row.not_after,
-  signatures: JSON.parse(row.signatures),
-});
+/** The second signed text's part of an answer; nothing where there is none. */
+export const secondForm = ({
+  list,
+  not_after,
+  signatures,
+}: ReleaseRow): Pick<Release, "list" | "not_after" | "signatures"> =>
+  list === null || not_after === null
+    ? {}
+    : { list, not_after, signatures: JSON.parse(signatures) };
 
 const releaseAnswer = (row: ReleaseRow, counts: RolloutCounts | undefined): Release => ({
   id: row.id,
