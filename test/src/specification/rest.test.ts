@@ -67,7 +67,7 @@ test("rest.auth_config", async () => {
     registration: false,
     session: { ttl: 86_400, max_requests: 10_000 },
     lockout: { failures: 5, window: 300, duration: 600 },
-    packet_versions: ["1", "2"],
+    packet_versions: ["1", "2", "3", "4"],
     version: expect.any(String),
   });
 });
@@ -173,6 +173,7 @@ test("rest.releases_check", async () => {
       size: 14,
       signature: expect.any(String),
       key_id: expect.stringMatching(/^[0-9a-f]{16}$/),
+      ...{ list: null, not_after: null, signatures: [] },
       notes: "",
       published_at: expect.any(String),
     },
