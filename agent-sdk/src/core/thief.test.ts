@@ -1,7 +1,7 @@
 /**
  * Conversations under "3" and "4" are recorded; then somebody gets agent_token, the slots, all that
- * the memory of both sides still refers to, and the private values that nobody ended. The derivations
- * are written once more here.
+ * the memory of both sides still refers to, and the private values that nobody ended. The
+ * derivations are written once more here.
  */
 import { createHmac, KeyObject } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
@@ -136,7 +136,7 @@ const followed = (secrets: readonly Uint8Array[]): Uint8Array[] => {
   return made.flatMap((secret) => moved(secret, "next"));
 };
 
-/** Whether one of the secrets leads to y of a session, or opens its call. */
+/** Whether one of the secrets is x or y of a session, leads to y, or opens its call. */
 const reads = ({ hello, answer, call }: Recording, secrets: readonly Uint8Array[]): boolean => {
   const { v, sid } = hello;
   const keys = deriveSessionKeys(suite, extractPrk(suite, AGENT_ID, TOKEN), v, sid);
@@ -144,9 +144,12 @@ const reads = ({ hello, answer, call }: Recording, secrets: readonly Uint8Array[
   const y = (openPacket(suite, keys.a2c, answer) as Uint8Array).subarray(0, 32);
   const label = `x25519|${v}|${sid}|${Buffer.from(x).toString("base64url")}`;
   const whole = different(secrets.filter(({ length }) => length === 32));
-  const isY = (secret: Uint8Array): boolean => isSame(nodeX25519.pair(secret).publicKey(), y);
-  if (whole.some(isY) || different(followed(whole)).some((secret) => isY(hmac(secret, label))))
-    return true;
+  const isPrivate = (secret: Uint8Array): boolean => {
+    const found = nodeX25519.pair(secret).publicKey();
+    return isSame(found, x) || isSame(found, y);
+  };
+  if (whole.some(isPrivate)) return true;
+  if (different(followed(whole)).some((secret) => isPrivate(hmac(secret, label)))) return true;
   const ivs = [...secrets.filter(({ length }) => length === 12), keys.c2a.iv];
   const aead = v === "3" ? "1" : "2";
   return whole.some((secret) =>
