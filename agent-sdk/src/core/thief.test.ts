@@ -1,6 +1,7 @@
 /**
- * Conversations under "3" and "4" are recorded; then somebody gets agent_token, the slots and all
- * that the memory of both sides still refers to. The derivations are written once more here.
+ * Conversations under "3" and "4" are recorded; then somebody gets agent_token, the slots, all that
+ * the memory of both sides still refers to, and the private values that nobody ended. The
+ * derivations are written once more here.
  */
 import { createHmac, KeyObject } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
@@ -12,6 +13,7 @@ import {
   type Packet,
   parsePacket,
   type Version,
+  type X25519,
 } from "@blindrelay/protocol/crypto";
 import { ForwardAgentSessions } from "@blindrelay/protocol/forward-agent";
 import { ForwardClientSession } from "@blindrelay/protocol/forward-client";
@@ -41,6 +43,22 @@ const hmac = (key: Uint8Array, text: string | Uint8Array): Uint8Array =>
   createHmac("sha256", key).update(text).digest();
 const isSame = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;
 
+/** Private values that nobody has ended. */
+const kept = new Set<Uint8Array>();
+const x25519: X25519 = {
+  isNative: true,
+  pair: (privateKey) => {
+    const own = Uint8Array.from(privateKey);
+    kept.add(own);
+    const { publicKey, shared, end } = nodeX25519.pair(privateKey);
+    const ended = (): void => {
+      kept.delete(own);
+      end();
+    };
+    return { publicKey, shared, end: ended };
+  },
+};
+
 const different = (all: readonly Uint8Array[]): Uint8Array[] => [
   ...new Map(all.map((each) => [Buffer.from(each).toString("hex"), each])).values(),
 ];
@@ -59,7 +77,7 @@ const talk = (agent: ForwardAgentSessions, v: Version): [Recording, ForwardClien
         ...{ suite, random, agentId: AGENT_ID, agentToken: TOKEN, version: v },
         timings: DEFAULT_CLIENT_TIMINGS,
       },
-      { x25519: nodeX25519, deviceKey: null },
+      { x25519, deviceKey: null },
     ] as const),
   );
   const sent = (effects: ReturnType<typeof client.open>): string =>
@@ -118,7 +136,7 @@ const followed = (secrets: readonly Uint8Array[]): Uint8Array[] => {
   return made.flatMap((secret) => moved(secret, "next"));
 };
 
-/** Whether one of the secrets leads to y of a session, or opens its call. */
+/** Whether one of the secrets is x or y of a session, leads to y, or opens its call. */
 const reads = ({ hello, answer, call }: Recording, secrets: readonly Uint8Array[]): boolean => {
   const { v, sid } = hello;
   const keys = deriveSessionKeys(suite, extractPrk(suite, AGENT_ID, TOKEN), v, sid);
@@ -126,9 +144,12 @@ const reads = ({ hello, answer, call }: Recording, secrets: readonly Uint8Array[
   const y = (openPacket(suite, keys.a2c, answer) as Uint8Array).subarray(0, 32);
   const label = `x25519|${v}|${sid}|${Buffer.from(x).toString("base64url")}`;
   const whole = different(secrets.filter(({ length }) => length === 32));
-  const isY = (secret: Uint8Array): boolean => isSame(nodeX25519.pair(secret).publicKey(), y);
-  if (whole.some(isY) || different(followed(whole)).some((secret) => isY(hmac(secret, label))))
-    return true;
+  const isPrivate = (secret: Uint8Array): boolean => {
+    const found = nodeX25519.pair(secret).publicKey();
+    return isSame(found, x) || isSame(found, y);
+  };
+  if (whole.some(isPrivate)) return true;
+  if (different(followed(whole)).some((secret) => isPrivate(hmac(secret, label)))) return true;
   const ivs = [...secrets.filter(({ length }) => length === 12), keys.c2a.iv];
   const aead = v === "3" ? "1" : "2";
   return whole.some((secret) =>
@@ -150,7 +171,7 @@ describe.each<Version>(["3", "4"])("a thief of everything, after sessions under 
         ...{ suite, agentId: AGENT_ID, agentToken: TOKEN, version: v, bootCount: boot.count },
         ...{ deviceRandom: RANDOM, serialNumber: null, limits: DEFAULT_AGENT_LIMITS },
       },
-      { x25519: nodeX25519, seed: boot.seed as Uint8Array, deviceKey: null },
+      { x25519, seed: boot.seed as Uint8Array, deviceKey: null },
     );
     if (before.length === 0) before = Uint8Array.from((agent as unknown as { dh: Uint8Array }).dh);
     for (let i = 0; i < sessions; i++) {
@@ -158,7 +179,7 @@ describe.each<Version>(["3", "4"])("a thief of everything, after sessions under 
       recordings.push(recording);
       left.push(...bytesIn(client));
     }
-    left.push(...bytesIn(agent));
+    left.push(...bytesIn(agent), ...kept);
   }
 
   it("opens nothing that was recorded", () => {
