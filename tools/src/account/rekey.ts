@@ -17,7 +17,9 @@ const METHOD = "system.rekey";
 /** How long an agent may take to answer under a secret that it may not have. */
 const OPEN_MS = 5_000;
 const CALL_MS = 30_000;
-/** A device has forgotten a trial by then, whatever happened; the second: one that says no trial. */
+/**
+ * A device has forgotten a trial by then, whatever happened; the second: one that says no trial.
+ */
 const FORGOTTEN_MS = 15 * 60_000;
 const SURELY_FORGOTTEN_MS = 30 * 60_000;
 

@@ -256,7 +256,10 @@ export class RawPort {
     }
   }
 
-  /** `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. As `readBare`. */
+  /**
+   * `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. As
+   * `readBare`.
+   */
   writeBare(sid: string, stream: unknown): void | Promise<void> {
     this.checkWritable();
     const claim = this.bareClaim(sid);

@@ -264,7 +264,8 @@ export class Settings {
   }
 }
 
-const checkVersion = (version: string, where: string): Version => {
+/** Throws a Failure (usage) for other texts. `where`: what contains it. */
+export const checkVersion = (version: string, where: string): Version => {
   if (isVersion(version)) return version;
   throw new Failure("usage", `${where}: a packet version is "1", "2", "3" or "4", not ${version}`);
 };
