@@ -224,6 +224,20 @@ describe("the numbers of a raw port", () => {
     expect(desk.writes[1]?.bytes).toEqual([4]);
   });
 
+  it("writes what comes in any of the turns in which it has just finished", async () => {
+    for (let turns = 0; turns < 12; turns++) {
+      const desk = new Desk();
+      const { write } = await desk.resume("a", undefined, 10, true);
+      desk.write("a", write, 1);
+      await settled();
+      desk.writes[0]?.taken();
+      for (let turn = 0; turn < turns; turn++) await null;
+      desk.write("a", write, 2);
+      await settled();
+      expect([turns, desk.writes.length]).toEqual([turns, 2]);
+    }
+  });
+
   it("grants what the port took in halves of the window, to the byte", async () => {
     const desk = new Desk();
     const { write } = await desk.resume("a", undefined, 10, true);

@@ -551,23 +551,26 @@ export class RawPort {
 
   private run(job: Job): void {
     this.jobs.push(job);
-    this.running ??= this.runAll().finally(() => {
-      this.running = null;
-    });
+    this.running ??= this.runAll();
   }
 
   private async runAll(): Promise<void> {
     // In a later turn, so that whoever asked is ready for the outcome.
     await null;
-    for (let job = this.jobs[0]; job !== undefined; job = this.jobs[0]) {
-      const { port } = this;
-      if (port === null) {
-        this.jobs.shift();
-        job.drop();
-        continue;
+    try {
+      for (let job = this.jobs[0]; job !== undefined; job = this.jobs[0]) {
+        const { port } = this;
+        if (port === null) {
+          this.jobs.shift();
+          job.drop();
+          continue;
+        }
+        await job.run(port);
+        if (this.jobs[0] === job) this.jobs.shift();
       }
-      await job.run(port);
-      if (this.jobs[0] === job) this.jobs.shift();
+    } finally {
+      // In the same turn, so that a job that comes next finds nobody who has just looked.
+      this.running = null;
     }
   }
 

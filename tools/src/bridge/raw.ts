@@ -2,6 +2,7 @@
  * Mode `raw`: bytes of ports in both directions, for `blindrelay attach` and `shell --serial`.
  *
  *   serial.resume {claim, read, write?, …}  begins and resumes, without loss; see raw-port.ts
+ *                                           (its answer's `port` is the name in notifications)
  *   serial.read {stream}                    bytes from the device; the newest reader takes over
  *   serial.write {stream}                   bytes to the device; ends when the port accepted them
  *   all
