@@ -83,7 +83,7 @@ export const makeKey = (version: Version, deviceKey?: string): Key => ({
 /** Both halves of a device's own key, base64url: the private one for the device alone. */
 export const makeDeviceKey = (): { readonly secret: string; readonly key: string } => {
   const secret = randomBytes(32);
-  const key = toBase64url(nodeX25519.publicKey(secret));
+  const key = toBase64url(nodeX25519.pair(secret).publicKey());
   return { secret: toBase64url(secret), key };
 };
 
