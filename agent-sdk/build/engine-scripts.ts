@@ -38,6 +38,10 @@ const onBareEngine = (modules: XsModules): Plugin => ({
       path: "storage",
       namespace: BUILT,
     }));
+    onResolve({ filter: /\/moddable\/program-forward\.ts$/ }, () => ({
+      path: "forward",
+      namespace: BUILT,
+    }));
     onLoad({ filter: /.*/, namespace: BUILT }, ({ path }) => ({
       contents: modules[path as keyof XsModules],
       resolveDir: sdk,
@@ -68,14 +72,21 @@ interface Programs {
   readonly [name: string]: string;
 }
 
+/** Where `forward` is exported, for devices that speak packet versions "3" and "4". */
+const FORWARD = {
+  "quickjs/main": "./src/embedded/forward.ts",
+  "xs/host": "./src/moddable/program-forward.ts",
+};
+
 /** Lines that pass these programs to the `serve` of `host`. */
-const serving = (host: string, programs: Programs): string[] => {
+const serving = (host: keyof typeof FORWARD, programs: Programs, forward = true): string[] => {
   const names = Object.keys(programs);
   const table = names.map((name, i) => `${JSON.stringify(name)}: p${i}`);
   return [
     `import { serve } from "./src/testing/${host}.ts";`,
     ...names.map((name, i) => `import p${i} from ${JSON.stringify(programs[name])};`),
-    `serve({ ${table.join(", ")} });`,
+    ...(forward ? [`import { forward } from "${FORWARD[host]}";`] : []),
+    `serve({ ${table.join(", ")} }${forward ? ", forward" : ""});`,
   ];
 };
 
@@ -96,9 +107,15 @@ export const boundsScript = (target: string): Promise<string> =>
     { target },
   );
 
-/** Driven by src/engines/xs-device.ts. */
-export const deviceScript = (modules: XsModules, programs: Programs): Promise<string> =>
-  script([XS_BRIDGE, ...serving("xs/host", programs)], { plugins: [onBareEngine(modules)] });
+/** Driven by src/engines/xs-device.ts. `forward`: with packet versions "3" and "4". */
+export const deviceScript = (
+  modules: XsModules,
+  programs: Programs,
+  forward = true,
+): Promise<string> =>
+  script([XS_BRIDGE, ...serving("xs/host", programs, forward)], {
+    plugins: [onBareEngine(modules)],
+  });
 
 /** For programs that are evaluated later. */
 const XS_STORAGE = [

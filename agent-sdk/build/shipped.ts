@@ -15,7 +15,11 @@ import { buildDeviceScript } from "./engine-scripts.ts";
 const sdk = resolve(import.meta.dirname, "..");
 const DIALECT = join(sdk, "build/device-program.ts");
 /** Entries of xs.ts that bundle other people's code. */
-const MODDABLE = ["src/moddable/core.ts", "src/moddable/suite.ts"].map((path) => join(sdk, path));
+const MODDABLE = [
+  "src/moddable/core.ts",
+  "src/moddable/suite.ts",
+  "src/moddable/program-forward.ts",
+].map((path) => join(sdk, path));
 
 const bundle = async (entry: string, outfile: string, write: boolean): Promise<string[]> => {
   const { metafile } = await build({

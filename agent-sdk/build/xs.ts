@@ -1,11 +1,12 @@
 /**
- * The Moddable build: five modules of plain JavaScript that `mcconfig` takes as they are.
+ * The Moddable build: six modules of plain JavaScript that `mcconfig` takes as they are.
  *
  *   blindrelay         the public API: src/moddable/index.ts
  *   blindrelay/core    everything that may be preloaded into flash: src/moddable/core.ts
  *   blindrelay/noble   the crypto that must not be preloaded: src/moddable/suite.ts with @noble
  *   blindrelay/storage `agent.storage`, for programs that use it: src/moddable/program-storage.ts
  *   blindrelay/log     a log that can be read over the relay: src/moddable/program-log.ts
+ *   blindrelay/forward packet versions "3" and "4", with X25519: src/moddable/program-forward.ts
  *
  * XS runs the whole language, so modules are bundled and nothing is rewritten. Names are kept: XS
  * compiles to bytecode, and function names in a stack trace are worth the 2 KB of flash.
@@ -22,6 +23,7 @@ export interface XsModules {
   readonly noble: string;
   readonly storage: string;
   readonly log: string;
+  readonly forward: string;
 }
 
 /** Specifiers under which the manifest lists the modules. */
@@ -31,6 +33,7 @@ export const XS_SPECIFIERS: { readonly [name in keyof XsModules]: string } = {
   noble: "blindrelay/noble",
   storage: "blindrelay/storage",
   log: "blindrelay/log",
+  forward: "blindrelay/forward",
 };
 
 const sdk = resolve(import.meta.dirname, "..");
@@ -40,6 +43,7 @@ const ENTRIES: { readonly [name in keyof XsModules]: string } = {
   noble: resolve(sdk, "src/moddable/suite.ts"),
   storage: resolve(sdk, "src/moddable/program-storage.ts"),
   log: resolve(sdk, "src/moddable/program-log.ts"),
+  forward: resolve(sdk, "src/moddable/program-forward.ts"),
 };
 
 /** An import from one of these modules by another stays an import, by its name in the manifest. */
@@ -95,14 +99,19 @@ const copyingLean = (noble: string): string => {
 
 /** Builds the modules in memory. */
 export const buildXsModules = async (): Promise<XsModules> => {
-  const [blindrelay, core, noble, storage, log] = await Promise.all([
+  const [blindrelay, core, noble, storage, log, forward] = await Promise.all([
     bundle(ENTRIES.blindrelay),
     bundle(ENTRIES.core),
     bundle(ENTRIES.noble),
     bundle(ENTRIES.storage),
     bundle(ENTRIES.log),
+    bundle(ENTRIES.forward),
   ]);
-  return { blindrelay, core, noble: copyingLean(noble), storage, log };
+  return {
+    ...{ blindrelay, core, storage, log },
+    noble: copyingLean(noble),
+    forward: copyingLean(forward),
+  };
 };
 
 /** Bytes of each module. They are ASCII. */
@@ -114,6 +123,7 @@ export const moduleBytes = (
   noble: modules.noble.length,
   storage: modules.storage.length,
   log: modules.log.length,
+  forward: modules.forward.length,
 });
 
 /** The path where moddable/manifest.json looks for them. */

@@ -15,8 +15,10 @@ const crypt = { Digest, HMAC, BlockCipher, Mode };
 /** The network interface's own number: two boards with one agent.json then never look the same. */
 const chipNumber = () => (Modules.has("net") ? Modules.importNow("net").get("MAC") : undefined);
 
+const inForward = () => Modules.importNow("blindrelay/forward").forward;
+
 if (config.provision) {
-  provisionAgent(config.agent_token, crypt);
+  provisionAgent(config.agent_token, crypt, config.seed);
 } else {
   startAgent({
     url: config.relay,
@@ -24,6 +26,8 @@ if (config.provision) {
     relayToken: config.relay_token,
     agentToken: config.agent_token,
     packetVersion: config.packet_version,
+    deviceKey: config.device_key,
+    ...(/[34]/.test(config.packet_version) && { forward: inForward() }),
     firmwareVersion: config.firmware_version,
     serialNumber: chipNumber(),
     program,

@@ -34,11 +34,17 @@ export const deviceKeyProblem = (version: Version, key: string | undefined): str
 export const NO_SEED =
   'packet versions "3" and "4" need a seed beside the boot count: provision this agent with a new agent_token';
 
-/** For AgentCoreOptions; undefined under "1" and "2". Throws without a seed. */
-export const forwardSessions = (
+type MakeSessions = ((options: AgentSessionsOptions) => AgentSessions) | undefined;
+
+/** The start option `forward` of small devices: `forwardSessions` with an X25519. */
+export type Forward = (
   version: Version,
-  parts: ForwardParts,
-): ((options: AgentSessionsOptions) => AgentSessions) | undefined => {
+  seed: Uint8Array | undefined,
+  deviceKey: string | undefined,
+) => MakeSessions;
+
+/** For AgentCoreOptions; undefined under "1" and "2". Throws without a seed. */
+export const forwardSessions = (version: Version, parts: ForwardParts): MakeSessions => {
   if (!isForward(version)) return undefined;
   const seed = parts.seed;
   if (seed === undefined) throw new Error(NO_SEED);

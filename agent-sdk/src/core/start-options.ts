@@ -6,6 +6,7 @@
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { AgentSessionLimits } from "@blindrelay/protocol/session";
 import type { Program } from "./agent.ts";
+import type { Forward } from "./forward.ts";
 import type { KeepLog } from "./give-log.ts";
 
 export interface AgentIdentity {
@@ -14,7 +15,7 @@ export interface AgentIdentity {
   readonly relayToken: string;
   /** `e2e_`: the secret that its clients share with it. Never give two devices the same one. */
   readonly agentToken: string;
-  /** Defaults to "1". "3" and "4" need X25519, which not every runtime has. */
+  /** Defaults to "1". "3" and "4" need X25519: on a small device the option `forward`. */
   readonly packetVersion?: Version;
   /**
    * The private half of the key that clients pin under "3" and "4", base64url of 32 bytes. Absent:
@@ -32,6 +33,8 @@ export interface AgentIdentity {
 /** The options of a small device. */
 export interface DeviceOptions extends AgentIdentity {
   readonly program: Program;
+  /** What speaks packet versions "3" and "4", a module of its own; absent: "1" and "2" only. */
+  readonly forward?: Forward;
   /** For example the chip's number; helps to make epochs differ. */
   readonly serialNumber?: string;
   /** Returns free bytes of memory, which `system.info` reports; absent: it reports null. */

@@ -4,6 +4,7 @@
  * storage looks like new storage, so only `provisionAgent` writes a first count, for a new
  * agent_token.
  */
+import { fromBase64url } from "@blindrelay/protocol/crypto";
 import { AgentCore } from "../core/agent-core.ts";
 import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
@@ -19,6 +20,7 @@ import {
 import type { RuntimePorts } from "./host.ts";
 import { KnownNames } from "./names.ts";
 
+const SEED_BYTES = 32;
 /** Bytes; a relay's messages have twenty names. */
 const RELAY_NAMES = 2048;
 
@@ -42,13 +44,15 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
   const { keptNames = null } = options;
   const ofCalls = { maxNesting, names: namesOf(keptNames) };
-  const secrets = [options.agentToken, options.relayToken];
+  const { packetVersion = "1", deviceKey } = options;
+  const secrets = [options.agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])];
   const kept = options.keepLog?.(ports, secrets, count.count);
   const core = new AgentCore({
     ...options,
     maxPlaintext,
     refuses: (plaintext) => refusal(plaintext, ofCalls),
-    version: options.packetVersion ?? "1",
+    version: packetVersion,
+    forward: options.forward?.(packetVersion, count.seed, deviceKey),
     sdkVersion: SDK_VERSION,
     bootCount: count.count,
     deviceRandom: ports.random(16),
@@ -69,11 +73,20 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   return core;
 };
 
-/** Writes the first boot count for an agent_token that was never used. Throws if it was. */
+/**
+ * Writes the first boot count for an agent_token that was never used. Throws if it was. `seed`:
+ * what packet versions "3" and "4" begin with, base64url of 32 random bytes that are kept nowhere
+ * else and never used again.
+ */
 export const provisionAgent = (
   { storage, suite }: Pick<RuntimePorts, "storage" | "suite">,
   agentToken: string,
+  seed?: string,
 ): void => {
-  const result = provisionBootCount(storage, suite, agentToken);
+  const bytes = seed === undefined ? null : fromBase64url(seed);
+  if (seed !== undefined && bytes?.length !== SEED_BYTES) {
+    throw new Error("seed: 43 characters of base64url");
+  }
+  const result = provisionBootCount(storage, suite, agentToken, bytes);
   if (!result.ok) throw new Error(result.advice);
 };

@@ -26,6 +26,8 @@ export interface XsDeviceOptions {
   readonly onFailure?: (error: Error) => void;
 }
 
+const needsAes = (version: string | undefined): boolean => version === "2" || version === "4";
+
 export class XsDevice {
   /** Of the last crank. */
   meter: Meter = { compute: 0, currentHeapCount: 0 };
@@ -55,16 +57,19 @@ export class XsDevice {
     this.worker.evaluate(code);
   }
 
-  /** Writes the first boot count. Throws what the device throws. */
-  provision(agentToken: string): void {
-    this.tell({ op: "provision", agentToken });
+  /**
+   * Writes the first boot count. `seed`: for packet versions "3" and "4", base64url of 32 random
+   * bytes. Throws what the device throws.
+   */
+  provision(agentToken: string, seed?: string): void {
+    this.tell({ op: "provision", agentToken, ...(seed !== undefined && { seed }) });
   }
 
   /**
    * Starts the program called `program`. Throws what the device throws. `native`: with the SDK's
-   * hash and cipher, which version "2" wants.
+   * hash and cipher, which versions "2" and "4" want.
    */
-  start(options: XsStart, program: string, native = options.packetVersion === "2"): void {
+  start(options: XsStart, program: string, native = needsAes(options.packetVersion)): void {
     this.tell({ op: "start", options, program, native });
   }
 

@@ -11,6 +11,7 @@ export type XsStart = Pick<
   | "relayToken"
   | "agentToken"
   | "packetVersion"
+  | "deviceKey"
   | "name"
   | "firmwareVersion"
   | "serialNumber"
@@ -60,7 +61,7 @@ export type Told =
   | { readonly op: "opened"; readonly id: number }
   | ({ readonly op: "frame" } & Frame)
   | { readonly op: "ended"; readonly id: number }
-  | { readonly op: "provision"; readonly agentToken: string }
+  | { readonly op: "provision"; readonly agentToken: string; readonly seed?: string }
   | {
       readonly op: "start";
       readonly options: XsStart;

@@ -22,5 +22,5 @@ const sdk = { Timer, Time, values, print };
 export const startAgent = (options: StartOptions): AgentCore => startOn(sdk, options);
 
 /** Call it once for every new agent_token, before its first start; see provisionOn. */
-export const provisionAgent = (agentToken: string, crypt?: ModdableCrypt): void =>
-  provisionOn(sdk, agentToken, crypt ?? {});
+export const provisionAgent = (agentToken: string, crypt?: ModdableCrypt, seed?: string): void =>
+  provisionOn(sdk, agentToken, crypt ?? {}, seed);

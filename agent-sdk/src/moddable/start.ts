@@ -117,14 +117,16 @@ export const startOn = (
 
 /**
  * Writes the first boot count for an agent_token that was never used. Throws if it was, or if it
- * cannot be written.
+ * cannot be written. `seed`: for packet versions "3" and "4", base64url of 32 random bytes.
  */
 export const provisionOn = (
   sdk: Pick<ModdableSdk, "values" | "print">,
   agentToken: string,
   crypt: ModdableCrypt,
+  seed?: string,
 ): void =>
   saying(sdk.print, () => {
-    provisionAgent({ storage: valueStorage(sdk.values), suite: moddableSuite(crypt) }, agentToken);
+    const ports = { storage: valueStorage(sdk.values), suite: moddableSuite(crypt) };
+    provisionAgent(ports, agentToken, seed);
     sdk.print("provisioned: build and flash again, without provision=1");
   });

@@ -14,9 +14,12 @@ const engine = found.kind === "found" ? found.path : "";
 const fields = Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[];
 /** The files that contain nothing of version "2", which requires a native cipher. */
 const withoutAes = ["hkdf", "hmac", "chacha20Poly1305", "base64url", "json", "tokens"] as const;
-const cases = [
+const FORWARD = "forward";
+type Field = keyof VectorFiles | typeof FORWARD;
+const cases: readonly (readonly [Field, string, boolean])[] = [
   ...fields.map((field) => [field, "with native crypto", true] as const),
   ...withoutAes.map((field) => [field, "in JavaScript alone", false] as const),
+  [FORWARD, "with native crypto", true],
 ];
 
 describe.skipIf(found.kind === "missing")(
@@ -34,11 +37,11 @@ describe.skipIf(found.kind === "missing")(
     }, ENGINE_BUILD_MS);
     afterAll(() => worker.close());
 
-    const read = (field: keyof VectorFiles): string => {
-      const name = VECTOR_FILE_NAMES[field];
+    const read = (field: Field): string => {
+      const name = field === FORWARD ? "forward-secrecy.json" : VECTOR_FILE_NAMES[field];
       return readFileSync(new URL(`../../../protocol/vectors/${name}`, import.meta.url), "utf8");
     };
-    const check = (field: keyof VectorFiles, text: string, native: boolean): string[] => {
+    const check = (field: Field, text: string, native: boolean): string[] => {
       const command = { op: "vectors", field, text, native };
       return JSON.parse(worker.command(Buffer.from(JSON.stringify(command))).reply.toString());
     };

@@ -67,9 +67,9 @@ export class QuickjsDevice {
     this.device = this.context.getProp(this.context.global, "device");
   }
 
-  /** Writes the first boot count. Throws what the device throws. */
-  provision(agentToken: string): void {
-    this.call("provision", agentToken);
+  /** Writes the first boot count, with this seed. Throws what the device throws. */
+  provision(agentToken: string, seed = ""): void {
+    this.call("provision", agentToken, seed);
   }
 
   /** Starts the program called `program`. Throws what the device throws. */

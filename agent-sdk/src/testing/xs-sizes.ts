@@ -150,7 +150,7 @@ class Bench {
 export const measureXs = async (engine: string): Promise<XsSizes> => {
   const modules = await buildXsModules();
   const program = resolve(import.meta.dirname, "../../examples/moddable/program.js");
-  const script = await deviceScript(modules, { program });
+  const script = await deviceScript(modules, { program }, false);
   const empty = new XsWorker({ engine, maxCompute: MAX_COMPUTE });
   empty.evaluate("0");
   const bare = heapOf(empty);

@@ -1,6 +1,6 @@
 /** A board at a hostile relay, whatever engine runs its agent. */
 import { makeToken } from "@blindrelay/protocol";
-import type { Version } from "@blindrelay/protocol/crypto";
+import { isForward, type Version } from "@blindrelay/protocol/crypto";
 import { OTHER_TOKEN } from "../adversary/device.ts";
 import type { Stage } from "../adversary/stage.ts";
 import type { DeviceUnderAttack } from "../adversary/surroundings.ts";
@@ -24,6 +24,7 @@ export class AttackedBoard implements DeviceUnderAttack {
   private readonly seed: number;
   private readonly hardware: Hardware;
   private tokens = 0;
+  private seeds = 0;
   private emitted = 0;
 
   constructor(stage: Stage, options: BoardOptions) {
@@ -80,8 +81,8 @@ export class AttackedBoard implements DeviceUnderAttack {
     this.powerOff();
     const { hardware, identity } = this;
     hardware.powerOn(DEAD_NETWORK);
-    hardware.provision({ ...identity, agentToken: OTHER_TOKEN });
-    hardware.provision(identity);
+    this.provision({ ...identity, agentToken: OTHER_TOKEN });
+    this.provision(identity);
     hardware.powerOff();
     this.boot();
   }
@@ -107,12 +108,19 @@ export class AttackedBoard implements DeviceUnderAttack {
     return { agentId, relayToken: RELAY_TOKEN, agentToken, version };
   }
 
+  private provision(identity: Identity): void {
+    this.seeds++;
+    const bytes = Buffer.alloc(32, this.seeds);
+    const seed = isForward(this.version) ? bytes.toString("base64url") : undefined;
+    this.hardware.provision({ ...identity, seed });
+  }
+
   private renewToken(): void {
     this.tokens++;
     const bytes = new Uint8Array(32).fill(this.tokens);
     bytes[0] = this.seed;
     this.agentToken = makeToken("e2e", bytes);
-    this.hardware.provision(this.identity);
+    this.provision(this.identity);
     this.stage.tokenChanged(this);
   }
 }

@@ -11,6 +11,8 @@ export interface Identity {
   readonly relayToken: string;
   readonly agentToken: string;
   readonly version: Version;
+  /** For packet versions "3" and "4", base64url of 32 bytes: new whenever it is provisioned. */
+  readonly seed?: string | undefined;
 }
 
 export interface HardwareSurroundings {

@@ -1,4 +1,5 @@
 /** The malicious relay's attacks, one at a time and at random, on boards of one kind. */
+import type { Version } from "@blindrelay/protocol/crypto";
 import { afterEach, expect, it } from "vitest";
 import { type MoveName, type Played, play } from "../adversary/moves.ts";
 import type { MakeHardware } from "./hardware.ts";
@@ -17,6 +18,8 @@ export interface HostileRelayOptions {
   readonly movesAtRandom: number;
   /** Only these, and not every invalid message, where an engine is slow; absent: all. */
   readonly attacks?: readonly MoveName[];
+  /** Packet versions of its two boards; absent: "1" and "2". */
+  readonly versions?: readonly [Version, Version];
 }
 
 export const hostileRelayTests = ({
@@ -24,12 +27,13 @@ export const hostileRelayTests = ({
   seeds,
   movesAtRandom,
   attacks,
+  versions,
 }: HostileRelayOptions): void => {
   let stage: HostileStage;
   afterEach(() => stage?.end());
 
   const begin = (seed: number): HostileStage => {
-    stage = new HostileStage(makeHardware(), seed);
+    stage = new HostileStage(makeHardware(), seed, versions);
     return stage;
   };
   const stand = (history: readonly Played[]): void => {

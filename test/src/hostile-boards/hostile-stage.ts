@@ -5,6 +5,7 @@
  * wire.
  */
 import { ClientCore } from "@blindrelay/client-sdk/testing";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Person } from "../adversary/person.ts";
 import type { Captured } from "../adversary/relay.ts";
@@ -21,12 +22,17 @@ export class HostileStage extends Stage {
   /** Texts of the boards' packets, by everything that key and nonce are made from. */
   private readonly sealed = new Map<string, string>();
 
-  constructor(makeHardware: MakeHardware, seed: number) {
+  /** `versions`: of its two boards. */
+  constructor(
+    makeHardware: MakeHardware,
+    seed: number,
+    versions: readonly [Version, Version] = ["1", "2"],
+  ) {
     super();
     this.relay.onCaptured = (captured) => this.checkNonce(captured);
-    const board = (name: string, version: "1" | "2", i: number): AttackedBoard =>
+    const board = (name: string, version: Version, i: number): AttackedBoard =>
       new AttackedBoard(this, { name, version, makeHardware, seed: seed * 8 + i });
-    this.devices = [board("pump", "1", 0), board("lamp", "2", 1)];
+    this.devices = [board("pump", versions[0], 0), board("lamp", versions[1], 1)];
     this.people = ["ada", "bob"].map(
       (name, i) =>
         new Person(this, { name, seed: seed * 1000 + i, ClientCore, suite: nodeSuite() }),

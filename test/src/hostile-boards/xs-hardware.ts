@@ -69,8 +69,8 @@ class XsHardware implements Hardware {
     });
   }
 
-  provision({ agentToken }: Identity): void {
-    this.device?.provision(agentToken);
+  provision({ agentToken, seed }: Identity): void {
+    this.device?.provision(agentToken, seed);
   }
 
   start({ version: packetVersion, ...identity }: Identity): void {

@@ -7,6 +7,7 @@ runtimeTests({
   title: "QuickJS",
   runtime: /^quickjs$/,
   maxPlaintext: 8192,
+  versions: ["1", "2", "3", "4"],
   async load(programs) {
     const engine = await loadQuickjs();
     const script = await quickjsScript(programs);

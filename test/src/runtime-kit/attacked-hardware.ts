@@ -46,8 +46,8 @@ class AttackedHardware implements Hardware {
     });
   }
 
-  provision({ agentToken }: Identity): void {
-    this.device?.provision(agentToken);
+  provision({ agentToken, seed }: Identity): void {
+    this.device?.provision(agentToken, seed);
   }
 
   start({ version: packetVersion, ...identity }: Identity): void {

@@ -36,15 +36,19 @@ export interface DeviceConfig {
 }
 
 export interface DeviceUnderTest {
-  /** Writes the first boot count of a new agent_token. Throws the advice if it must not. */
-  provision(agentToken: string): void;
+  /**
+   * Writes the first boot count of a new agent_token. `seed`: for packet versions "3" and "4",
+   * base64url of 32 bytes. Throws the advice if it must not.
+   */
+  provision(agentToken: string, seed?: string): void;
   /** Starts the program of this name. Throws the advice if the agent must not start. */
   start(config: DeviceConfig, program: string): void;
   /** An event to every session held, as the device program would send it. */
   emit(event: string, data: object): void;
   /**
    * Runs `checkVectors` of `@blindrelay/protocol/testing` inside the engine, with the suite of this
-   * runtime, on one file of protocol/vectors; returns its sentences.
+   * runtime, on one file of protocol/vectors; returns its sentences. `field` "forward": runs
+   * `checkForward` of `@blindrelay/protocol/testing/forward` on forward-secrecy.json.
    */
   checkVectors(field: string, text: string): string[];
   /** Power off, at once: nothing of it runs or is called again. */
@@ -57,6 +61,8 @@ export interface RuntimeUnderTest {
   readonly runtime: RegExp;
   /** The largest plaintext, according to system.info. */
   readonly maxPlaintext: number;
+  /** Its packet versions. */
+  readonly versions: readonly Version[];
   /** Loads the engine with the agent and these programs: name to the file that exports it. */
   load(programs: {
     readonly [name: string]: string;

@@ -3,12 +3,12 @@ import { randomBytes } from "node:crypto";
 import { messageBytes, SMALL_MAX_NESTING } from "@blindrelay/agent-sdk/embedded";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { systemTimer, webSocketLinks } from "@blindrelay/agent-sdk/node";
-import type { Installation, Runtime } from "../runtime-parity/board.ts";
+import { drawSeed, type Installation, type Runtime } from "../runtime-parity/board.ts";
 import type { MakeDevice } from "./attacked-hardware.ts";
 import type { DeviceUnderTest, RuntimeUnderTest } from "./device.ts";
 
 export const parityRuntime = (
-  { title, runtime, maxPlaintext }: RuntimeUnderTest,
+  { title, runtime, maxPlaintext, versions }: RuntimeUnderTest,
   makeDevice: () => MakeDevice,
 ): Runtime => ({
   title,
@@ -17,7 +17,7 @@ export const parityRuntime = (
   maxPlaintext,
   maxMessage: messageBytes(maxPlaintext),
   maxNesting: SMALL_MAX_NESTING,
-  versions: ["1", "2"],
+  versions,
   isEspruino: false,
   tight: false,
   async make() {
@@ -44,7 +44,8 @@ export const parityRuntime = (
       async provision() {
         const first = device(() => undefined);
         try {
-          first.provision((installed as Installation).credentials.agentToken);
+          const { credentials, version } = installed as Installation;
+          first.provision(credentials.agentToken, drawSeed(version));
         } finally {
           first.end();
         }

@@ -9,6 +9,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ManualTimer, MemoryStorage, seededRandom } from "@blindrelay/agent-sdk/memory";
+import { isForward } from "@blindrelay/protocol/crypto";
 import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DEAD_NETWORK } from "../hostile-boards/hardware.ts";
@@ -27,13 +28,23 @@ const programs = {
   [ATTACKED_PROGRAM]: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
 };
 
-const vectorFile = (field: keyof VectorFiles): string =>
-  readFileSync(
-    fileURLToPath(import.meta.resolve(`@blindrelay/protocol/vectors/${VECTOR_FILE_NAMES[field]}`)),
+const FORWARD = "forward";
+type Field = keyof VectorFiles | typeof FORWARD;
+
+const vectorFile = (field: Field): string => {
+  const name = field === FORWARD ? "forward-secrecy.json" : VECTOR_FILE_NAMES[field];
+  return readFileSync(
+    fileURLToPath(import.meta.resolve(`@blindrelay/protocol/vectors/${name}`)),
     "utf8",
   );
+};
 
 export const runtimeTests = (runtime: RuntimeUnderTest): void => {
+  const forward = runtime.versions.some(isForward);
+  const fields: readonly Field[] = [
+    ...(Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[]),
+    ...(forward ? ([FORWARD] as const) : []),
+  ];
   describe(runtime.title, () => {
     let makeDevice: MakeDevice;
     beforeAll(async () => {
@@ -54,7 +65,7 @@ export const runtimeTests = (runtime: RuntimeUnderTest): void => {
       });
       afterAll(() => device.end());
 
-      it.each(Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[])("agree: %s", (field) => {
+      it.each(fields)("agree: %s", (field) => {
         expect(device.checkVectors(field, vectorFile(field))).toEqual([]);
       });
 
@@ -69,6 +80,15 @@ export const runtimeTests = (runtime: RuntimeUnderTest): void => {
         makeHardware: () => attackedHardware(makeDevice),
         seeds: SEEDS,
         movesAtRandom: MOVES_AT_RANDOM,
+      });
+    });
+
+    describe.skipIf(!forward)("behind a malicious relay, agents with forward secrecy", () => {
+      hostileRelayTests({
+        makeHardware: () => attackedHardware(makeDevice),
+        seeds: SEEDS,
+        movesAtRandom: MOVES_AT_RANDOM,
+        versions: ["3", "4"],
       });
     });
 

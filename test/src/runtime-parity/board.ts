@@ -1,7 +1,12 @@
 /** A board as the tests see it, whatever runs on it. */
-import type { Version } from "@blindrelay/protocol/crypto";
+import { randomBytes } from "node:crypto";
+import { isForward, type Version } from "@blindrelay/protocol/crypto";
 import type { Credentials } from "../xs/relay-fixture.ts";
 import type { ProgramName } from "./programs.ts";
+
+/** What a board is provisioned with beside its secret; undefined under "1" and "2". */
+export const drawSeed = (version: Version): string | undefined =>
+  isForward(version) ? randomBytes(32).toString("base64url") : undefined;
 
 /** The contents for a board. */
 export interface Installation {

@@ -3,7 +3,7 @@ import { MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { wsWire } from "@blindrelay/agent-sdk/testing/ws-wire";
 import { engine, makeScript, whySkipped, withoutEngine } from "../xs/engine.ts";
-import type { Installation, Runtime } from "./board.ts";
+import { drawSeed, type Installation, type Runtime } from "./board.ts";
 
 const MAX_COMPUTE = 2e8;
 const MAX_MEMORY_KIB = 131072;
@@ -20,7 +20,7 @@ export const xsBoard: Runtime = {
   maxNesting: 8,
   isEspruino: false,
   tight: false,
-  versions: ["1", "2"],
+  versions: ["1", "2", "3", "4"],
   async make() {
     script ??= makeScript();
     const code = await script;
@@ -49,7 +49,8 @@ export const xsBoard: Runtime = {
       async provision() {
         const device = makeDevice();
         try {
-          device.provision((installed as Installation).credentials.agentToken);
+          const { credentials, version } = installed as Installation;
+          device.provision(credentials.agentToken, drawSeed(version));
         } finally {
           await device.end();
         }

@@ -2,34 +2,44 @@
  * Runs in QuickJS, in place of a project's main.js: starts a device program on command. It calls
  * the host by the functions of `host`, and the host calls it by those of `device`.
  */
+import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { checkVectors } from "@blindrelay/protocol/testing";
+import { checkForward, type ForwardFile } from "@blindrelay/protocol/testing/forward";
 import type { Program } from "../../core/agent.ts";
+import type { Forward } from "../../core/forward.ts";
 import type { AgentCore, Host, StartOptions } from "../../embedded/index.ts";
 import { embeddedPorts, provisionAgent, startAgent, withStorage } from "../../embedded/index.ts";
 
 /** What only tests need from a host: each state of the link, as JSON. */
 declare const host: Host & { state(status: string): void };
 
-export const serve = (programs: { readonly [name: string]: Program }): void => {
+export const serve = (programs: { readonly [name: string]: Program }, forward: Forward): void => {
   const ports = embeddedPorts(host);
   let core: AgentCore | null = null;
   const device = {
     ...ports.events,
-    provision: (agentToken: string): void => provisionAgent(ports, agentToken),
+    /** `seed`: "" for none. */
+    provision: (agentToken: string, seed: string): void =>
+      provisionAgent(ports, agentToken, seed === "" ? undefined : seed),
     start: (options: string, program: string): void => {
       core = startAgent(ports, {
         ...(JSON.parse(options) as Omit<StartOptions, "program" | "runtime">),
         program: withStorage(programs[program] as Program, ports.storage),
         runtime: "quickjs",
+        forward,
       });
       core.link.onState((status) => host.state(JSON.stringify(status)));
     },
     emit: (event: string, data: string): void => {
       core?.agent.emit(event, JSON.parse(data));
     },
-    /** One sentence for each failure, as JSON. */
+    /** One sentence for each failure, as JSON. `field`: "forward" for forward-secrecy.json. */
     vectors: (field: string, text: string): string =>
-      JSON.stringify(checkVectors(ports.suite, { [field]: JSON.parse(text) })),
+      JSON.stringify(
+        field === "forward"
+          ? checkForward(ports.suite, nobleX25519, JSON.parse(text) as ForwardFile)
+          : checkVectors(ports.suite, { [field]: JSON.parse(text) }),
+      ),
   };
   Object.assign(globalThis, { device });
 };

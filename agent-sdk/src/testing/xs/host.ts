@@ -1,21 +1,23 @@
 /** Runs in XS, in place of a project's main.js: starts a device program on command. */
+import type { Forward } from "../../core/forward.ts";
 import { type AgentCore, type Program, provisionAgent, startAgent } from "../../moddable/index.ts";
 import { ask, hear } from "./bridge.ts";
 import { crypt } from "./crypt.ts";
 import { network } from "./network.ts";
 
-export const serve = (programs: { [name: string]: Program }): void => {
+export const serve = (programs: { [name: string]: Program }, forward?: Forward): void => {
   // For programs that are evaluated later.
   (globalThis as { programs?: object }).programs = programs;
   let core: AgentCore | null = null;
   // Exceptions reach the sender of the command.
-  hear("provision", ({ agentToken }) => provisionAgent(agentToken));
+  hear("provision", ({ agentToken, seed }) => provisionAgent(agentToken, {}, seed));
   hear("start", ({ options, program, native }) => {
     core = startAgent({
       ...options,
       program: programs[program] as Program,
       network,
       crypt: native ? crypt : {},
+      ...(forward && { forward }),
       device: "xsnap",
       log: (level, message, fields) => {
         ask({ op: "log", level, message, ...(fields && { fields }) });
