@@ -1,4 +1,4 @@
-export type { LinkState } from "@blindrelay/protocol";
+export type { LinkState, LogLine, RestartReason } from "@blindrelay/protocol";
 export type { Program } from "./core/agent.ts";
 export { Agent } from "./core/agent.ts";
 export type { AgentCoreOptions, AgentCounters, AgentPorts } from "./core/agent-core.ts";
@@ -10,7 +10,7 @@ export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
 export { giveStorage, withStorage } from "./core/give-storage.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
-export type { DeviceLog, LogLine, LogOptions, RestartReason } from "./core/log.ts";
+export type { DeviceLog, LogOptions } from "./core/log.ts";
 export {
   endLog,
   keepingLog,

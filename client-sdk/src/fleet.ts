@@ -78,6 +78,13 @@ export const stagesOf = (count: number, staged: number | undefined): number[] =>
 
 const percent = (share: number): string => `${Math.round(share * 1000) / 10}%`;
 
+/** How many there are of each: `18 ok, 2 offline`; "" of none. */
+export const outcomesText = (outcomes: readonly FleetOutcome[]): string => {
+  const counts = new Map<OutcomeKind, number>();
+  for (const { outcome } of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
+  return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
+};
+
 /** An outcome that is known now. */
 export const outcomeOf = <Result = never>(
   agentId: string,

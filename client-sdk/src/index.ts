@@ -20,11 +20,13 @@ export {
   type FleetOutcome,
   type OutcomeKind,
   outcomeOf,
+  outcomesText,
   type RolloutOptions,
   rollOut,
 } from "./fleet.ts";
 export type { Link, LinkEvents, LinkPort, Log, Ports, Random, TimerPort } from "./ports.ts";
 export { ReadStream } from "./read-stream.ts";
+export { restartText } from "./restart-text.ts";
 export type { SessionStreams, StreamOptions } from "./streams.ts";
 export { relayUrl } from "./url.ts";
 export { WriteStream } from "./write-stream.ts";

@@ -1,5 +1,5 @@
 /** One call to each of the agents that the list shows: in stages, with an outcome for each. */
-import type { FleetOutcome } from "@blindrelay/client-sdk/browser";
+import { type FleetOutcome, outcomesText } from "@blindrelay/client-sdk/browser";
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { readParams } from "./agent.tsx";
@@ -112,7 +112,9 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
       </form>
       {total > 0 && (
         <>
-          <p role="status">{countText(outcomes, total)}</p>
+          <p role="status">
+            {[`${outcomes.length} of ${total}`, outcomesText(outcomes)].filter(Boolean).join(": ")}
+          </p>
           <progress aria-label="Agents called" max={total} value={outcomes.length} />
         </>
       )}
@@ -137,10 +139,3 @@ const rowOf = ({ agentId, outcome, result, error }: FleetOutcome) => ({
     outcome === "ok" ? <code>{JSON.stringify(result ?? null)}</code> : error,
   ],
 });
-
-const countText = (outcomes: readonly FleetOutcome[], total: number): string => {
-  const counts = new Map<string, number>();
-  for (const { outcome } of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-  const parts = [...counts].map(([outcome, count]) => `${count} ${outcome}`);
-  return `${outcomes.length} of ${total}${parts.length === 0 ? "" : `: ${parts.join(", ")}`}`;
-};

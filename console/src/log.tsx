@@ -1,4 +1,6 @@
 /** What an opened agent logged, and why it restarted: `system.log`, followed. */
+import { restartText } from "@blindrelay/client-sdk/browser";
+import type { DeviceStart, LogAnswer, LogLine } from "@blindrelay/protocol";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { TroubleBox, useAction } from "./components.tsx";
@@ -7,36 +9,26 @@ import type { Opened } from "./model.ts";
 /** For display: the agent keeps more. */
 const SHOWN = 200;
 
-interface Line {
-  readonly n: number;
-  readonly at_ms: number;
-  readonly level: string;
-  readonly text: string;
-}
-
-interface Log {
-  readonly lines: readonly Line[];
-  readonly boot: number;
-  readonly restart: { readonly reason: string; readonly text: string };
-  readonly dropped: number;
-}
-
 /** Of whatever an agent sent as lines, those that are some. */
-const linesIn = (value: unknown): Line[] => {
+const linesIn = (value: unknown): LogLine[] => {
   const { lines } = (value ?? {}) as { lines?: unknown };
   if (!Array.isArray(lines)) return [];
   return lines.filter(
-    (line): line is Line => typeof line?.n === "number" && typeof line.text === "string",
+    (line): line is LogLine => typeof line?.n === "number" && typeof line.text === "string",
   );
 };
 
 export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
   const { link, info } = opened;
-  const [log, setLog] = useState<Log | null>(null);
+  const [log, setLog] = useState<LogAnswer | null>(null);
   const { busy, trouble, act } = useAction();
   const read = () =>
     act(async () => {
-      const answer = await link.call<Log>("system.log", { follow: true }, { idempotent: true });
+      const answer = await link.call<LogAnswer>(
+        "system.log",
+        { follow: true },
+        { idempotent: true },
+      );
       setLog({ ...answer, lines: linesIn(answer) });
     });
   useEffect(() => {
@@ -81,17 +73,8 @@ export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
   );
 };
 
-const REASONS: { readonly [reason: string]: string } = {
-  first: "Nothing is known of an earlier start.",
-  reset: "The last restart: a power cut, a reset or a wake.",
-  stop: "The last restart: it was stopped.",
-  throw: "The last restart: an uncaught error.",
-  memory: "The last restart: it ran out of memory.",
-  push: "The last restart: for another program.",
-};
-
-const startText = ({ boot, restart: { reason, text }, dropped }: Log): string => {
-  const why = Object.hasOwn(REASONS, reason) ? REASONS[reason] : reason;
+const startText = ({ boot, restart: { reason, text }, dropped }: DeviceStart): string => {
+  const why = restartText(reason);
   const failure = text === "" ? "" : ` Last failure: ${text}.`;
-  return `Start ${boot}. ${why}${failure}${dropped > 0 ? ` ${dropped} lines are no longer kept.` : ""}`;
+  return `Start ${boot}: ${why}.${failure}${dropped > 0 ? ` ${dropped} lines are no longer kept.` : ""}`;
 };

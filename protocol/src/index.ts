@@ -1,4 +1,6 @@
 export { accountTokenProblem } from "./account-token.ts";
+export { agentIdOf } from "./agent-id.ts";
+export type { DeviceStart, LogAnswer, LogLine, RestartReason } from "./device-log.ts";
 export type { ErrorCode, ErrorEntry } from "./errors.ts";
 export { ERRORS, isErrorCode } from "./errors.ts";
 export * from "./link/backoff.ts";

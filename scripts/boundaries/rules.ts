@@ -87,6 +87,7 @@ const SHARED_BASICS = [
   "protocol/src/link/states.ts",
   "protocol/src/ports.ts",
   "protocol/src/account-token.ts",
+  "protocol/src/agent-id.ts",
   "protocol/src/tokens.ts",
 ];
 

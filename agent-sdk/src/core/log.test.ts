@@ -1,3 +1,4 @@
+import type { RestartReason } from "@blindrelay/protocol";
 import { makeToken } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { ManualTimer, MemoryStorage } from "../memory/index.ts";
@@ -8,7 +9,6 @@ import {
   keepingLog,
   type LogOptions,
   openLog,
-  type RestartReason,
   SMALL_LOG_BYTES,
   serveLog,
 } from "./log.ts";

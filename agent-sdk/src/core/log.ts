@@ -10,6 +10,7 @@
  *
  * [portable]
  */
+import type { LogLine, RestartReason } from "@blindrelay/protocol";
 import { encodeJson, isObject, own } from "@blindrelay/protocol/crypto";
 import type { Log, LogLevel, StoragePort, TimerPort } from "../ports.ts";
 import type { CallContext } from "./dispatch.ts";
@@ -36,22 +37,6 @@ const TOKEN_PREFIXES = ["acct_", "agt_", "sess_", "login_", "e2e_", "key_", "pus
 /** A token has 49 of them after its prefix; a cut one is masked too. */
 const TOKEN_DIGITS = 20;
 const MASKED = "***";
-
-/**
- * Why a device restarted. `first`: nothing is known of an earlier start; `reset`: a power cut, a
- * reset, or a wake from deep sleep; `stop`: it was stopped; `throw`: an uncaught error ended it;
- * `memory`: it ran out of memory; `push`: for another program.
- */
-export type RestartReason = "first" | "reset" | "stop" | "throw" | "memory" | "push";
-
-export interface LogLine {
-  /** Counts from 1 at each start. */
-  readonly n: number;
-  /** Since the start. */
-  readonly at_ms: number;
-  readonly level: string;
-  readonly text: string;
-}
 
 export interface LogOptions {
   /** Of the ring. */

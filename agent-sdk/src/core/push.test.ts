@@ -409,6 +409,15 @@ describe("a device with a push key", () => {
     expect(() => start(flash).ask(call)).toThrow("must be above 5");
   });
 
+  it("begins anew with another proven program while a push is in progress", () => {
+    const flash = freshFlash();
+    const life = start(flash);
+    life.begin(programOf(2), proven(programOf(2), 5));
+    life.part(programOf(2), 0);
+    life.send(program, proven(program, 6));
+    expect(running(flash)).toBe(program);
+  });
+
   it("stores nothing of a program if its serial is not stored", () => {
     const flash = freshFlash();
     const { write } = flash;

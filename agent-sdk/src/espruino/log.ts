@@ -5,6 +5,7 @@
  *
  * [portable]
  */
+import type { RestartReason } from "@blindrelay/protocol";
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";
 import {
@@ -14,7 +15,6 @@ import {
   keepLine,
   LOG_METHOD,
   openLog,
-  type RestartReason,
   SMALL_LOG_BYTES,
 } from "../core/log.ts";
 import { boardStorage, useLog } from "./agent.ts";

@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { freemem } from "node:os";
-import { tokenProblem } from "@blindrelay/protocol";
+import { type RestartReason, tokenProblem } from "@blindrelay/protocol";
 import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
@@ -31,7 +31,6 @@ import {
   keepingLog,
   LARGE_LOG_BYTES,
   openLog,
-  type RestartReason,
   serveLog,
 } from "../core/log.ts";
 import { provisionSecrets, Rekeying, type StartSecrets, startSecrets } from "../core/rekey.ts";

@@ -1,5 +1,6 @@
 /** The owner's operations on an agent that affect its secrets and its link. */
-import { randomInt } from "node:crypto";
+import { randomBytes } from "node:crypto";
+import { agentIdOf } from "@blindrelay/protocol";
 import { addAgent, findAgent, removeAgent } from "../store/agents.ts";
 import { noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";
@@ -12,7 +13,6 @@ import type { Credential } from "./credentials.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
 import { holdQuotas } from "./quota-check.ts";
 
-const MAX_SLUG_LENGTH = 40;
 const RANDOM_LETTERS = 10; // 47 bits: two agents with the same name do not collide
 
 interface NewAgent {
@@ -129,14 +129,4 @@ export const exportAgentToken = (
   });
 
 /** A readable part of the name, and random letters. */
-export const makeAgentId = (name: string): string => {
-  const slug = name
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .slice(0, MAX_SLUG_LENGTH)
-    .replace(/^-+|-+$/g, "");
-  const letters = Array.from({ length: RANDOM_LETTERS }, () =>
-    String.fromCharCode(97 + randomInt(26)),
-  ).join("");
-  return `${slug === "" ? "agent" : slug}-${letters}`;
-};
+export const makeAgentId = (name: string): string => agentIdOf(name, randomBytes(RANDOM_LETTERS));

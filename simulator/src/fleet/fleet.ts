@@ -3,8 +3,9 @@
  * test waits for something in the fleet. Everything else is as in a scenario: the same seed, faults
  * and oracles.
  */
-import type { LogLine } from "@blindrelay/agent-sdk";
+
 import type { Agent, CallOptions } from "@blindrelay/client-sdk";
+import type { LogAnswer } from "@blindrelay/protocol";
 import { checkScenario } from "../scenario/load.ts";
 import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
@@ -42,16 +43,6 @@ export interface FleetDevice {
   readonly stubs: Readonly<Record<string, any>>;
 }
 
-/** What `system.log` answers. */
-export interface DeviceLogs {
-  readonly lines: readonly LogLine[];
-  /** Of this start. */
-  readonly boot: number;
-  readonly restart: { readonly reason: string; readonly text: string };
-  /** Lines that are no longer kept. */
-  readonly dropped: number;
-}
-
 export interface FleetClient {
   /** Connected to the relay. */
   readonly online: boolean;
@@ -63,7 +54,7 @@ export interface FleetClient {
     options?: Omit<CallOptions, "signal">,
   ): Promise<Result>;
   /** The latest lines of a device's log, and why it restarted. Rejects as `call` does. */
-  logs(device: FleetDevice): Promise<DeviceLogs>;
+  logs(device: FleetDevice): Promise<LogAnswer>;
   /** The SDK's own handle, for events and streams. Wait for its promises with `clock.until`. */
   agent(device: FleetDevice): Agent;
 }
@@ -236,7 +227,7 @@ export class VirtualFleet {
       // Not a call of the program, whose runs the oracles count.
       logs: (device) =>
         this.until(
-          agent(device).call<DeviceLogs>("system.log", {}, { idempotent: true }),
+          agent(device).call<LogAnswer>("system.log", {}, { idempotent: true }),
           durationMs(UNTIL_LIMIT),
         ),
       agent,

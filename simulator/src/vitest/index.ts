@@ -1,5 +1,5 @@
+export type { LogAnswer as DeviceLogs } from "@blindrelay/protocol";
 export type {
-  DeviceLogs,
   FleetClient,
   FleetClock,
   FleetDevice,

@@ -3,41 +3,16 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { CLI, type Running } from "../cli/processes.ts";
-import { SlowWay } from "../instruments/slow-way.ts";
+import { attachWorld } from "./attach-world.ts";
 import { BridgeHouse, type News, newsOf, until } from "./world.ts";
 
 /** More than both stores, both windows and a pipe take of what one does not read. */
 const MUCH = 1_200_000;
 
 describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
-  const world = new BridgeHouse();
-  let way: SlowWay;
-
-  beforeAll(async () => {
-    await world.open();
-    way = new SlowWay(world.house.url);
-    await world.house.cli(["profile", "set-url", await way.open()]);
-  });
-  afterAll(async () => {
-    await way.close();
-    await world.close();
-  });
-
-  /** A bridged terminal and what its device receives. */
-  const bridged = async (id: string, port: object = {}) => {
-    const added = await world.add(id);
-    const cable = world.cable();
-    const device = await cable.plug();
-    const heard = { text: "" };
-    cable.received = (bytes) => {
-      heard.text += bytes.toString("latin1");
-    };
-    const bridge = world.bridge(added, { port: cable.path, mode: "raw", ...port });
-    await newsOf(bridge, "agent", "online");
-    return { device, heard };
-  };
+  const { world, way, bridged } = attachWorld();
 
   const listening = async (words: readonly string[]): Promise<{ running: Running; at: number }> => {
     const running = world.house.start(["attach", ...words, "--json"]);
@@ -84,10 +59,10 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
     await until(() => heard.text === "first ");
     device.write("answer");
     await until(() => seen === "answer");
-    way.cut();
+    way().cut();
     await until(() => told.text.includes("away"));
     child.stdin.end("last");
-    way.mend();
+    way().mend();
     const [code] = await once(child, "exit");
     expect([code, heard.text]).toEqual([0, "first last"]);
   });
@@ -96,9 +71,9 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
     await bridged("brief");
     const { child, told } = piped(["brief", "--on-loss", "close"]);
     await until(() => told.text.includes("attached"));
-    way.cut();
+    way().cut();
     const [code] = await once(child, "exit");
-    way.mend();
+    way().mend();
     expect([code, told.text]).toEqual([4, expect.stringContaining("brief: ")]);
   });
 
@@ -106,11 +81,11 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
     const { device, heard } = await bridged("wait");
     const { running, at } = await listening(["wait", "--tcp", "0"]);
     const { socket, seen } = await dial(at);
-    way.cut();
+    way().cut();
     await newsOf(running, "away");
     socket.write("written while away");
     device.write("said while away");
-    way.mend();
+    way().mend();
     await until(() => heard.text === "written while away" && seen.text === "said while away");
     expect(seen.isOver).toBe(false);
     // One program at a time.
@@ -124,11 +99,11 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
     const { heard } = await bridged("close");
     const { running, at } = await listening(["close", "--tcp", "0", "--on-loss", "close"]);
     const first = await dial(at);
-    way.cut();
+    way().cut();
     await until(() => first.seen.isOver);
     const early = await dial(at);
     await until(() => early.seen.isOver);
-    way.mend();
+    way().mend();
     await newsOf(running, "attached");
     const { socket } = await dial(at);
     socket.write("again");

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { DEFAULT_SETTINGS, rfc2217Opener } from "@blindrelay/tools/testing/serial/client";
 import { esp32, SYNC_ANSWER, SYNC_REQUEST } from "@blindrelay/tools/testing/serial/esp32";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Running } from "../cli/processes.ts";
-import { SlowWay } from "../instruments/slow-way.ts";
-import { BridgeHouse, newsOf, until } from "./world.ts";
+import { attachWorld } from "./attach-world.ts";
+import { newsOf, until } from "./world.ts";
 
 /** Bytes that differ at each place, with all 256 values. */
 const content = (bytes: number, seed: number): Buffer => {
@@ -34,29 +34,7 @@ const RESET = [
 const digest = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 describe.skipIf(!HAS_SOCAT)("blindrelay attach", () => {
-  const world = new BridgeHouse();
-  let way: SlowWay;
-
-  beforeAll(async () => {
-    await world.open();
-    way = new SlowWay(world.house.url);
-    const url = await way.open();
-    await world.house.cli(["profile", "set-url", url]);
-  });
-  afterAll(async () => {
-    await way.close();
-    await world.close();
-  });
-
-  /** A bridged terminal, its device's end, and what the device receives. */
-  const bridged = async (id: string, port: object = {}) => {
-    const added = await world.add(id);
-    const cable = world.cable();
-    const device = await cable.plug();
-    const bridge = world.bridge(added, { port: cable.path, mode: "raw", ...port });
-    await newsOf(bridge, "agent", "online");
-    return { added, cable, device, bridge };
-  };
+  const { world, way, bridged } = attachWorld();
 
   const attached = async (words: readonly string[]): Promise<Running> => {
     const running = world.house.start(["attach", ...words, "--json"]);
@@ -79,9 +57,9 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach", () => {
     const size = (chunks: Buffer[]) => chunks.reduce((sum, { length }) => sum + length, 0);
     for (const at of [20_000, 50_000, 80_000]) {
       await until(() => Math.min(size(got), size(seen)) > at);
-      way.cut();
+      way().cut();
       await newsOf(running, "away");
-      way.mend();
+      way().mend();
       // What was sent before may have passed the next mark already: let the link come back.
       await newsOf(running, "attached");
     }

@@ -74,7 +74,10 @@ describe("files instead of a board", () => {
 
   it("make a project for Moddable with instructions to build it", async () => {
     const out = house.path("xs-files");
-    await house.cli(["provision", "--out", out, "--id", "xs-1"]);
+    const key = house.path("xs.key");
+    await house.cli(["provision", "--out", out, "--id", "xs-1", "--push-key", key]);
+    const { push_key: pushKey } = JSON.parse(readFileSync(`${out}/blindrelay.json`, "utf8"));
+    expect(readFileSync(key, "utf8")).toBe(`${pushKey}\n`);
     const project = house.path("xs-project");
     const args = [
       "flash",
@@ -89,6 +92,9 @@ describe("files instead of a board", () => {
     ];
     const { code, stdout, stderr } = await house.cli([...args, "--json"]);
     expect([code, stderr]).toEqual([0, expect.stringContaining("mcconfig is not installed")]);
+    // It takes no programs, so the key would only be there to be stolen.
+    expect(stderr).toContain("its push key is not used");
+    expect(readFileSync(`${project}/agent.json`, "utf8")).not.toContain("push_");
     const { files, commands } = JSON.parse(stdout);
     for (const file of files) expect(existsSync(`${project}/${file}`)).toBe(true);
     expect(commands[0]).toBe("mcconfig -m -p esp32 provision=1");

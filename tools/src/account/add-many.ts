@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { agentIdOf } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Agent } from "@blindrelay/protocol/schema/rest";
@@ -25,7 +26,6 @@ import type { ListedDevice } from "./device-list.ts";
 const BATCH = 100;
 /** Requests in progress at the same time. */
 const AT_ONCE = 8;
-const MAX_SLUG_LENGTH = 40;
 const LETTERS = 8;
 
 export interface MadeDevice {
@@ -37,15 +37,10 @@ export interface MadeDevice {
 
 /** The same whenever the list is read again, and another for each account. */
 const idOf = (username: string, name: string): string => {
-  const words = name.toLowerCase().replace(/[^a-z0-9]+/g, "-");
-  const slug = words.slice(0, MAX_SLUG_LENGTH).replace(/^-+|-+$/g, "");
   const digest = createHash("sha256")
     .update(JSON.stringify([username, name]))
     .digest();
-  const letters = [...digest.subarray(0, LETTERS)].map((byte) =>
-    String.fromCharCode(97 + (byte % 26)),
-  );
-  return `${slug === "" ? "agent" : slug}-${letters.join("")}`;
+  return agentIdOf(name, digest.subarray(0, LETTERS));
 };
 
 /** A relay allows some thousand requests a minute: waits for the next one. */

@@ -1,5 +1,5 @@
 /** `blindrelay logs AGENT`: what a device logged, and why it restarted (`system.log`, sealed). */
-import { type Agent, CallError } from "@blindrelay/client-sdk";
+import { type Agent, CallError, restartText } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { agentWith } from "../account/agent-with.ts";
@@ -25,15 +25,6 @@ interface LogsFlags {
   readonly json?: boolean;
 }
 
-const NAMES: Readonly<Record<string, string>> = {
-  first: "nothing is known of an earlier start",
-  reset: "the last restart: a power cut, a reset or a wake",
-  stop: "the last restart: it was stopped",
-  throw: "the last restart: an uncaught error",
-  memory: "the last restart: it ran out of memory",
-  push: "the last restart: for another program",
-};
-
 /** Milliseconds as seconds with three digits, aligned. */
 const seconds = (ms: number): string => (ms / 1000).toFixed(3).padStart(10);
 
@@ -43,7 +34,7 @@ const asText = (report: LogReport, isOne: boolean): string => {
     return `${name}${seconds(report.at_ms)} ${report.level.padEnd(5)} ${oneLine(report.text)}`;
   if (report.kind === "lost") return `${name}${report.lines} lines are lost`;
   const { reason, text } = report.restart;
-  const why = Object.hasOwn(NAMES, reason) ? NAMES[reason] : `the last restart: ${oneLine(reason)}`;
+  const why = restartText(oneLine(reason));
   return `${name}start ${report.boot}; ${why}${text === "" ? "" : `; last failure: ${oneLine(text)}`}`;
 };
 

@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Fleet, type FleetOutcome } from "@blindrelay/client-sdk";
+import { Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { connectClient } from "../account/connect.ts";
 import { interrupted } from "../base/interrupted.ts";
@@ -104,12 +104,6 @@ const callLeft = async (
   return stop.signal.aborted;
 };
 
-const countText = (outcomes: readonly FleetOutcome[]): string => {
-  const counts = new Map<string, number>();
-  for (const { outcome } of outcomes) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
-  return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
-};
-
 /** Throws a Failure; expectation unless all are ok. */
 export const callFleet = async (
   settings: Settings,
@@ -157,7 +151,7 @@ export const callFleet = async (
     if (flags.junit !== undefined) {
       writeFileSync(flags.junit, renderJunit(method, outcomes.map(lineOf)));
     }
-    printStatus(`${total} agents: ${countText(outcomes)}`);
+    printStatus(`${total} agents: ${outcomesText(outcomes)}`);
     if (ended) {
       const words = `blindrelay call --where ${JSON.stringify(where)} ${method}`;
       const more = params === undefined ? "" : " with the same parameters";

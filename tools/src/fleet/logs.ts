@@ -3,6 +3,7 @@
  * (`system.logged`), and whatever was missed, as over a restart or a renewed session, is asked for.
  */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
+import type { DeviceStart, LogAnswer, LogLine } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 
 const METHOD = "system.log";
@@ -15,47 +16,15 @@ const ASK_AGAIN_MS = 45_000;
 /** After a failure. */
 const RETRY_MS = 3_000;
 
-export type LogReport =
-  | {
-      readonly kind: "start";
-      readonly agent_id: string;
-      readonly boot: number;
-      readonly restart: { readonly reason: string; readonly text: string };
-      readonly dropped: number;
-      readonly at: string;
-    }
-  | {
-      readonly kind: "line";
-      readonly agent_id: string;
-      readonly n: number;
-      readonly at_ms: number;
-      readonly level: string;
-      readonly text: string;
-      readonly at: string;
-    }
-  | {
-      readonly kind: "lost";
-      readonly agent_id: string;
-      readonly lines: number;
-      readonly at: string;
-    };
+/** What is told of one agent, and when it was known. */
+export type LogReport = { readonly agent_id: string; readonly at: string } & (
+  | ({ readonly kind: "start" } & DeviceStart)
+  | ({ readonly kind: "line" } & LogLine)
+  | { readonly kind: "lost"; readonly lines: number }
+);
 
-interface Line {
-  readonly n: number;
-  readonly at_ms: number;
-  readonly level: string;
-  readonly text: string;
-}
-
-interface Page {
-  readonly lines: readonly Line[];
-  readonly boot: number;
-  readonly restart: { readonly reason: string; readonly text: string };
-  readonly dropped: number;
-}
-
-const isLine = (value: unknown): value is Line => {
-  const { n, at_ms, level, text } = (value ?? {}) as Partial<Line>;
+const isLine = (value: unknown): value is LogLine => {
+  const { n, at_ms, level, text } = (value ?? {}) as Partial<LogLine>;
   return (
     Number.isSafeInteger(n) &&
     typeof at_ms === "number" &&
@@ -64,8 +33,8 @@ const isLine = (value: unknown): value is Line => {
   );
 };
 
-const isPage = (value: unknown): value is Page => {
-  const { lines, boot, restart, dropped } = (value ?? {}) as Partial<Page>;
+const isPage = (value: unknown): value is LogAnswer => {
+  const { lines, boot, restart, dropped } = (value ?? {}) as Partial<LogAnswer>;
   return (
     Array.isArray(lines) &&
     lines.every(isLine) &&
@@ -158,18 +127,18 @@ export class LogReader {
         continue;
       }
       if (page.lines.length === 0) return;
-      const missed = (page.lines[0] as Line).n - this.reached - 1;
+      const missed = (page.lines[0] as LogLine).n - this.reached - 1;
       if (missed > 0) this.report({ kind: "lost", lines: missed });
       this.tellLines(page.lines);
     }
   }
 
-  private begin({ boot, restart, dropped }: Page): void {
+  private begin({ boot, restart, dropped }: LogAnswer): void {
     this.boot = boot;
     this.report({ kind: "start", boot, restart, dropped });
   }
 
-  private tellLines(lines: readonly Line[]): void {
+  private tellLines(lines: readonly LogLine[]): void {
     for (const { n, at_ms, level, text } of lines) {
       if (n <= this.reached) continue;
       this.reached = n;
@@ -188,7 +157,7 @@ export class LogReader {
     this.tell({ kind, agent_id: this.agent.id, ...more, at } as unknown as LogReport);
   }
 
-  private async ask(params: object): Promise<Page> {
+  private async ask(params: object): Promise<LogAnswer> {
     const page = await this.agent.call(METHOD, params, { timeoutMs: CALL_MS, idempotent: true });
     if (isPage(page)) return page;
     throw new Failure("agentError", `${this.agent.id} answered ${METHOD} with something else`);
