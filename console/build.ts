@@ -1,37 +1,60 @@
 /**
- * Bundles the console. `node build.ts FOLDER` writes everything that a relay serves, with the
- * licences of bundled packages; without a folder, only the script is written, to standard output,
- * as a relay in a checkout requires.
+ * Makes what a relay serves as the console. `node build.ts FOLDER` writes all of it, with the
+ * licences of bundled packages; `node build.ts --print NAME` writes one made file to standard
+ * output, as a relay in a checkout requires.
  */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { BOARD_FILES } from "@blindrelay/agent-sdk/build/files";
 import { build } from "esbuild";
 
 const here = import.meta.dirname;
 
-const { outputFiles, metafile } = await build({
-  entryPoints: [join(here, "src/main.tsx")],
-  bundle: true,
-  // Preact's own function: its other runtime for JSX would only add to the page.
-  jsx: "transform",
-  jsxFactory: "h",
-  jsxFragment: "Fragment",
-  inject: [join(here, "src/jsx.ts")],
-  tsconfigRaw: {},
-  write: false,
-  metafile: true,
-  absWorkingDir: here,
-  format: "esm",
-  target: "es2022",
-  charset: "ascii",
-  minify: true,
-  legalComments: "none",
-});
-const script = outputFiles[0]?.contents ?? new Uint8Array();
+/** The page's script, and the one that it loads when somebody adds a device. */
+const SCRIPTS: { readonly [name: string]: string } = {
+  "console.js": "src/main.tsx",
+  "board.js": "src/board/main.ts",
+};
 
-/** Folders of the npm packages in the bundle. */
+/** What a board without a bridge may need: the page sets up no other. */
+const boardFiles = BOARD_FILES.filter(({ way }) => way !== "serial");
+
+/** Files that were bundled. */
+const inputs = new Set<string>();
+
+const script = async (name: string): Promise<Uint8Array> => {
+  const { outputFiles, metafile } = await build({
+    entryPoints: [join(here, SCRIPTS[name] as string)],
+    bundle: true,
+    // Preact's own function: its other runtime for JSX would only add to the page.
+    jsx: "transform",
+    jsxFactory: "h",
+    jsxFragment: "Fragment",
+    inject: [join(here, "src/jsx.ts")],
+    tsconfigRaw: {},
+    write: false,
+    metafile: true,
+    absWorkingDir: here,
+    format: "esm",
+    target: "es2022",
+    charset: "ascii",
+    minify: true,
+    legalComments: "none",
+  });
+  for (const path of Object.keys(metafile.inputs)) inputs.add(path);
+  return outputFiles[0]?.contents ?? new Uint8Array();
+};
+
+const make = async (name: string): Promise<Uint8Array> => {
+  if (Object.hasOwn(SCRIPTS, name)) return script(name);
+  const file = boardFiles.find((one) => one.name === name);
+  if (file === undefined) throw new Error(`nothing makes ${name}`);
+  return Buffer.from(file.build().stored, "latin1");
+};
+
+/** Folders of the npm packages in the bundles. */
 const bundled = (): string[] => {
-  const folders = Object.keys(metafile.inputs).flatMap(
+  const folders = [...inputs].flatMap(
     (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0] ?? [],
   );
   return [...new Set(folders)].sort();
@@ -43,16 +66,19 @@ const notices = (): string => {
     const { name, version } = JSON.parse(read("package.json"));
     return `## ${name} ${version}\n\n${read("LICENSE").trim()}`;
   });
-  return `${["# Third-party code in console.js", ...parts].join("\n\n")}\n`;
+  return `${["# Third-party code in the scripts", ...parts].join("\n\n")}\n`;
 };
 
-const folder = process.argv[2];
-if (folder === undefined) {
-  process.stdout.write(script);
+const [folder, name = ""] = process.argv.slice(2);
+if (folder === undefined) throw new Error("usage: node build.ts FOLDER, or --print NAME");
+if (folder === "--print") {
+  process.stdout.write(await make(name));
 } else {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "console.js"), script);
+  for (const made of [...Object.keys(SCRIPTS), ...boardFiles.map((file) => file.name)]) {
+    writeFileSync(join(folder, made), await make(made));
+  }
   writeFileSync(join(folder, "NOTICES.md"), notices());
   for (const name of ["index.html", "console.css"]) cpSync(join(here, name), join(folder, name));
 }

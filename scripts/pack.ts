@@ -1,6 +1,7 @@
 /**
- * `npm run pack -- DIR`: the public packages as tarballs, as npm will have them, and the command
- * that installs them. A package is built again only if something that goes into it has changed.
+ * `npm run pack -- DIR`: the public packages as tarballs, as npm will have them, beside each a
+ * software bill of materials (CycloneDX), and the command that installs them. A package is built
+ * again only if something that goes into it has changed.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -28,6 +29,7 @@ export const PUBLIC = [
 const SHARED = ["package.json", "pnpm-lock.yaml", "pnpm-workspace.yaml", "tsconfig*.json"];
 /** The relay serves it. */
 const CONSOLE = "console";
+const MATERIALS = ".cdx.json";
 const USAGE = 2;
 
 const root = resolve(import.meta.dirname, "..");
@@ -75,16 +77,57 @@ function build(name: (typeof PUBLIC)[number]): void {
   writeFileSync(stamp, `${digest} ${builtAt(name)}`);
 }
 
-function pack(target: string): string[] {
-  const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const readJson = (...path: string[]) => JSON.parse(readFileSync(join(root, ...path), "utf8"));
+
+function pnpm(...args: string[]): void {
+  const { packageManager } = readJson("package.json");
   const filters = PUBLIC.flatMap((name) => ["--filter", `./${name}`]);
-  const options = ["--config.ignore-scripts=true", "--pack-destination", target];
-  const pnpm = ["-y", "--prefer-offline", packageManager, ...filters, "-r", "pack", ...options];
-  run("npx", pnpm, root);
-  return PUBLIC.map((name) => {
-    const { version } = JSON.parse(readFileSync(join(root, name, "package.json"), "utf8"));
-    return join(target, `blindrelay-${name}-${version}.tgz`);
-  });
+  run("npx", ["-y", "--prefer-offline", packageManager, ...filters, ...args], root);
+}
+
+/** The path of a package's file in `target`, without its ending. */
+const packed = (target: string, name: string): string =>
+  join(target, `blindrelay-${name}-${readJson(name, "package.json").version}`);
+
+function pack(target: string): string[] {
+  pnpm("-r", "pack", "--config.ignore-scripts=true", "--pack-destination", target);
+  return PUBLIC.map((name) => `${packed(target, name)}.tgz`);
+}
+
+/** What a package needs comes from the lock file; what its `dist` contains, from the notices. */
+function listMaterials(target: string): void {
+  const out = join(target, `%s-%v${MATERIALS}`);
+  pnpm("sbom", "--sbom-format", "cyclonedx", "--prod", "--split", "--out", out);
+  for (const name of PUBLIC) {
+    const path = `${packed(target, name)}${MATERIALS}`;
+    const bill: Bill = JSON.parse(readFileSync(path, "utf8"));
+    const listed = new Set(bill.components.map((component) => component.purl));
+    for (const file of globSync(`${name}/dist/**/NOTICES.md`, { cwd: root })) {
+      for (const [, id = "", version = ""] of readFileSync(join(root, file), "utf8").matchAll(
+        /^## (\S+) (\d\S*)$/gm,
+      )) {
+        const purl = `pkg:npm/${id.replace("@", "%40")}@${version}`;
+        if (listed.has(purl)) continue;
+        listed.add(purl);
+        const [own = "", group] = id.split("/").reverse();
+        const names = group === undefined ? { name: own } : { name: own, group };
+        bill.components.push({ type: "library", ...names, version, purl, "bom-ref": purl });
+      }
+    }
+    writeFileSync(path, `${JSON.stringify(bill, null, 2)}\n`);
+  }
+}
+
+/** CycloneDX, as far as it is used here. */
+interface Bill {
+  readonly components: {
+    readonly type: string;
+    readonly group?: string;
+    readonly name: string;
+    readonly version: string;
+    readonly purl: string;
+    readonly "bom-ref": string;
+  }[];
 }
 
 const [folder, ...rest] = process.argv.slice(2);
@@ -95,4 +138,6 @@ if (folder === undefined || folder.startsWith("-") || rest.length > 0) {
 const target = resolve(folder);
 mkdirSync(target, { recursive: true });
 for (const name of PUBLIC) build(name);
-console.log(`npm install ${pack(target).join(" ")}`);
+const tarballs = pack(target);
+listMaterials(target);
+console.log(`npm install ${tarballs.join(" ")}`);

@@ -121,7 +121,14 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
   },
   console: {
     tests: ["test/src/console/**"],
-    inputs: [...SDKS, "console", "relay-server", "test/src/specification"],
+    inputs: [
+      ...SDKS,
+      "console",
+      "relay-server",
+      "test/src/specification",
+      "tools/src/repl",
+      "tools/src/serial",
+    ],
   },
   conformance: { tests: ["test/src/conformance/**"], inputs: ["protocol", "relay-server"] },
   flash: {

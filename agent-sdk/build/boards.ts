@@ -3,7 +3,7 @@
  * that Espruino's own build of each has. The table of boards in docs/espruino.md says the same (a
  * test compares).
  */
-import type { KnownBoard as Named } from "../src/node/dialect.ts";
+import type { KnownBoard as Named } from "../src/board/dialect.ts";
 
 export interface KnownBoard extends Named {
   /** As the documentation's table has it; several boards may share a row. */

@@ -15,7 +15,7 @@ import {
   type TemplateLiteral,
 } from "acorn";
 import { full } from "acorn-walk";
-import type { BoardModule, ProgramCheck, Refusal } from "../src/node/dialect.ts";
+import type { BoardModule, ProgramCheck, Refusal } from "../src/board/dialect.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
 import { MAKE_STORAGE } from "./program-storage.generated.ts";
 
@@ -264,7 +264,7 @@ const withEdits = (
 const CHARACTER = /\\u\{([0-9a-fA-F]+)\}|((?:\\u[0-9a-fA-F]{4})+)|\\[\s\S]|[^\0-\x7f]/gu;
 
 const asBytes = (text: string): string =>
-  [...Buffer.from(text, "utf8")]
+  [...new TextEncoder().encode(text)]
     .map((byte) => (byte < 0x80 ? String.fromCharCode(byte) : `\\x${byte.toString(16)}`))
     .join("");
 

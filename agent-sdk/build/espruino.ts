@@ -17,7 +17,7 @@ const LAZY = [
   "protocol/src/link/failures.ts",
   "src/core/limits.ts",
   "src/core/log.ts",
-  "src/core/push.ts",
+  ["src/core/push.ts", "src/core/push-serial.ts", "src/core/record.ts"],
   "protocol/src/link/states.ts",
   "src/espruino/chacha20poly1305.ts",
   "src/espruino/files.ts",

@@ -3,7 +3,7 @@
  * takes are its budgets; what a program takes is counted in the layout of a 32-bit engine.
  */
 import { type Node, parse } from "acorn";
-import type { BoardMemory } from "../src/node/dialect.ts";
+import type { BoardMemory } from "../src/board/dialect.ts";
 import { BOARDS } from "./boards.ts";
 import budgets from "./budgets.json" with { type: "json" };
 

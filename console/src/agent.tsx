@@ -1,5 +1,6 @@
 /** One agent: what the relay knows of it and, with its secret, its methods and events. */
 import { CallError } from "@blindrelay/client-sdk/browser";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import type { ComponentChildren, JSX } from "preact";
@@ -17,6 +18,7 @@ import {
   useModel,
 } from "./components.tsx";
 import { HeardList } from "./events.tsx";
+import { KeyringEntry } from "./keyring-entry.tsx";
 import { LogOf } from "./log.tsx";
 import { type Model, type Opened, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
@@ -36,7 +38,7 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
   useEffect(() => {
     if (kept === undefined || model.opened.has(agentId)) return;
     model
-      .open(agentId, kept.agentToken, kept.version ?? "1")
+      .open(agentId, kept)
       .then(() => setTrouble(null))
       .catch((error) => setTrouble(troubleOfCall(error)));
   }, [model, agentId, kept]);
@@ -51,6 +53,12 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
       {row && opened === undefined && <SecretForm model={model} agentId={agentId} />}
       {opened && <CallForm opened={opened} />}
       {opened && <LogOf opened={opened} />}
+      {opened && kept && (
+        <details class="manage">
+          <summary>Take its secret to another machine</summary>
+          <KeyringEntry model={model} agentId={agentId} secret={kept} />
+        </details>
+      )}
       {opened && (
         <section aria-labelledby="events">
           <h2 id="events">Events</h2>
@@ -95,7 +103,7 @@ const labelsText = ({ labels }: AgentRow): string =>
     .join(", ");
 
 /** Boards have kilobytes, servers gigabytes. */
-const bytesText = (bytes: number): string => {
+export const bytesText = (bytes: number): string => {
   const [unit, size] = (
     [
       ["GB", 1e9],
@@ -110,17 +118,19 @@ const agoText = (seconds: number): string => new Date(Date.now() - seconds * 100
 
 const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.Element => {
   const [secret, setSecret] = useState("");
-  const [version, setVersion] = useState<"1" | "2">("1");
+  const [version, setVersion] = useState<Version>("1");
+  const [deviceKey, setDeviceKey] = useState<string | undefined>(undefined);
   const { busy, trouble, setTrouble, act } = useAction();
 
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
-    void act(() => model.open(agentId, secret.trim(), version));
+    void act(() => model.open(agentId, { agentToken: secret.trim(), version, deviceKey }));
   };
   const take = (text: string) => {
     const read = secretIn(text, agentId);
     model.addSecrets(keyringIn(text));
     setSecret(read.agentToken);
+    setDeviceKey(read.deviceKey);
     if (read.version !== null) setVersion(read.version);
   };
 
@@ -157,10 +167,12 @@ const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.
             <select
               id="version"
               value={version}
-              onChange={({ currentTarget }) => setVersion(currentTarget.value as "1" | "2")}
+              onChange={({ currentTarget }) => setVersion(currentTarget.value as Version)}
             >
               <option value="1">1 (ChaCha20-Poly1305)</option>
               <option value="2">2 (AES-CCM, some boards)</option>
+              <option value="3">3 (as 1, with forward secrecy)</option>
+              <option value="4">4 (as 2, with forward secrecy)</option>
             </select>
           </Field>
         </div>

@@ -16,8 +16,8 @@ import {
   useModel,
 } from "./components.tsx";
 import type { AgentColumn, AgentListing, Model } from "./model.ts";
-import type { Trouble } from "./rest.ts";
-import { keyringIn } from "./secret-file.ts";
+import { Trouble } from "./rest.ts";
+import { readKeyring } from "./secret-file.ts";
 
 /** Rows that are drawn at first, and more at each press: a page of thousands is slow. */
 const ROWS = 100;
@@ -133,6 +133,11 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
         </Field>
         <KeyringField model={model} />
       </form>
+      <p>
+        <a class="button" href="#/add">
+          Add a device
+        </a>
+      </p>
       <TroubleBox trouble={model.agentsTrouble} />
       <p role="status" class="faint">
         {countText(model, found.length, isFiltered)}
@@ -145,7 +150,9 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
             "No agent matches the filter."
           ) : (
             <>
-              {"There are no agents yet. Add one with "}
+              {"There are no agents yet. "}
+              <a href="#/add">Add a device</a>
+              {", or use "}
               <code>blindrelay agent add "Pump in hall 7"</code>, which also creates its end-to-end
               secret.
             </>
@@ -174,13 +181,21 @@ const countText = (model: Model, found: number, isFiltered: boolean): string => 
 const KeyringField = ({ model }: { model: Model }): JSX.Element => {
   const [trouble, setTrouble] = useState<Trouble | null>(null);
   const take = (text: string) => {
-    const found = keyringIn(text);
-    if (found.size === 0) {
-      throw new Error(
-        "There is no keyring in the file. One that is encrypted with a passphrase cannot be read here.",
-      );
+    try {
+      model.addSecrets(readKeyring(text));
+    } catch (error) {
+      throw new Error(`This cannot be read as a keyring: ${(error as Error).message}.`);
     }
-    model.addSecrets(found);
+  };
+  const paste = ({ currentTarget: input }: { currentTarget: HTMLInputElement }) => {
+    if (input.value === "") return;
+    setTrouble(null);
+    try {
+      take(input.value);
+    } catch (error) {
+      setTrouble(new Trouble((error as Error).message, "", ""));
+    }
+    input.value = "";
   };
   const { size } = model.secrets;
   return (
@@ -190,11 +205,20 @@ const KeyringField = ({ model }: { model: Model }): JSX.Element => {
         label="Keyring"
         hint={
           size === 0
-            ? "A profile of `blindrelay`: it opens all its agents. It is not sent."
+            ? "A profile of `blindrelay`, or an entry of one: it opens its agents. It is not sent."
             : `${size} ${size === 1 ? "secret is" : "secrets are"} in this page's memory.`
         }
       >
         <FileInput id="keyring" hint="keyring-hint" take={take} setTrouble={setTrouble} />
+      </Field>
+      <Field id="keyring-text" label="… or the text of a QR code">
+        <input
+          id="keyring-text"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          onChange={paste}
+        />
       </Field>
       <TroubleBox trouble={trouble} />
     </>

@@ -36,6 +36,16 @@ export const useAction = (notice: Trouble | null = null) => {
   return { busy, trouble, setTrouble, act };
 };
 
+/** Asks before the page is closed or reloaded, while something would be lost. */
+export const useWarning = (isOn: boolean): void => {
+  useEffect(() => {
+    if (!isOn) return;
+    const warn = (event: Event) => event.preventDefault();
+    addEventListener("beforeunload", warn);
+    return () => removeEventListener("beforeunload", warn);
+  }, [isOn]);
+};
+
 /** A view's heading. It takes the focus when the view opens, so that screen readers start there. */
 export const Heading = ({ children }: { children?: ComponentChildren }): JSX.Element => {
   const ref = useRef<HTMLHeadingElement>(null);
@@ -192,16 +202,18 @@ export const Field = (props: {
 export const FileInput = (props: {
   id: string;
   hint?: string;
+  /** What the file should be. */
+  what?: string;
   take: (text: string) => void;
   setTrouble: (trouble: Trouble | null) => void;
 }): JSX.Element => {
-  const { id, hint, take, setTrouble } = props;
+  const { id, hint, what = "a keyring", take, setTrouble } = props;
   const load = async ({ currentTarget: input }: { currentTarget: HTMLInputElement }) => {
     const file = input.files?.[0];
     if (file === undefined) return;
     setTrouble(null);
     try {
-      take(await textOf(file));
+      take(await textOf(file, what));
     } catch (error) {
       setTrouble(new Trouble((error as Error).message, "", ""));
     }

@@ -21,6 +21,7 @@ const FIXES: Readonly<Record<string, string>> = {
     "If it never answers, the secret or packet version is wrong: compare it with the device's. If it sometimes answers, give it more time. If it did not run, call again.",
   OUTCOME_UNKNOWN: "Look at the device's state before you call again: it may have done it.",
   AGENT_OFFLINE: "Check the device's power and network; its row says when it was last seen.",
+  CONFLICT: "Choose another name or identifier.",
   AGENT_NOT_FOUND: "It was deleted, or belongs to another account: look at the list of agents.",
   BUSY: "Wait for calls to end, then try again.",
   CLOSED: "Log in again.",

@@ -5,9 +5,10 @@
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { type JSX, render } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
+import { AddDevice } from "./add-device.tsx";
 import { AgentView } from "./agent.tsx";
 import { Agents } from "./agents.tsx";
-import { useModel } from "./components.tsx";
+import { useModel, useWarning } from "./components.tsx";
 import { Events } from "./events.tsx";
 import { Keys } from "./keys.tsx";
 import { Login } from "./login.tsx";
@@ -27,6 +28,9 @@ const App = (): JSX.Element => {
     return <Login notice={notice} start={start} entered={setModel} />;
   }
   const logOut = () => {
+    const lost = [...model.unkept].join(", ");
+    if (lost && !confirm(`The secret of ${lost} is in this page only. Log out all the same?`))
+      return;
     void model.stop();
     leave(null);
   };
@@ -46,6 +50,7 @@ const usePath = (): string => {
 
 const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.Element => {
   useModel(model);
+  useWarning(model.unkept.size > 0);
   const path = usePath();
   const sections = ["agents", "events", "releases", "keys"];
   if (model.user.role === "admin") sections.push("audit");
@@ -78,7 +83,7 @@ const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.E
         <View
           key={path}
           model={model}
-          here={here}
+          here={section === "add" ? section : here}
           agentId={here === "agents" ? agentId : undefined}
         />
       </main>
@@ -97,6 +102,7 @@ const skip = (event: Event) => {
 
 const View = (props: { model: Model; here: string; agentId: string | undefined }): JSX.Element => {
   const { model, here, agentId } = props;
+  if (here === "add") return <AddDevice model={model} />;
   if (here === "events") return <Events model={model} />;
   if (here === "releases") return <Releases model={model} />;
   if (here === "keys") return <Keys model={model} />;

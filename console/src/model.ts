@@ -6,6 +6,7 @@
  */
 import {
   type Agent as AgentLink,
+  type AgentOptions,
   CallError,
   type Client,
   connect,
@@ -20,6 +21,7 @@ import type {
   AccessKeyCreated,
   AccessKeyPage,
   Agent,
+  AgentCreated,
   AgentPage,
   AuditPage,
   LoginAnswer,
@@ -27,6 +29,7 @@ import type {
   ReleasePage,
   ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
+import type { BoardTrouble } from "./board/troubles.ts";
 import { fixOf } from "./fixes.ts";
 import { restOf, Trouble } from "./rest.ts";
 import type { FoundSecret } from "./secret-file.ts";
@@ -48,6 +51,10 @@ const REFRESH_DELAY_MS = 300;
 /** With more changed agents than this, fetching the whole list is cheaper, if not too often. */
 const MAX_SINGLE_LOOKUPS = 5;
 const RELIST_MS = 30_000;
+
+/** What calls to an agent that is starting end with. */
+const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
+const POLL_MS = 500;
 
 export interface Heard {
   readonly id: number;
@@ -85,6 +92,11 @@ export interface Opened {
   readonly info: SystemInfo;
 }
 
+const optionsOf = ({ version, deviceKey }: FoundSecret): AgentOptions => ({
+  version: version ?? "1",
+  ...(deviceKey === undefined ? {} : { deviceKey }),
+});
+
 const agentPath = (agentId: string): string => `/agents/${encodeURIComponent(agentId)}`;
 
 export class Model {
@@ -99,6 +111,8 @@ export class Model {
   listing: AgentListing = { search: "", online: "", sort: "name", descending: false };
   /** Secrets that were read from a keyring and not yet used. */
   readonly secrets = new Map<string, FoundSecret>();
+  /** Agents whose secret was made in this page, and is nowhere else yet but on the device. */
+  readonly unkept = new Set<string>();
   heard: Heard[] = [];
   /** Names by ids, for the audit log. */
   readonly usernames = new Map<string, string>();
@@ -207,6 +221,15 @@ export class Model {
     this.#draw();
   }
 
+  /** Uses the login. `id`: proposed, or null. Rejects with a Trouble. */
+  async createAgent(name: string, id: string | null): Promise<AgentCreated> {
+    const body = id === null ? { name } : { name, agent_id: id };
+    const made = await restOf(this.#accessToken).ask("AgentCreated", "POST", "/agents", body);
+    const { api_token: _, ...agent } = made;
+    this.#keep(agent);
+    return made;
+  }
+
   /** Uses the login, like the next two. Rejects with a Trouble. */
   async renameAgent(agentId: string, name: string): Promise<void> {
     const rest = restOf(this.#accessToken);
@@ -225,6 +248,7 @@ export class Model {
     this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
     this.opened.delete(agentId);
     this.secrets.delete(agentId);
+    this.unkept.delete(agentId);
     this.#draw();
   }
 
@@ -253,7 +277,7 @@ export class Model {
     for (const id of ids) {
       const secret = this.secrets.get(id);
       if (secret === undefined || this.opened.has(id)) continue;
-      this.#client.agent(id, secret.agentToken, { version: secret.version ?? "1" });
+      this.#client.agent(id, secret.agentToken, optionsOf(secret));
     }
     return this.#client.fleet(ids).call(method, params, options);
   }
@@ -261,6 +285,12 @@ export class Model {
   /** The secrets of a keyring, for the agents that are looked at later. */
   addSecrets(found: ReadonlyMap<string, FoundSecret>): void {
     for (const [agentId, secret] of found) this.secrets.set(agentId, secret);
+    this.#draw();
+  }
+
+  /** The user has the agent's secret in another place, too. */
+  keepsElsewhere(agentId: string): void {
+    this.unkept.delete(agentId);
     this.#draw();
   }
 
@@ -308,9 +338,9 @@ export class Model {
    * Verifies a secret by a sealed call and listens to the agent's events from then on. Rejects with
    * a Trouble. The secret is used for the keys and never leaves the page.
    */
-  async open(agentId: string, secret: string, version: "1" | "2"): Promise<void> {
+  async open(agentId: string, secret: FoundSecret): Promise<void> {
     try {
-      const link = this.#client.agent(agentId, secret, { version });
+      const link = this.#client.agent(agentId, secret.agentToken, optionsOf(secret));
       const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
       if (this.opened.has(agentId)) return;
       this.opened.set(agentId, { link, info });
@@ -327,6 +357,30 @@ export class Model {
       this.#draw();
     } catch (error) {
       throw troubleOfCall(error);
+    }
+  }
+
+  /**
+   * The same once the agent, which may be starting, is online. Rejects with a Trouble if it is not
+   * in time, or when `signal` is aborted with one.
+   */
+  async openSoon(
+    agentId: string,
+    secret: FoundSecret,
+    limitMs: number,
+    signal: AbortSignal,
+  ): Promise<SystemInfo> {
+    const deadline = performance.now() + limitMs;
+    for (;;) {
+      try {
+        await this.open(agentId, secret);
+        return this.opened.get(agentId)?.info ?? {};
+      } catch (error) {
+        const isLate = performance.now() > deadline;
+        if (isLate || !PASSING.includes((error as Trouble).code)) throw error;
+      }
+      await new Promise((done) => setTimeout(done, POLL_MS));
+      signal.throwIfAborted();
     }
   }
 
@@ -446,6 +500,7 @@ export class Model {
     this.#watchers.clear();
     this.opened.clear();
     this.secrets.clear();
+    this.unkept.clear();
     this.heard = [];
     this.#client.close();
   }
@@ -454,6 +509,9 @@ export class Model {
 /** An error of the SDK as the page shows it. */
 export const troubleOfCall = (error: unknown): Trouble => {
   if (error instanceof Trouble) return error;
+  const { message: said, fix: told } = error as Partial<BoardTrouble>;
+  // Of the other bundle, whose classes are its own.
+  if (said !== undefined && told !== undefined) return new Trouble(said, told, "");
   if (!(error instanceof CallError)) {
     return new Trouble(`A fault of this page: ${String(error)}`, "Reload the page.", "");
   }

@@ -1,20 +1,21 @@
 /**
- * Reads an end-to-end secret from a file that the user chose: a keyring, an `.env` file, or the
- * bare secret.
+ * Reads an end-to-end secret from a text that the user chose: a keyring or an entry of one, an
+ * `.env` file, or the bare secret.
  */
-import { parseJson } from "@blindrelay/protocol/parse-json";
+import type { Version } from "@blindrelay/protocol/crypto";
+import { decodeKeyring, encodeKeyring, MAX_KEYRING_LENGTH } from "@blindrelay/protocol/keyring";
+import { restBase } from "@blindrelay/protocol/relay-url";
 
 export interface FoundSecret {
   readonly agentToken: string;
-  readonly version: "1" | "2" | null;
+  readonly version: Version | null;
+  /** The public half of the device's pinned key, base64url. */
+  readonly deviceKey?: string | undefined;
 }
 
-/** Far above a keyring of thousands of agents. */
-const MAX_FILE_BYTES = 4_000_000;
-
-/** Rejects, with a sentence, for a file that can be no keyring. */
-export const textOf = async (file: File): Promise<string> => {
-  if (file.size > MAX_FILE_BYTES) throw new Error("The file is too large to be a keyring.");
+/** Rejects, with a sentence, for a file that can be no `what`. */
+export const textOf = async (file: File, what: string): Promise<string> => {
+  if (file.size > MAX_KEYRING_LENGTH) throw new Error(`The file is too large to be ${what}.`);
   return file.text();
 };
 
@@ -37,27 +38,35 @@ export const secretIn = (text: string, agentId: string): FoundSecret => {
       "There is no e2e_ secret in the file. A keyring that is encrypted with a passphrase cannot be read here: copy the secret instead.",
     );
   }
-  const version = /packet_version\W+([12])\b/i.exec(text)?.[1];
-  return { agentToken, version: (version as "1" | "2" | undefined) ?? null };
+  const version = /packet_version\W+([1-4])\b/i.exec(text)?.[1];
+  return { agentToken, version: (version as Version | undefined) ?? null };
 };
 
-/** All secrets of a profile of the `blindrelay` command; empty for any other text. */
+/** All secrets of a keyring; empty for any other text. */
 export const keyringIn = (text: string): Map<string, FoundSecret> => {
-  const found = new Map<string, FoundSecret>();
-  let keyring: unknown;
   try {
-    ({ keyring } = parseJson(text) as { keyring?: unknown });
+    return readKeyring(text);
   } catch {
-    return found;
+    return new Map();
   }
-  if (typeof keyring !== "object" || keyring === null) return found;
-  for (const [agentId, entry] of Object.entries(keyring as { [id: string]: unknown })) {
-    const { agent_token: agentToken, packet_version: version } = (entry ?? {}) as {
-      readonly agent_token?: unknown;
-      readonly packet_version?: unknown;
-    };
-    if (typeof agentToken !== "string") continue;
-    found.set(agentId, { agentToken, version: version === "2" ? "2" : "1" });
-  }
-  return found;
+};
+
+/** The same. Throws an Error that says why a text is none. */
+export const readKeyring = (text: string): Map<string, FoundSecret> =>
+  new Map(
+    [...decodeKeyring(text).keys].map(([agentId, key]) => [
+      agentId,
+      { agentToken: key.agent_token, version: key.packet_version, deviceKey: key.device_key },
+    ]),
+  );
+
+/** The address of the relay that served this page. */
+export const pageRelay = (): string => restBase(new URL(".", document.baseURI).href);
+
+/** What `blindrelay agent import` and another console read. */
+export const entryOf = (agentId: string, secret: FoundSecret): string => {
+  const { agentToken, version, deviceKey } = secret;
+  const pinned = deviceKey === undefined ? {} : { device_key: deviceKey };
+  const entry = { agent_token: agentToken, packet_version: version ?? "1", ...pinned };
+  return encodeKeyring(pageRelay(), new Map([[agentId, entry]]));
 };

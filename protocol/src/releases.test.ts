@@ -1,12 +1,51 @@
-/** The order of versions, compared with SemVer's own list and an independent implementation. */
+/**
+ * What is signed, and the order of versions, compared with SemVer's own list and an independent
+ * implementation.
+ */
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { isAbove, isVersionText, RELEASE_VERSION_PATTERN, releaseText } from "./releases.ts";
+import {
+  isAbove,
+  isVersionText,
+  listedReleaseText,
+  MAX_RELEASE_SIGNATURES,
+  RELEASE_VERSION_PATTERN,
+  releaseSigners,
+  releaseText,
+} from "./releases.ts";
 
 it("writes the signed text of the contract", () => {
   const sha256 = "ab".repeat(32);
   const release = { runtime: "espruino", channel: "stable", version: "1.4.0", size: 65536, sha256 };
   expect(releaseText(release)).toBe(`blindrelay-release|espruino|stable|1.4.0|65536|${sha256}`);
+});
+
+const LISTED = {
+  ...{ runtime: "node", channel: "stable", version: "1.4.0", size: 65536 },
+  ...{ sha256: "ab".repeat(32), list: 7, not_after: 1_795_254_067 },
+};
+
+it("writes the second signed text of the contract", () => {
+  expect(listedReleaseText(LISTED)).toBe(
+    `blindrelay-release-2|node|stable|1.4.0|65536|${LISTED.sha256}|7|1795254067`,
+  );
+});
+
+it("counts each pinned key that signed once, and verifies no more than a release may have", () => {
+  const asked: string[] = [];
+  const verify = (id: string, text: string, signature: string): boolean => {
+    expect(text).toBe(listedReleaseText(LISTED));
+    asked.push(id);
+    return signature === `by ${id}`;
+  };
+  const by = (key_id: string, signature = `by ${key_id}`) => ({ key_id, signature });
+  const signed = [by("a"), by("x"), by("b", "by a"), by("a"), by("b")];
+  expect(releaseSigners(LISTED, signed, ["a", "b", "c"], verify)).toEqual(["a", "b"]);
+  expect(asked).toEqual(["a", "b", "b"]);
+  asked.length = 0;
+  const many = [...Array.from({ length: 99 }, () => by("a", "junk")), by("b")];
+  expect(releaseSigners(LISTED, many, ["a", "b"], verify)).toEqual([]);
+  expect(asked).toHaveLength(MAX_RELEASE_SIGNATURES);
 });
 
 /** SemVer 2.0.0 section 11: its own example, and that for the core. */

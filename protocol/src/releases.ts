@@ -33,6 +33,52 @@ export interface SignedRelease {
 export const releaseText = (release: SignedRelease): string =>
   `blindrelay-release|${release.runtime}|${release.channel}|${release.version}|${release.size}|${release.sha256}`;
 
+/** The second form, which several keys sign. */
+export interface ListedRelease extends SignedRelease {
+  /** Rises with every change of what a channel offers; a device takes none below its last. */
+  readonly list: number;
+  /** Unix seconds; later no device installs it. */
+  readonly not_after: number;
+}
+
+/** A key's id: so many first digits of its SHA-256 in hex. */
+export const RELEASE_KEY_ID_DIGITS = 16;
+
+export interface ReleaseSignature {
+  readonly key_id: string;
+  /** Base64url of 64 bytes: Ed25519 over listedReleaseText. */
+  readonly signature: string;
+}
+
+/** Of one release: more than anybody's threshold, and the most that a device verifies. */
+export const MAX_RELEASE_SIGNATURES = 16;
+/** For `list` and `not_after`: both are decimal in the signed text. */
+export const MAX_RELEASE_NUMBER = 2 ** 53 - 1;
+
+/** The ASCII text that each of a release's `signatures` covers. */
+export const listedReleaseText = (release: ListedRelease): string =>
+  `blindrelay-release-2|${release.runtime}|${release.channel}|${release.version}|${release.size}|${release.sha256}|${release.list}|${release.not_after}`;
+
+/** Verifies `signature` over the ASCII `text` with the key of that id, which is pinned. */
+export type VerifyRelease = (keyId: string, text: string, signature: string) => boolean;
+
+/** The pinned keys that signed, each once, in the order of `signatures`. */
+export const releaseSigners = (
+  release: ListedRelease,
+  signatures: readonly ReleaseSignature[],
+  pinned: readonly string[],
+  verify: VerifyRelease,
+): string[] => {
+  const text = listedReleaseText(release);
+  const signers: string[] = [];
+  for (let i = 0; i < signatures.length && i < MAX_RELEASE_SIGNATURES; i++) {
+    const { key_id: id, signature } = signatures[i] as ReleaseSignature;
+    if (pinned.indexOf(id) < 0 || signers.indexOf(id) >= 0) continue;
+    if (verify(id, text, signature)) signers.push(id);
+  }
+  return signers;
+};
+
 interface VersionParts {
   readonly core: readonly string[];
   /** Empty for a version that is not a pre-release. */

@@ -119,6 +119,7 @@ export const RULES: Rule[] = [
     kind: "reach",
     name: "browsers have no Node",
     files: [
+      "agent-sdk/src/board/**",
       "client-sdk/src/browser/**",
       "relay-server/src/embed.ts",
       "simulator/src/fake-device/**",
@@ -168,7 +169,7 @@ export const RULES: Rule[] = [
       "agent-sdk": ["protocol"],
       "client-sdk": ["protocol"],
       "relay-server": ["protocol"],
-      console: ["client-sdk", "protocol"],
+      console: ["agent-sdk", "client-sdk", "protocol"],
       tools: ["agent-sdk", "client-sdk", "protocol"],
       simulator: ["agent-sdk", "client-sdk", "protocol", "relay-server"],
       test: ["agent-sdk", "client-sdk", "protocol", "relay-server", "simulator", "tools"],

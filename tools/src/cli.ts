@@ -30,7 +30,9 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
   agent: async () => {
     const { addAgents } = await import("./commands/agents.ts");
     const { addAgentAdd } = await import("./commands/agent-add.ts");
+    const { addAgentImport } = await import("./commands/agent-import.ts");
     const { addAgentSet } = await import("./commands/agent-set.ts");
+    const { addAgentRekey } = await import("./commands/agent-rekey.ts");
     const { addAgentRun } = await import("./commands/agent-run.ts");
     return (cli, context) => {
       const agent = cli
@@ -39,8 +41,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
         .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
       addAgentAdd(agent, context);
       addAgents(agent, context);
+      addAgentImport(agent, context);
       addAgentSet(agent, context);
       addAgentRun(agent, context);
+      addAgentRekey(agent, context);
     };
   },
   attach: async () => (await import("./commands/attach.ts")).addAttach,

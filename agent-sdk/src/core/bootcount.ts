@@ -17,9 +17,9 @@
  * into a count, unless the slots already contain one of that token, and then spoils it; a copy of
  * the same files changes nothing.
  *
- * Suites "3" and "4" keep a *seed* behind the hash (section 2b, boot-seed.ts), in slots of format 2.
- * A start replaces it in both slots before it uses the one before, so that no later reader of the
- * medium finds what earlier starts used. Both are written before a start succeeds, so there the
+ * Suites "3" and "4" keep a *seed* behind the hash (section 2b, boot-seed.ts), in slots of format
+ * 2. A start replaces it in both slots before it uses the one before, so that no later reader of
+ * the medium finds what earlier starts used. Both are written before a start succeeds, so there the
  * higher slot never lacks a count that was used.
  *
  * [portable]

@@ -1,7 +1,7 @@
 /**
- * A new agent_token over the air (section 2b, "Changing the secret over the air"). It is kept beside
- * the old one as a trial, and becomes the device's secret when a client has stored a session under
- * it, before that client hears anything.
+ * A new agent_token over the air (section 2b, "Changing the secret over the air"). It is kept
+ * beside the old one as a trial, and becomes the device's secret when a client has stored a session
+ * under it, before that client hears anything.
  *
  *   state    event                    next     the device answers to
  *   steady   system.rekey             trial    the new secret, then the old one
@@ -10,8 +10,9 @@
  *   trial    start                    trial    both
  *   trial    start, a second time     steady   the old one
  *
- * One record has everything (record.ts), so that whatever a power cut leaves is one of these states.
- * The boot slots may still name the secret before: a start accepts its hash, and replaces it.
+ * One record has everything (record.ts), so that whatever a power cut leaves is one of these
+ * states. The boot slots may still name the secret before: a start accepts its hash, and replaces
+ * it.
  *
  * [portable]
  */
@@ -148,7 +149,9 @@ export class Rekeying {
     port.core.dispatcher.add(REKEY_METHOD, (params) => this.answer(params));
   }
 
-  /** Answers to a secret on trial, beside the present one. `boot`: of this start, or raised since. */
+  /**
+   * Answers to a secret on trial, beside the present one. `boot`: of this start, or raised since.
+   */
   begin(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): void {
     const port = this.port;
     const core = port.core;

@@ -81,7 +81,7 @@ it.each([
       version: "3",
       timings: DEFAULT_CLIENT_TIMINGS,
     },
-    { x25519: nodeX25519, deviceKey: nodeX25519.publicKey(pinned) },
+    { x25519: nodeX25519, deviceKey: nodeX25519.pair(pinned).publicKey() },
   );
   const texts = (effects: readonly ClientEffect[]): string[] =>
     effects.flatMap((effect) => (effect.kind === "send" ? [effect.text] : []));

@@ -31,14 +31,17 @@ export class ConfigError extends Error {
 }
 
 /**
- * `unreachable`: try later; `refused`: the relay refused; `untrusted`: no pinned key signed it;
- * `downgrade`: not above the running version; `corrupt`: not the signed bytes.
+ * `unreachable`: try later; `refused`: the relay refused; `untrusted`: no pinned key signed it, or
+ * fewer than the threshold; `downgrade`: not above the running version; `superseded`: a newer list
+ * was seen; `expired`: past its end; `corrupt`: not the signed bytes; `disk`: no room, or a fault.
  */
 export type ReleaseProblem =
   | "unreachable"
   | "refused"
   | "untrusted"
   | "downgrade"
+  | "superseded"
+  | "expired"
   | "corrupt"
   | "disk";
 

@@ -1,9 +1,10 @@
 /**
  * Firmware updates on Node. The relay is asked but not trusted: an update is installed
  * only if a pinned key signed it for this runtime and channel, its version is higher than the
- * running one, and size and hash of the download match the signature.
+ * running one, and size and hash of the download match the signature. With a threshold that many
+ * keys must have signed, it must not have ended, and no newer list may have been seen.
  */
-import { createHash, createPublicKey, verify } from "node:crypto";
+import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -12,8 +13,9 @@ import { NO_LINK, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { nodeHttp, type ProxySetting } from "@blindrelay/protocol/net/node";
 import { restBase } from "@blindrelay/protocol/relay-url";
-import { isAbove, releaseText } from "@blindrelay/protocol/releases";
-import { ConfigError, ReleaseError } from "./errors.ts";
+import { isAbove, MAX_RELEASE_SIGNATURES } from "@blindrelay/protocol/releases";
+import { ReleaseError } from "./errors.ts";
+import { isCount, type ReleaseTrust, type Signed, trustOf } from "./release-trust.ts";
 
 const CHECK_LIMIT_MS = 30_000;
 /** The notes of a release have 10,000 characters at most. */
@@ -27,7 +29,7 @@ const MIN_PROGRESS = 1024;
 const PART_SUFFIX = ".part";
 
 /** What is running, where to ask for updates, and which updates to accept. */
-export interface ReleaseSource {
+export interface ReleaseSource extends ReleaseTrust {
   /** The relay: http(s) base or ws(s) address. */
   readonly url: string;
   /** The agent's relay token (`agt_`), or any other token of its account. */
@@ -40,8 +42,6 @@ export interface ReleaseSource {
   readonly channel: string;
   /** The version of the running firmware (SemVer). */
   readonly version: string;
-  /** Pinned Ed25519 public keys: 32 bytes as base64url. */
-  readonly publicKeys: readonly string[];
   /** As in the options of `startAgent`. */
   readonly proxy?: ProxySetting;
 }
@@ -61,8 +61,7 @@ export interface Update {
  * asked or offers something that must not be installed, and with a ConfigError for invalid keys.
  */
 export const checkRelease = async (source: ReleaseSource): Promise<Update | null> => {
-  const keys = source.publicKeys.map(pinnedKey);
-  if (keys.length === 0) throw new ConfigError("publicKeys: pin at least one release key");
+  const check = trustOf(source);
   const query = new URLSearchParams({
     channel: source.channel,
     version: source.version,
@@ -70,19 +69,12 @@ export const checkRelease = async (source: ReleaseSource): Promise<Update | null
   });
   const latest = await ask(`${restBase(source.url)}/api/v1/releases/check?${query}`, source);
   if (latest === null) return null;
-  const { version, size, sha256, signature, url, notes } = latest;
+  const { version, size, sha256, url, notes } = latest;
   if (!isAbove(version, source.version)) {
     throw new ReleaseError("downgrade", `offered ${version}, and ${source.version} runs`);
   }
   const { runtime, channel } = source; // our own, never the relay's
-  const text = Buffer.from(releaseText({ runtime, channel, version, size, sha256 }), "ascii");
-  const bytes = Buffer.from(signature, "base64url");
-  if (!keys.some((key) => verify(null, text, key, bytes))) {
-    throw new ReleaseError(
-      "untrusted",
-      `no pinned key signed ${version} for ${runtime}|${channel}`,
-    );
-  }
+  check({ runtime, channel, version, size, sha256 }, latest);
   return { version, url, size, sha256, notes };
 };
 
@@ -235,9 +227,7 @@ async function* bytesFrom(update: Update, from: number, http: HttpPort): AsyncGe
   }
 }
 
-interface Offered extends Update {
-  readonly signature: string;
-}
+type Offered = Update & Signed;
 
 /**
  * The agent's only request over REST. It needs no more of a client than this, and the client SDK's
@@ -264,7 +254,9 @@ const ask = async (url: string, { token, proxy }: ReleaseSource): Promise<Offere
     throw new ReleaseError(kind, `the relay answers ${status} to a check: ${why}`);
   }
   if (latest === null) return null;
-  if (isOffered(latest)) return latest;
+  // Relays from before the second form leave its members out.
+  const offered = { list: null, not_after: null, signatures: [], ...Object(latest) };
+  if (isOffered(offered)) return offered;
   throw new ReleaseError("refused", "the relay's answer to a check is invalid");
 };
 
@@ -284,17 +276,15 @@ const isOffered = (value: unknown): value is Offered => {
     ["version", "url", "sha256", "signature", "notes"].every(
       (name) => typeof fields[name] === "string",
     ) &&
-    Number.isSafeInteger(fields.size) &&
-    (fields.size as number) > 0
+    isCount(fields.size) &&
+    fields.size > 0 &&
+    [fields.list, fields.not_after].every((each) => each === null || isCount(each)) &&
+    Array.isArray(fields.signatures) &&
+    fields.signatures.length <= MAX_RELEASE_SIGNATURES &&
+    fields.signatures.every(
+      (each) => typeof each?.key_id === "string" && typeof each.signature === "string",
+    )
   );
-};
-
-const pinnedKey = (text: string) => {
-  try {
-    return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: text }, format: "jwk" });
-  } catch (error) {
-    throw new ConfigError("publicKeys: Ed25519 public keys, 32 bytes as base64url", error);
-  }
 };
 
 const reasonOf = (error: unknown): string => reasonOfError(error).text;

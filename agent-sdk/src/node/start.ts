@@ -67,7 +67,9 @@ export interface StartOptions extends AgentIdentity {
    * replaces `program` from then on. Off by default.
    */
   readonly pushes?: TakesPushes;
-  /** Lets whoever has the agentToken replace it over the relay (`system.rekey`); true by default. */
+  /**
+   * Lets whoever has the agentToken replace it over the relay (`system.rekey`); true by default.
+   */
   readonly rekey?: boolean;
   /**
    * A push key (`push_`): programs over the relay are taken only if they were proven with it. The
@@ -101,9 +103,12 @@ export interface RunningAgent {
   onBootConfirmed(fn: BootConfirmedListener): void;
   /**
    * Asks the relay for a release above `firmwareVersion` that a pinned key has signed; null if
-   * there is none. Fetch it with `downloadRelease`. Rejects with a ReleaseError or a ConfigError.
+   * there is none. Fetch it with `downloadRelease`. The state folder keeps the last list number.
+   * Rejects with a ReleaseError or a ConfigError.
    */
-  checkRelease(source: Pick<ReleaseSource, "channel" | "publicKeys">): Promise<Update | null>;
+  checkRelease(
+    source: Pick<ReleaseSource, "channel" | "publicKeys" | "threshold" | "now">,
+  ): Promise<Update | null>;
   /**
    * Closes the link and releases the state folder. May be repeated. `reason` and `text`, of what
    * failed, are what the next start answers to `system.log`; "stop" by default.
@@ -233,9 +238,10 @@ const running = (
     online: () => online,
     onState: (fn) => core.link.onState(fn),
     onBootConfirmed,
-    async checkRelease({ channel, publicKeys }) {
+    async checkRelease(source) {
       if (version === undefined) throw new ConfigError("checkRelease needs a firmwareVersion");
-      return checkRelease({ url, token, proxy, runtime: RUNTIME, channel, version, publicKeys });
+      const storage = folderStorage(stateDir);
+      return checkRelease({ ...source, url, token, proxy, runtime: RUNTIME, version, storage });
     },
     async stop(reason = "stop", text = "") {
       pushed?.stop();

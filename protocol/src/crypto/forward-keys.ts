@@ -15,11 +15,20 @@ import { DIRECTION_BYTES, expandSession, makeDirection } from "./keys.ts";
 import type { HmacKey, Suite } from "./suite.ts";
 import type { Version } from "./versions.ts";
 
-/** X25519 of RFC 7748. Private and public values: 32 bytes, which are clamped and masked. */
+/** A private value of RFC 7748, clamped. */
+export interface X25519Pair {
+  /** 32 bytes. */
+  publicKey(): Uint8Array;
+  /** 32 bytes; null if they are zero, which a public value of small order gives. */
+  shared(publicKey: Uint8Array): Uint8Array | null;
+  /** Overwrites the private value, as far as the runtime can. */
+  end(): void;
+}
+
+/** X25519 of RFC 7748. */
 export interface X25519 {
-  publicKey(privateKey: Uint8Array): Uint8Array;
-  /** Null if the result is zero, which a public value of small order gives. */
-  shared(privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array | null;
+  /** `privateKey`: 32 bytes, which the caller overwrites. */
+  pair(privateKey: Uint8Array): X25519Pair;
   /** In native code, so that a new exchange every hour costs nothing that matters. */
   readonly isNative: boolean;
 }

@@ -29,7 +29,7 @@ export {
 export { rawMember } from "../encoding/raw-member.ts";
 export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
-export type { X25519 } from "./forward-keys.ts";
+export type { X25519, X25519Pair } from "./forward-keys.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
 export type { DirectionKeys, SessionKeys } from "./keys.ts";
 export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";

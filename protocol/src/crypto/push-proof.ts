@@ -6,11 +6,11 @@
  * [portable]
  */
 import { toBase64url } from "../encoding/base64url.ts";
-import { asciiBytes, utf8Bytes } from "../encoding/bytes.ts";
+import { asciiBytes } from "../encoding/bytes.ts";
 import type { Suite } from "./suite.ts";
 
 const prove = (suite: Suite, pushKey: string, text: string): string =>
-  toBase64url(suite.hmac(suite.hmacKey(utf8Bytes(pushKey)), asciiBytes(text)));
+  toBase64url(suite.hmac(suite.hmacKey(asciiBytes(pushKey)), asciiBytes(text)));
 
 /** Of a program of `size` bytes with this SHA-256, `digest`, in lower-case hexadecimal. */
 export const pushProof = (

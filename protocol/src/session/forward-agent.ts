@@ -1,15 +1,15 @@
 /**
- * The agent's side of sessions under suites "3" and "4" (section 2b). Openings and answers are those
- * of "1" and "2"; a session's first packet brings the client's public value, and its answer the
- * agent's, so that only a client that has shown this epoch's `A` can make an agent multiply.
+ * The agent's side of sessions under suites "3" and "4" (section 2b). Openings and answers are
+ * those of "1" and "2"; a session's first packet brings the client's public value, and its answer
+ * the agent's, so that only a client that has shown this epoch's `A` can make an agent multiply.
  *
- * Nothing that is left after a session's end, here or on the medium, leads to its keys: the seed was
- * replaced before it was used, `dh` moves whenever a session is stored, and the exchanged values are
- * overwritten as soon as the keys are made.
+ * Nothing that is left after a session's end, here or on the medium, leads to its keys: the seed
+ * was replaced before it was used, `dh` moves whenever a session is stored, and the exchanged
+ * values are overwritten as soon as the keys are made.
  *
  * [portable]
  */
-import type { HandshakeKeys, X25519 } from "../crypto/forward-keys.ts";
+import type { HandshakeKeys, X25519, X25519Pair } from "../crypto/forward-keys.ts";
 import {
   deriveAgentPrivate,
   deriveDataKeys,
@@ -43,7 +43,7 @@ const EXCHANGE_SEQ = 1;
 
 export class ForwardAgentSessions extends AgentSessions {
   declare private readonly x25519: X25519;
-  declare private readonly deviceKey: Uint8Array | null;
+  declare private readonly device: X25519Pair | null;
   declare private dh: Uint8Array;
   /** With the packet that is being received. */
   declare private agreed: Agreed | null;
@@ -51,7 +51,7 @@ export class ForwardAgentSessions extends AgentSessions {
   constructor(options: AgentSessionsOptions, forward: ForwardAgentOptions) {
     super(options);
     this.x25519 = forward.x25519;
-    this.deviceKey = forward.deviceKey;
+    this.device = forward.deviceKey === null ? null : forward.x25519.pair(forward.deviceKey);
     const plain = this.epochs[0] as Epoch;
     const start = deriveStart(options.suite, forward.seed, plain.secret);
     plain.secret.fill(0);
@@ -102,11 +102,13 @@ export class ForwardAgentSessions extends AgentSessions {
   private agree(sid: string, handshake: HandshakeKeys, x: Uint8Array): Agreed | null {
     const suite = this.suite;
     const own = deriveAgentPrivate(suite, this.dh, this.version, sid, x);
-    const shared = this.x25519.shared(own, x);
-    const pinned = this.deviceKey === null ? null : this.x25519.shared(this.deviceKey, x);
-    const y = shared === null ? NO_BYTES : this.x25519.publicKey(own);
+    const pair = this.x25519.pair(own);
     own.fill(0);
-    if (shared === null || (this.deviceKey !== null && pinned === null)) return null;
+    const shared = pair.shared(x);
+    const pinned = this.device === null ? null : this.device.shared(x);
+    const y = shared === null ? NO_BYTES : pair.publicKey();
+    pair.end();
+    if (shared === null || (this.device !== null && pinned === null)) return null;
     const exchange = { x: x, y: y, shared: shared, pinned: pinned };
     const keys = deriveDataKeys(suite, this.version, sid, handshake.chain, exchange);
     const plaintext = concatBytes(y, keys.confirm);

@@ -5,7 +5,7 @@
  *
  * [portable]
  */
-import type { HandshakeKeys, X25519 } from "../crypto/forward-keys.ts";
+import type { HandshakeKeys, X25519, X25519Pair } from "../crypto/forward-keys.ts";
 import { deriveDataKeys, deriveHandshakeKeys } from "../crypto/forward-keys.ts";
 import type { SessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
@@ -29,7 +29,7 @@ export class ForwardClientSession extends ClientSession {
   declare private readonly x25519: X25519;
   declare private readonly deviceKey: Uint8Array | null;
   /** Both halves of the value of seq 1, while that is unanswered. */
-  declare private own: Uint8Array;
+  declare private pair: X25519Pair | null;
   declare private offered: Uint8Array;
   /** Sent again while the session is in doubt. */
   declare private opening: string | null;
@@ -38,7 +38,7 @@ export class ForwardClientSession extends ClientSession {
     super(options);
     this.x25519 = forward.x25519;
     this.deviceKey = forward.deviceKey;
-    this.own = NO_BYTES;
+    this.pair = null;
     this.offered = NO_BYTES;
     this.opening = null;
   }
@@ -59,8 +59,10 @@ export class ForwardClientSession extends ClientSession {
   }
 
   override firstPlaintext(): Uint8Array {
-    this.own = this.random(KEY_BYTES);
-    this.offered = this.x25519.publicKey(this.own);
+    const own = this.random(KEY_BYTES);
+    this.pair = this.x25519.pair(own);
+    own.fill(0);
+    this.offered = this.pair.publicKey();
     return this.offered;
   }
 
@@ -86,17 +88,23 @@ export class ForwardClientSession extends ClientSession {
   }
 
   override forget(): void {
-    this.own.fill(0);
+    this.endPair();
     this.opening = null;
     super.forget();
+  }
+
+  private endPair(): void {
+    if (this.pair !== null) this.pair.end();
+    this.pair = null;
   }
 
   /** The keys from seq 2 on, if the agent has proved that it has them too. */
   private agreed(handshake: HandshakeKeys, sid: string, plaintext: Uint8Array): SessionKeys | null {
     const y = plaintext.slice(0, KEY_BYTES);
-    const shared = this.x25519.shared(this.own, y);
-    const pinned = this.deviceKey === null ? null : this.x25519.shared(this.own, this.deviceKey);
-    this.own.fill(0);
+    const pair = this.pair as X25519Pair;
+    const shared = pair.shared(y);
+    const pinned = this.deviceKey === null ? null : pair.shared(this.deviceKey);
+    this.endPair();
     if (shared === null || (this.deviceKey !== null && pinned === null)) return null;
     const exchange = { x: this.offered, y, shared, pinned };
     const keys = deriveDataKeys(this.suite, this.version, sid, handshake.chain, exchange);

@@ -20,18 +20,27 @@ const curve = montgomery({
   powPminus2: (x) => pow(x, P - 2n, P),
 });
 
+const checked = (value: Uint8Array): Uint8Array => {
+  if (value.length !== 32) throw new RangeError("X25519 takes values of 32 bytes");
+  return value;
+};
+
 /** Stateless, and may be shared. Throws a RangeError for a value that is not 32 bytes. */
 export const nobleX25519: X25519 = {
   isNative: false,
-  publicKey: (privateKey) => curve.scalarMultBase(privateKey),
-  shared: (privateKey, publicKey) => {
-    if (privateKey.length !== 32 || publicKey.length !== 32) {
-      throw new RangeError("X25519 takes values of 32 bytes");
-    }
-    try {
-      return curve.scalarMult(privateKey, publicKey);
-    } catch {
-      return null; // noble refuses a result of zero
-    }
+  pair: (privateKey) => {
+    const own = checked(privateKey).slice();
+    return {
+      publicKey: () => curve.scalarMultBase(own),
+      shared: (publicKey) => {
+        checked(publicKey);
+        try {
+          return curve.scalarMult(own, publicKey);
+        } catch {
+          return null; // noble refuses a result of zero
+        }
+      },
+      end: () => own.fill(0),
+    };
   },
 };

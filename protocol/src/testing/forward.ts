@@ -1,7 +1,7 @@
 /**
- * Conformance of suites "3" and "4": every step of forward-secrecy.json, as derived and as spoken by
- * whole sessions, and everything that must be refused. Separate from index.ts, because only runtimes
- * with X25519 load it.
+ * Conformance of suites "3" and "4": every step of forward-secrecy.json, as derived and as spoken
+ * by whole sessions, and everything that must be refused. Separate from index.ts, because only
+ * runtimes with X25519 load it.
  *
  * [portable]
  */
@@ -50,6 +50,7 @@ interface ForwardVector {
   readonly x: string;
   readonly client_seq_1: string;
   readonly agent_seq_1: string;
+  readonly dh_after_store: string;
   readonly data: Sealed;
   readonly reply: Sealed;
   readonly data_at_last_seq: Sealed;
@@ -155,6 +156,9 @@ const checkSession = (
   same("answer", textOf(agent.receive(vector.opening, 0)), vector.answer);
   same("client's seq 1", sentBy(client.receive(vector.answer, 0)), vector.client_seq_1);
   same("agent's seq 1", textOf(agent.receive(vector.client_seq_1, 0)), vector.agent_seq_1);
+  // Whoever reads the agent's memory from here on cannot derive its private value again.
+  const { dh } = agent as unknown as { readonly dh: Uint8Array };
+  same("dh", toHex(dh), vector.dh_after_store);
   const opened = client.receive(vector.agent_seq_1, 0)[0];
   same("opened", opened === undefined ? "" : opened.kind, "opened");
   same("data", client.seal(asciiBytes(vector.data.plaintext)), vector.data.packet);

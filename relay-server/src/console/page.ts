@@ -1,7 +1,8 @@
 /**
- * The live console as this relay serves it: a page, a style sheet and a script, all static. The
- * script is a bundle for browsers (`console/` in the repository). It seals calls, so nothing here
- * imports it: this process only serves its bytes and could not run it.
+ * The live console as this relay serves it: a page, a style sheet, two scripts and files for
+ * boards, all static. The scripts are bundles for browsers (`console/` in the repository). They
+ * seal calls, so nothing here imports them: this process only serves their bytes and could not run
+ * them.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -20,7 +21,7 @@ const BUILT = fileURLToPath(new URL("../../dist/viewers/console/", import.meta.u
 /** Where their sources are in a checkout. */
 const SOURCES = fileURLToPath(new URL("../../../console/", import.meta.url));
 const BUNDLER = join(SOURCES, "build.ts");
-const MAX_SCRIPT_BYTES = 4_000_000;
+const MAX_MADE_BYTES = 4_000_000;
 
 /** Nothing from elsewhere, nothing inline, and no text that becomes markup. */
 export const CONSOLE_POLICY = [
@@ -36,34 +37,59 @@ export const CONSOLE_POLICY = [
   "trusted-types 'none'",
 ].join("; ");
 
+/** Of what browsers ask a person for, this page may ask for the port of a board. */
+export const CONSOLE_PERMISSIONS = "serial=(self)";
+
 const HTML = "text/html; charset=utf-8";
 
 /** A checkout's sources go before what a build may have left beside them long ago. */
 const readConsoleFile = (name: string): Promise<Buffer> =>
   readFile(join(existsSync(BUNDLER) ? SOURCES : BUILT, name));
 
-let bundling: Promise<Buffer> | undefined;
+/** What is being made, or is made, by name. */
+const making = new Map<string, Promise<Buffer>>();
 
 /** In a checkout by the bundler, once in a process's life and by its own process. */
-const readScript = (): Promise<Buffer> => {
-  if (!existsSync(BUNDLER)) return readConsoleFile("console.js");
-  bundling ??= bundle().catch((error: unknown) => {
-    bundling = undefined;
+const readMade = (name: string): Promise<Buffer> => {
+  if (!existsSync(BUNDLER)) return readConsoleFile(name);
+  const begun = making.get(name);
+  if (begun !== undefined) return begun;
+  const made = make(name).catch((error: unknown) => {
+    making.delete(name);
     throw error;
   });
-  return bundling;
+  making.set(name, made);
+  return made;
 };
 
-const bundle = async (): Promise<Buffer> => {
-  const options = { encoding: "buffer", maxBuffer: MAX_SCRIPT_BYTES } as const;
-  const { stdout } = await promisify(execFile)(process.execPath, [BUNDLER], options);
+const make = async (name: string): Promise<Buffer> => {
+  const options = { encoding: "buffer", maxBuffer: MAX_MADE_BYTES } as const;
+  const args = ["--disable-warning=ExperimentalWarning", BUNDLER, "--print", name];
+  const { stdout } = await promisify(execFile)(process.execPath, args, options);
   return stdout;
 };
 
 export const CONSOLE_PAGE: ConsoleFile = { type: HTML, read: () => readConsoleFile("index.html") };
 
+const SCRIPT = "text/javascript; charset=utf-8";
+
+/** Of agent-sdk's files for boards, those that the page sets up: without those for bridges. */
+const BOARD_FILES = ["", "wifi-"].flatMap((way) =>
+  ["", "push-"].flatMap((push) =>
+    ["1", "2", "any"].map((variant) => `blindrelay-${way}${push}${variant}.bin`),
+  ),
+);
+
+const made = (name: string, type: string): [string, ConsoleFile] => [
+  name,
+  { type, read: () => readMade(name) },
+];
+
 /** The page's own files, by name. */
 export const CONSOLE_FILES: Readonly<Record<string, ConsoleFile>> = {
   "console.css": { type: "text/css; charset=utf-8", read: () => readConsoleFile("console.css") },
-  "console.js": { type: "text/javascript; charset=utf-8", read: readScript },
+  ...Object.fromEntries([
+    ...["console.js", "board.js"].map((name) => made(name, SCRIPT)),
+    ...BOARD_FILES.map((name) => made(name, "application/octet-stream")),
+  ]),
 };

@@ -3,20 +3,29 @@
  * withhold a release but not make one.
  */
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
-import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
+import {
+  type ListedRelease,
+  RELEASE_KEY_ID_DIGITS,
+  type ReleaseSignature,
+  releaseSigners,
+  releaseText,
+  type SignedRelease,
+} from "@blindrelay/protocol/releases";
 
 const KEY_BYTES = 32;
-const KEY_ID_DIGITS = 16;
 
 export interface ReleaseKeys {
   readonly count: number;
   /** The id of the key that made this signature (base64url) over the release; null if none did. */
   signer(release: SignedRelease, signature: string): string | null;
+  /** The ids of the keys that made these signatures over the second text, each once. */
+  signers(release: ListedRelease, signatures: readonly ReleaseSignature[]): readonly string[];
 }
 
 /** `texts`: Ed25519 public keys, 32 bytes as base64url. Throws a TypeError for any other text. */
 export const releaseKeys = (texts: readonly string[]): ReleaseKeys => {
   const keys = texts.map((text) => ({ id: keyIdOf(text), key: readKey(text) }));
+  const byId = new Map(keys.map(({ id, key }) => [id, key]));
   return {
     count: keys.length,
     signer: (release, signature) => {
@@ -24,6 +33,15 @@ export const releaseKeys = (texts: readonly string[]): ReleaseKeys => {
       const bytes = Buffer.from(signature, "base64url");
       return keys.find(({ key }) => verify(null, text, key, bytes))?.id ?? null;
     },
+    signers: (release, signatures) =>
+      releaseSigners(release, signatures, [...byId.keys()], (id, text, signature) =>
+        verify(
+          null,
+          Buffer.from(text, "ascii"),
+          byId.get(id) as KeyObject,
+          Buffer.from(signature, "base64url"),
+        ),
+      ),
   };
 };
 
@@ -35,4 +53,7 @@ const readKey = (text: string): KeyObject => {
 };
 
 const keyIdOf = (text: string): string =>
-  createHash("sha256").update(Buffer.from(text, "base64url")).digest("hex").slice(0, KEY_ID_DIGITS);
+  createHash("sha256")
+    .update(Buffer.from(text, "base64url"))
+    .digest("hex")
+    .slice(0, RELEASE_KEY_ID_DIGITS);

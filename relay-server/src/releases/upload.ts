@@ -44,7 +44,11 @@ export const receiveArtifact = async (
     const keyId = keys.signer({ ...draft, ...received }, signature);
     if (keyId === null) return { ok: false, problem: "untrusted" };
     const row = await store.write(async (tx) => {
-      const change = { upload_id: uploadId, ...received, signature, key_id: keyId };
+      const change = {
+        ...{ upload_id: uploadId, ...received, signature, key_id: keyId },
+        // What was signed about other bytes.
+        ...{ list: null, not_after: null, signatures: "[]" },
+      };
       const changed = await changeRelease(tx, draft.id, "draft", change);
       if (changed === undefined) return undefined;
       if (draft.upload_id !== null) await dropUpload(tx, draft.upload_id);

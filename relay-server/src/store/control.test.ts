@@ -70,6 +70,16 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await found({ runtime: "node", firmwareVersion: "1.0.0" })).toEqual([a]);
     });
 
+    test("a release keeps the numbers and signatures of its second text", async () => {
+      const id = await release("1.0.0", randomUUID());
+      const none = { list: null, not_after: null, signatures: "[]" };
+      expect(await findRelease(db, id)).toMatchObject(none);
+      const most = Number.MAX_SAFE_INTEGER;
+      const given = { list: most, not_after: most, signatures: '[{"key_id":"k"}]' };
+      await changeRelease(db, id, "draft", given);
+      expect(await findRelease(db, id)).toMatchObject(given);
+    });
+
     test("a release's version is taken once, and changes only from the state that was read", async () => {
       const channel = randomUUID();
       const id = await release("1.0.0", channel);

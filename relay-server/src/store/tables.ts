@@ -173,6 +173,12 @@ interface ReleasesTable {
   sha256: string | null;
   signature: string | null;
   key_id: string | null;
+  /** Of the second signed text; null without it. */
+  list: Generated<number | null>;
+  /** Unix seconds. */
+  not_after: Generated<number | null>;
+  /** JSON: ReleaseSignature[]. */
+  signatures: Generated<string>;
   /** The percentage of devices that are offered it. */
   percent: number;
   paused: number;

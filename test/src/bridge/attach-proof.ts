@@ -1,11 +1,15 @@
 /**
  * By hand: bytes through `blindrelay attach` in both directions, with a delay each way and losses
- * of the link in between, and what it costs.
+ * of the link in between, and what it costs; or single bytes that a device echoes, and how long
+ * each takes.
  *
  *   node test/src/bridge/attach-proof.ts --mb 20 --losses 10 --delay 100 --away 9
+ *   node test/src/bridge/attach-proof.ts --bytes 100 --delay 100
  */
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import type { Running } from "../cli/processes.ts";
@@ -22,6 +26,8 @@ const { values } = parseArgs({
     side: { type: "string", default: "pty" },
     /** Bytes a second that the device and the tool send; 0: as much as goes. */
     rate: { type: "string", default: "0" },
+    /** Single bytes, one after the other, instead of `mb`. */
+    bytes: { type: "string", default: "0" },
   },
 });
 const total = Number(values.mb) * 1_000_000;
@@ -76,28 +82,64 @@ const send = async (to: NodeJS.WritableStream, seed: number): Promise<void> => {
   }
 };
 
+/** Milliseconds of each byte's way to the device and back. */
+const echoes = async (to: Writable, from: Readable, count: number): Promise<number[]> => {
+  const tookMs: number[] = [];
+  for (let n = 0; n < count; n++) {
+    // Not in step with any timer of what is measured.
+    await sleep(20 + Math.random() * 200);
+    const came = once(from, "data") as Promise<[Buffer]>;
+    const began = performance.now();
+    to.write(Buffer.of(n & 255));
+    const [bytes] = await came;
+    tookMs.push(performance.now() - began);
+    if (bytes.length !== 1 || bytes[0] !== (n & 255)) throw new Error(`byte ${n} is another`);
+  }
+  return tookMs.sort((a, b) => a - b);
+};
+
 const world = new BridgeHouse();
 await world.open();
 const delayMs = Number(values.delay);
 const ways = [new SlowWay(world.house.url, delayMs), new SlowWay(world.house.url, delayMs)];
 const [clientUrl = "", bridgeUrl = ""] = await Promise.all(ways.map((way) => way.open()));
-try {
+const run = async (): Promise<void> => {
   await world.house.cli(["profile", "set-url", clientUrl]);
-  console.error("profile", performance.now());
   const added = await world.add("modem");
   const cable = world.cable();
   const device = await cable.plug();
   const bridge = world.bridge(added, { port: cable.path, mode: "raw" }, bridgeUrl);
   await newsOf(bridge, "agent", "online");
-  console.error("bridge", performance.now());
   const side = values.side === "pty" ? world.house.path("tty") : "0";
   const running = world.house.start(["attach", "modem", `--${values.side}`, side, "--json"]);
   const { where } = await newsOf(running, "attached");
-  console.error("attached", performance.now());
-  const tool = world.tool(String(where));
+  // Two programs: one that does not read while it cannot write, with a device that does the same,
+  // stops for good when all stores are full. A TCP port has one program.
+  const isPty = values.side === "pty";
+  const tool = world.tool(String(where), ...(isPty ? ["-u"] : []));
+  const reader = isPty ? world.tool(String(where), "-U") : tool;
+  const count = Number(values.bytes);
+  if (count > 0) {
+    cable.received = (bytes) => device.write(bytes);
+    await sleep(500);
+    const tookMs = await echoes(tool.stdin, reader.stdout, count);
+    const at = (share: number): number =>
+      Math.round((tookMs[Math.floor(share * (count - 1))] ?? 0) * 10) / 10;
+    // A network round trip: to the relay and back, from either side.
+    console.log(
+      JSON.stringify({
+        bytes: count,
+        network_round_trip_ms: 2 * delayMs,
+        ms: { least: at(0), median: at(0.5), p99: at(0.99), most: at(1) },
+      }),
+    );
+    await running.stop();
+    await bridge.stop();
+    return;
+  }
   const [down, up] = [new Check(1), new Check(2)];
   cable.received = (bytes) => down.take(bytes);
-  tool.stdout.on("data", (bytes: Buffer) => up.take(bytes));
+  reader.stdout.on("data", (bytes: Buffer) => up.take(bytes));
   const said: unknown[] = [];
   // A byte that is another is right only where this says so.
   process.once("uncaughtExceptionMonitor", () => console.error(JSON.stringify(said)));
@@ -142,6 +184,9 @@ try {
   );
   await running.stop();
   await bridge.stop();
+};
+try {
+  await run();
 } finally {
   await world.close();
   await Promise.all(ways.map((way) => way.close()));

@@ -47,8 +47,10 @@ const run = async (file: string, words: readonly string[]) => {
 
 const has = (file: string, ...words: readonly string[]): boolean => {
   const { status } = spawnSync(file, words);
-  if (status === null || status > 1) console.log(`${file} ${words.join(" ")}: skipped`);
-  return status === 0 || status === 1;
+  // avrdude ends its help with 1, as Python ends a failed import.
+  const isThere = status === 0 || (status === 1 && file !== PYTHON);
+  if (!isThere) console.log(`${file} ${words.join(" ")}: skipped`);
+  return isThere;
 };
 
 const tell = (

@@ -53,22 +53,31 @@ export class BridgeHouse {
     return cable;
   }
 
-  /** The command with one port in its configuration file. */
-  bridge(agent: Added, port: object, relay = this.house.url): Running {
+  /** The command with the agent's port, or several, in its configuration file. */
+  bridge(agent: Added, port: object | readonly object[], relay = this.house.url): Running {
     const { agent_id: id } = agent;
+    const ports = [port].flat();
     const config = {
       relay,
-      ports: [{ credentials: `${id}.json`, state_dir: `state-${id}`, ...port }],
+      ports: ports.map((one) => ({
+        credentials: `${id}.json`,
+        state_dir: `state-${id}`,
+        ...one,
+      })),
     };
     const file = this.house.write(`bridge-${id}.json`, JSON.stringify(config));
     return this.house.start(["bridge", "--config", file, "--json"]);
   }
 
-  /** A program of this machine that has a terminal open: socat, as any other would. */
-  tool(path: string): ChildProcessByStdio<Writable, Readable, null> {
+  /**
+   * A program of this machine that has a terminal open: socat, as any other would.
+   * `words`: `-u` for one direction, or `-U` for the other. With both, socat reads nothing while it
+   * cannot write.
+   */
+  tool(path: string, ...words: string[]): ChildProcessByStdio<Writable, Readable, null> {
     const tcp = /^tcp:\/\/(.*)$/.exec(path);
     const place = tcp === null ? `OPEN:${path},raw,echo=0` : `TCP:${tcp[1]}`;
-    const socat = spawn("socat", ["-b", "4096", "-", place], {
+    const socat = spawn("socat", ["-b", "4096", ...words, "-", place], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     this.tools.push(socat);

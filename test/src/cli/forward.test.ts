@@ -1,4 +1,6 @@
-/** Packet versions "3" and "4" as a user meets them: a key of the device's own, and what refuses it. */
+/**
+ * Packet versions "3" and "4" as a user meets them: a key of the device's own, and what refuses it.
+ */
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD, type Running } from "./processes.ts";

@@ -3,8 +3,6 @@
  * and do, everything that leaves the page, and axe's findings for every view.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { type Program, type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
@@ -19,23 +17,7 @@ import {
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PASSWORD, Relay } from "../specification/relay.ts";
-
-/** Less than a test's time, so that the step that takes too long is named. */
-const STEP_MS = 60_000;
-/** For content that appears when the relay has answered. */
-const PATIENCE = { timeout: STEP_MS };
-/** A folder for screenshots, to be looked at. */
-const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-let axeSource = "";
-
-const WIDE = { width: 1280, height: 900 };
-const LOOKS = [
-  // Dark mode changes only colours.
-  { name: "dark", size: WIDE, colorScheme: "dark", rules: ["color-contrast"] },
-  { name: "phone", size: { width: 360, height: 740 }, colorScheme: "light", rules: null },
-  { name: "light", size: WIDE, colorScheme: "light", rules: null },
-] as const;
+import { formsOf, LOOKS, logInAs, openPage, PATIENCE, picture, violationsOn } from "./browser.ts";
 
 const { publicKey, privateKey: releaseKey } = generateKeyPairSync("ed25519");
 
@@ -107,43 +89,15 @@ const startValve = async (agentId: string): Promise<RunningAgent> => {
   return agent;
 };
 
-/** Everything that a page sends: headers, bodies and frames, each as one text. */
-const recordSent = (page: Page): string[] => {
-  const sent: string[] = [];
-  page.on("request", (request) => {
-    const { url, headers } = { url: request.url(), headers: JSON.stringify(request.headers()) };
-    sent.push(`${request.method()} ${url} ${headers} ${request.postData() ?? ""}`);
-  });
-  page.on("websocket", (socket) => {
-    sent.push(socket.url());
-    socket.on("framesent", ({ payload }) => sent.push(payload.toString()));
-  });
-  return sent;
-};
-
 /** `before`: runs in the page before its own code. */
 const open = async (before: () => void = () => {}) => {
-  const context = await browser.newContext({ viewport: WIDE });
-  const page = await context.newPage();
-  await page.addInitScript(before);
-  page.setDefaultTimeout(STEP_MS);
-  const complaints: string[] = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
-  });
-  page.on("pageerror", (error) => complaints.push(String(error)));
-  const sent = recordSent(page);
-  await page.goto(`${relay.url}/console`);
-  return { page, complaints, sent };
+  const opened = await openPage(browser, before);
+  await opened.page.goto(`${relay.url}/console`);
+  return opened;
 };
 
-const logIn = async (page: Page, username = "ada", code = freshCode()): Promise<void> => {
-  await page.getByLabel("User name").fill(username);
-  await page.getByLabel("Password").fill(PASSWORD);
-  await page.getByLabel(/^One-time code/).fill(code);
-  await page.getByRole("button", { name: "Log in" }).click();
-  await page.getByRole("heading", { name: "Agents" }).waitFor();
-};
+const logIn = (page: Page, username = "ada", code = freshCode()): Promise<void> =>
+  logInAs(page, username, code);
 
 const openAgent = async (page: Page, agentId: string): Promise<void> => {
   await page.goto(`${relay.url}/console#/agents/${agentId}`);
@@ -156,11 +110,6 @@ const call = async (page: Page, method: string, params: string): Promise<void> =
   await page.getByRole("combobox", { name: "Method" }).fill(method);
   await page.getByLabel("Parameters").fill(params);
   await page.getByRole("button", { name: "Call" }).click();
-};
-
-const picture = async (page: Page, name: string): Promise<void> => {
-  if (PICTURES === undefined) return;
-  await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
 };
 
 beforeAll(async () => {
@@ -182,7 +131,6 @@ describe.skipIf(!HAS_CHROMIUM)(
   { timeout: BROWSER_TIMEOUT_MS },
   () => {
     beforeAll(async () => {
-      axeSource = await readFile(AXE, "utf8");
       browser = await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_FLAGS });
     }, BROWSER_TIMEOUT_MS);
     afterAll(() => browser?.close());
@@ -628,48 +576,15 @@ describe.skipIf(!HAS_CHROMIUM)(
   },
 );
 
-/** A text in all forms in which it could be hidden: plain, hex, and base64 at each offset. */
-const formsOf = (secret: string): string[] => {
-  const bytes = Buffer.from(secret);
-  const base64 = [0, 1, 2].flatMap((offset) => {
-    // The first and last characters depend on the neighbours.
-    const padded = Buffer.concat([Buffer.alloc(offset), bytes]);
-    return ["base64", "base64url"].map((form) =>
-      padded.toString(form as "base64").slice(4, 4 * Math.floor(padded.length / 3)),
-    );
-  });
-  const random = secret.slice("e2e_".length);
-  return [secret, random, bytes.toString("hex"), encodeURIComponent(secret), ...base64];
-};
-
-interface Axe {
-  run(options: object): Promise<{
-    violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
-  }>;
-}
-
-/** What axe finds by these rules, or by all. */
-const violationsOn = async (page: Page, rules: readonly string[] | null): Promise<string[]> => {
-  // By evaluation, because the page's policy permits no scripts except the relay's.
-  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  const options = rules === null ? {} : { runOnly: [...rules] };
-  const { violations } = await page.evaluate(
-    (options) => (globalThis as unknown as { axe: Axe }).axe.run(options),
-    options,
-  );
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`),
-  );
-};
-
 it("is served with a strict policy, and again only when it changed", async () => {
   const page = await fetch(`${relay.url}/console`);
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
   const policy = page.headers.get("content-security-policy") ?? "";
   expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
   expect(policy).not.toMatch(/https?:|\*|unsafe/);
+  expect(page.headers.get("permissions-policy")).toBe("serial=(self)");
   expect(await page.text()).not.toMatch(/<style|<script[^>]*>[^<]|\son\w+=|style=/);
-  for (const name of ["console.js", "console.css"]) {
+  for (const name of ["console.js", "console.css", "board.js", "blindrelay-wifi-push-2.bin"]) {
     const first = await fetch(`${relay.url}/console/${name}`);
     expect(first.status).toBe(200);
     const headers = { "if-none-match": first.headers.get("etag") ?? "" };

@@ -1,6 +1,9 @@
-/** The known answers and refusals of suites "3" and "4", as the SDKs of Node and browsers speak them. */
+/**
+ * The known answers and refusals of suites "3" and "4", as the SDKs of Node and browsers speak
+ * them.
+ */
 import { readFileSync } from "node:fs";
-import type { Suite, X25519 } from "@blindrelay/protocol/crypto";
+import type { Suite, X25519, X25519Pair } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
@@ -22,14 +25,24 @@ describe.each([
     expect(check(suite, x25519)).toEqual([]);
   });
 
-  it.each<[string, Partial<X25519>]>([
-    ["accepts zero", { shared: (own, other) => x25519.shared(own, other) ?? new Uint8Array(32) }],
+  it.each<[string, (own: Uint8Array) => Partial<X25519Pair>]>([
+    [
+      "accepts zero",
+      (own) => ({ shared: (other) => x25519.pair(own).shared(other) ?? new Uint8Array(32) }),
+    ],
     [
       "ignores its private value",
-      { shared: (_own, other) => x25519.shared(new Uint8Array(32), other) },
+      () => ({ shared: (other) => x25519.pair(new Uint8Array(32)).shared(other) }),
     ],
-    ["has another base point", { publicKey: (own) => x25519.publicKey(own.map((b) => b ^ 8)) }],
+    [
+      "has another base point",
+      (own) => ({ publicKey: () => x25519.pair(own.map((byte) => byte ^ 8)).publicKey() }),
+    ],
   ])("notice an X25519 that %s", (_what, change) => {
-    expect(check(suite, { ...x25519, ...change })).not.toEqual([]);
+    const pair = (value: Uint8Array) => {
+      const own = value.slice();
+      return { ...x25519.pair(own), ...change(own) };
+    };
+    expect(check(suite, { ...x25519, pair })).not.toEqual([]);
   });
 });

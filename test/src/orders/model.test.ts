@@ -3,13 +3,13 @@
  * them there is a trace, and that trace breaks the real classes, too, where the rule is left out of
  * them, and does not where it is kept.
  */
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { availableParallelism, tmpdir } from "node:os";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Found, Job } from "./hunt.ts";
 import { hunt } from "./hunters.ts";
-import { type Checked, check, missingPrograms, withConstants } from "./murphi.ts";
+import { type Checked, checkAll, missingPrograms, withConstants } from "./murphi.ts";
 import type { Promised } from "./promises.ts";
 import { boundsOf, RULES } from "./rules.ts";
 
@@ -38,7 +38,7 @@ const modelled = RULES.flatMap((rule, index) =>
 describe.skipIf(missing.length > 0)(`the model of the rules${whySkipped}`, () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-model-"));
   afterAll(() => rmSync(folder, { recursive: true }));
-  const checked = new Map<string, Checked>();
+  let checked: ReadonlyMap<string, Checked> = new Map();
   let found: ReadonlyMap<string, Found> = new Map();
 
   beforeAll(async () => {
@@ -49,14 +49,7 @@ describe.skipIf(missing.length > 0)(`the model of the rules${whySkipped}`, () =>
         constants: { W: String(window), [constant]: "false" },
       })),
     ];
-    const work = async (): Promise<void> => {
-      for (let next = runs.shift(); next !== undefined; next = runs.shift()) {
-        const own = join(folder, next.id);
-        mkdirSync(own);
-        checked.set(next.id, await check(own, next.constants));
-      }
-    };
-    await Promise.all(Array.from({ length: availableParallelism() }, work));
+    checked = await checkAll(folder, "sessions.m", runs);
     found = await hunt(
       modelled.flatMap(({ constant, index, window }): Job[] => {
         const steps = checked.get(constant)?.steps ?? [];

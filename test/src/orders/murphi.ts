@@ -1,11 +1,12 @@
-/** Runs the model of the rules (protocol/models/sessions.m) through rumur and the C compiler. */
+/** Runs a model of the rules (protocol/models/*.m) through rumur and the C compiler. */
 import { execFile } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY } from "../adversary/build.ts";
 
-const MODEL = join(REPOSITORY, "protocol/models/sessions.m");
+const MODELS = join(REPOSITORY, "protocol/models");
 const NEEDED = ["rumur", "cc"];
 /** Some seconds is usual. */
 const TIMEOUT_MS = 300_000;
@@ -61,13 +62,39 @@ const stepsIn = (xml: string): Step[] => {
   return steps;
 };
 
-/** Explores all states. `folder`: an empty one, for what is made on the way. */
-export const check = async (
+type Constants = Readonly<Record<string, string>>;
+
+/** One exploration of a model. */
+export interface Run {
+  readonly id: string;
+  readonly constants: Constants;
+}
+
+/** Explores all states in each run; by its id. `folder`: an empty one, for what is made. */
+export const checkAll = async (
   folder: string,
-  constants: Readonly<Record<string, string>>,
-): Promise<Checked> => {
+  model: "rekey.m" | "sessions.m",
+  runs: readonly Run[],
+): Promise<ReadonlyMap<string, Checked>> => {
+  const checked = new Map<string, Checked>();
+  const waiting = [...runs];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const own = join(folder, next.id);
+      mkdirSync(own);
+      checked.set(next.id, await check(own, model, next.constants));
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  return checked;
+};
+
+const check = async (folder: string, model: string, constants: Constants): Promise<Checked> => {
   const file = (name: string) => join(folder, name);
-  writeFileSync(file("model.m"), withConstants(readFileSync(MODEL, "utf8"), constants));
+  writeFileSync(
+    file("model.m"),
+    withConstants(readFileSync(join(MODELS, model), "utf8"), constants),
+  );
   const options = { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES };
   // One thread: several models are checked at once, and its queues then need no wide atomics.
   const translate = ["--threads", "1", "--deadlock-detection", "off"];

@@ -102,6 +102,8 @@ it("runs the relay, with its pages and their licences", async () => {
     "console",
     "console/console.css",
     "console/console.js",
+    "console/board.js",
+    "console/blindrelay-wifi-push-2.bin",
   ]) {
     expect([path, (await fetch(`${url}/${path}`)).status]).toEqual([path, 200]);
   }

@@ -44,12 +44,21 @@ const SCOPE = "@blindrelay";
 const PACKED = "node_modules/.packed";
 
 export interface Manifest {
+  readonly name: string;
+  readonly version: string;
   readonly engines: { readonly node: string };
   readonly bin?: { readonly [command: string]: string };
   readonly exports?: unknown;
-  readonly dependencies: { readonly [name: string]: string };
+  readonly dependencies?: { readonly [name: string]: string };
   readonly optionalDependencies?: { readonly [name: string]: string };
   readonly peerDependencies?: { readonly [name: string]: string };
+}
+
+export interface Needed {
+  /** As `name@version`. */
+  readonly always: ReadonlySet<string>;
+  /** Names of what some have: for other platforms, optional peers, and what these need. */
+  readonly sometimes: ReadonlySet<string>;
 }
 
 /** Runs a program to its end; rejects with its output if it fails. */
@@ -166,9 +175,49 @@ export class Packages {
   }
 
   tarball(name: Name): string {
-    const found = readdirSync(this.packs).find((file) => file.startsWith(`blindrelay-${name}-`));
+    const found = readdirSync(this.packs).find(
+      (file) => file.startsWith(`blindrelay-${name}-`) && file.endsWith(".tgz"),
+    );
     if (found === undefined) throw new Error(`${name} was not packed`);
     return join(this.packs, found);
+  }
+
+  /** Its bill of materials, as `name@version`, of itself and of its components. */
+  materials(name: Name): { readonly of: string; readonly listed: ReadonlySet<string> } {
+    const bill = JSON.parse(readFileSync(this.tarball(name).replace(/tgz$/, "cdx.json"), "utf8"));
+    const textOf = ({ group, name: own, version }: { [field: string]: string }): string =>
+      `${group === undefined ? own : `${group}/${own}`}@${version}`;
+    return { of: textOf(bill.metadata.component), listed: new Set(bill.components.map(textOf)) };
+  }
+
+  /** What is installed for a package, followed from its package.json through all that it needs. */
+  needed(name: Name): Needed {
+    const always = new Set<string>();
+    const sometimes = new Set<string>();
+    const visit = (folder: string, isPeer: boolean): void => {
+      const { dependencies, optionalDependencies = {}, peerDependencies } = readManifest(folder);
+      const sure = Object.keys({ ...dependencies, ...optionalDependencies });
+      for (const dependency of new Set([...sure, ...Object.keys(peerDependencies ?? {})])) {
+        const found =
+          dirname(dependency) === SCOPE
+            ? this.path(basename(dependency) as Name)
+            : installedFrom(folder, dependency);
+        const isSure = !isPeer && sure.includes(dependency);
+        if (!isSure || (found === null && dependency in optionalDependencies)) {
+          const isNew = !sometimes.has(dependency);
+          sometimes.add(dependency);
+          if (isNew && found !== null) visit(found, true);
+          continue;
+        }
+        if (found === null) throw new Error(`${folder}: no ${dependency}`);
+        const { name: own, version } = readManifest(found);
+        if (always.has(`${own}@${version}`)) continue;
+        always.add(`${own}@${version}`);
+        visit(found, false);
+      }
+    };
+    visit(this.path(name), false);
+    return { always, sometimes };
   }
 
   private async install(name: Name, consumer: string): Promise<void> {
@@ -189,6 +238,13 @@ export class Packages {
     }
   }
 }
+
+/** Where a package's module finds a dependency; null: nowhere. */
+const installedFrom = (folder: string, dependency: string): string | null => {
+  const path = join(folder, "node_modules", dependency);
+  if (existsSync(path)) return realpathSync(path);
+  return dirname(folder) === folder ? null : installedFrom(dirname(folder), dependency);
+};
 
 /** Links a dependency of the workspace's package `name` into a folder's node_modules. */
 const link = (name: Name, dependency: string, folder: string): void => {

@@ -172,6 +172,24 @@ describe.each(PACKAGES)("the tarball of %s", (name) => {
     expect([sources.length > 0, sources.filter((path) => !existsSync(path))]).toEqual([true, []]);
   });
 
+  it("has beside it a bill of all that it needs or contains, and of nothing else", async () => {
+    const { version } = packages.manifest(name);
+    const { of, listed } = packages.materials(name);
+    const { always, sometimes } = packages.needed(name);
+    const notices = (await packages.files(name)).filter((path) => path.endsWith("/NOTICES.md"));
+    const contained = notices.flatMap((path) =>
+      [...readFileSync(packages.path(name, path), "utf8").matchAll(/^## (\S+) (\d\S*)$/gm)].map(
+        ([, id, of]) => `${id}@${of}`,
+      ),
+    );
+    expect(of).toBe(`@blindrelay/${name}@${version}`);
+    const all = new Set([...always, ...contained]);
+    expect([...all].filter((each) => !listed.has(each))).toEqual([]);
+    const more = [...listed].filter((each) => !all.has(each));
+    expect(more.filter((each) => !sometimes.has(each.replace(/@[^@]*$/, "")))).toEqual([]);
+    if (name === "relay-server") expect(contained.join(" ")).toMatch(/preact@.* redoc@/);
+  });
+
   it("satisfies publint", async () => {
     const tarball = await readTarball(name);
     const { messages } = await publint({ pack: { tarball: tarball.buffer }, strict: true });
@@ -217,7 +235,9 @@ describe("the release (.github/workflows/release.yml)", () => {
   it("names the line that installs what was packed, and packs nothing else", () => {
     const tarballs = PACKAGES.map((name) => packages.tarball(name));
     expect(packages.installLine.split(" ").sort()).toEqual(["npm", "install", ...tarballs].sort());
-    expect(readdirSync(packages.packs)).toHaveLength(PACKAGES.length);
+    const bills = tarballs.map((path) => path.replace(/tgz$/, "cdx.json"));
+    const files = readdirSync(packages.packs).map((file) => join(packages.packs, file));
+    expect(files.sort()).toEqual([...tarballs, ...bills].sort());
   });
 
   it("packs as `npm run pack` does", () => {

@@ -10,6 +10,8 @@ import {
   type BootConfirmed,
   checkRelease,
   downloadRelease,
+  folderStorage,
+  makeStateFolder,
   ReleaseError,
   type ReleaseSource,
   type RunningAgent,
@@ -26,6 +28,9 @@ const AGENT_TOKEN = makeToken("e2e", randomBytes(32));
 const IMAGE = randomBytes(700_001);
 let publicKey: string;
 let keyFile: string;
+/** Of somebody else. */
+let secondKey: string;
+let secondFile: string;
 let account: string;
 let relayToken: string;
 
@@ -72,7 +77,10 @@ beforeAll(async () => {
   const key = await house.cli(["release", "keygen", keyFile, "--json"]);
   publicKey = JSON.parse(key.stdout).public_key;
   expect(statSync(keyFile).mode & 0o777).toBe(0o600);
-  await house.open({ releaseKeys: [publicKey] });
+  secondFile = house.path("second.pem");
+  const second = await house.cli(["release", "keygen", secondFile, "--json"]);
+  secondKey = JSON.parse(second.stdout).public_key;
+  await house.open({ releaseKeys: [publicKey, secondKey] });
   const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
   expect((await house.cli(login, {}, `${PASSWORD}\n`)).code).toBe(0);
   account = JSON.parse(readFileSync(house.path("config/default.json"), "utf8")).account_token;
@@ -153,6 +161,103 @@ it("is checked for by the command, paused, resumed and yanked", async () => {
   expect((await house.cli(check)).stdout).toBe("nothing newer\n");
 });
 
+describe("with a threshold", () => {
+  const CHANNEL = "several";
+  const names = ["--runtime", "node", "--channel", CHANNEL, "--firmware-version", "1.1.0"];
+  const signs = (list: number, end: string, file = house.path("image")) =>
+    house.cli([
+      ...["release", "sign", file, ...names, "--key", secondFile, "--json"],
+      ...["--list", String(list), "--not-after", end],
+    ]);
+  const device = (more: Partial<ReleaseSource> = {}) => ({
+    ...source({ channel: CHANNEL, publicKeys: [publicKey, secondKey], threshold: 2 }),
+    ...{ storage: folderStorage(house.path("lists")), ...more },
+  });
+  const told = (more: Partial<ReleaseSource> = {}): Promise<unknown> =>
+    checkRelease(device(more)).then(
+      (update) => update?.version,
+      (error: unknown) => (error instanceof ReleaseError ? error.problem : error),
+    );
+  const verified = async (release: object, ...more: string[]) => {
+    const saved = house.write("several.json", JSON.stringify(release));
+    const keys = [publicKey, secondKey].flatMap((key) => ["--public-key", key]);
+    const words = ["release", "verify", house.path("image"), "--release", saved, ...keys, ...more];
+    const { code, stderr } = await house.cli(words);
+    return `${code} ${stderr}`;
+  };
+
+  it("is published by one person, signed by a second one, and trusted only then", async () => {
+    makeStateFolder(house.path("lists"));
+    const end = ["--list", "7", "--not-after", "2099-01-01"];
+    const release = await publish(CHANNEL, "1.1.0", ...end);
+    expect(release).toMatchObject({ list: 7, signatures: [{ key_id: release.key_id }] });
+    expect(await told()).toBe("untrusted");
+    expect(await told({ threshold: 1 })).toBe("1.1.0");
+    expect(await verified(release, "--threshold", "2")).toMatch(/^1 .*1 of these keys/);
+
+    const other = house.write("other-image", "another program");
+    const refused = await signs(7, "2099-01-01", other);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/other bytes/)]);
+    const signed = JSON.parse((await signs(7, "2099-01-01")).stdout) as Release;
+    expect(signed).toMatchObject({ status: "published", not_after: 4_070_908_800 });
+    expect(signed.signatures).toHaveLength(2);
+    expect(await told()).toBe("1.1.0");
+    expect(await verified(signed, "--threshold", "2")).toBe("0 ");
+    // Devices from before, which know the first text alone.
+    expect(await told({ threshold: undefined, publicKeys: [publicKey] })).toBe("1.1.0");
+    const { stdout } = await house.cli(["release", "list", "--channel", CHANNEL]);
+    expect(stdout).toContain("2 keys, list 7, until 2099-01-01T00:00:00Z");
+  });
+
+  it("is signed anew for a later list, before which nothing is trusted then", async () => {
+    const both = ["--key", keyFile, "--list", "9", "--not-after", "30d"];
+    const words = ["release", "sign", house.path("image"), ...names, "--key", secondFile, ...both];
+    const before = (await checkOffer()) as object;
+    const { code, stdout } = await house.cli(words);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/2 keys, list 9, until/)]);
+    expect(await told()).toBe("1.1.0");
+    const end = Math.floor(Date.now() / 1000) + 31 * 86_400;
+    expect(await told({ now: () => end })).toBe("expired");
+    expect(await told({ now: () => null })).toBe("1.1.0");
+
+    const relay = createServer((_request, response) => {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ latest: before }));
+    });
+    await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(relay.address() as AddressInfo).port}`;
+    expect(await told({ url })).toBe("superseded");
+    expect(await told({ url, storage: folderStorage(house.path("state")) })).toBe("1.1.0");
+    relay.close();
+    expect(
+      await verified({ ...before, channel: CHANNEL, not_after: 1 }, "--threshold", "1"),
+    ).toMatch(/^1 .*0 of these keys/);
+  });
+
+  const checkOffer = async () => {
+    const path = `/api/v1/releases/check?channel=${CHANNEL}&version=1.0.0`;
+    const headers = { authorization: `Bearer ${account}` };
+    const answer = await fetch(`${house.url}${path}`, { headers });
+    return ((await answer.json()) as CheckAnswer).latest;
+  };
+
+  it("takes a list and an end together, and an end that is to come", async () => {
+    const misuse = [
+      ["--list", "7"],
+      ["--not-after", "90d"],
+      ["--key", secondFile],
+      ["--list", "7", "--not-after", "2020-01-01"],
+      ["--list", "7", "--not-after", "soon"],
+    ];
+    for (const words of misuse) {
+      expect((await house.cli(publishArgs("misuse", "1.0.0", ...words))).code, `${words}`).toBe(2);
+    }
+    const absent = ["--firmware-version", "9.9.9", "--list", "1", "--not-after", "1d"];
+    const words = ["release", "sign", house.path("image"), ...names, "--key", keyFile, ...absent];
+    expect((await house.cli(words)).code).toBe(5);
+  });
+});
+
 it("is completed after an interrupted publication", async () => {
   await publish("half", "1.2.0", "--draft");
   expect((await publish("half", "1.2.0")).status).toBe("published");
@@ -162,7 +267,8 @@ it("is completed after an interrupted publication", async () => {
 it("leaves no draft if publication fails half way", async () => {
   const other = house.path("other.pem");
   await house.cli(["release", "keygen", other]);
-  const { code, stderr } = await house.cli([...publishArgs("refused", "1.0.0"), "--key", other]);
+  const words = publishArgs("refused", "1.0.0").map((word) => (word === keyFile ? other : word));
+  const { code, stderr } = await house.cli(words);
   expect([code, stderr]).toEqual([5, expect.stringContaining("No release key of this relay")]);
   expect((await list()).filter(({ channel }) => channel === "refused")).toEqual([]);
   const typo = await house.cli([...publishArgs("refused", "1.0.0"), "--runtime", "nod"]);

@@ -83,7 +83,7 @@ export const makeKey = (version: Version, deviceKey?: string): Key => ({
 /** Both halves of a device's own key, base64url: the private one for the device alone. */
 export const makeDeviceKey = (): { readonly secret: string; readonly key: string } => {
   const secret = randomBytes(32);
-  const key = toBase64url(nodeX25519.publicKey(secret));
+  const key = toBase64url(nodeX25519.pair(secret).publicKey());
   return { secret: toBase64url(secret), key };
 };
 
@@ -141,6 +141,13 @@ export const keepPendingKey = (settings: Settings, agentId: string): Key => {
   const key = makeKey(kept?.version ?? "1", kept?.deviceKey ?? undefined);
   return keepPendingKeys(settings, new Map([[agentId, key]])).get(agentId) ?? key;
 };
+
+/** The same for one that is about to be sent to the device itself. */
+export const keepSentKey = (settings: Settings, agentId: string, key: Key): void =>
+  settings.update(
+    (profile) =>
+      profile && { ...profile, pending: withKeys(profile.pending, new Map([[agentId, key]])) },
+  );
 
 /** Drops a pending secret of which the relay knows nothing. */
 export const dropPendingKey = (settings: Settings, agentId: string): void =>

@@ -1,115 +1,300 @@
 /**
- * An oracle for "nothing is duplicated, a loss is said": a device and a program that know every
- * byte, over links that are lost for a moment or for minutes, and replugged ports, in orders drawn
- * at random.
+ * An oracle for "nothing is duplicated, a loss is said": devices and programs that know every byte,
+ * on two ports of one agent, over links that are lost for a moment or for minutes, replugged ports,
+ * takeovers, purges and watchers, in orders drawn at random. A byte is known by its number.
  */
+import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
 import { expect, it } from "vitest";
-import type { Loss } from "./remote-port.ts";
-import { bytes, started, World } from "./testing/world.ts";
+import type { Loss, RemotePort } from "./remote-port.ts";
+import { attachTo, bytes, type LinkedClient, World, type WorldPort } from "./testing/world.ts";
 
 /** By hand: RESUME_SEEDS=200. */
 const SEEDS = Number(process.env.RESUME_SEEDS ?? 8);
 const STEPS = 60;
 
-/** One opening of the port, as its device knows it. */
-interface Opening {
-  readonly said: number[];
-  /** Where in `world.device` its bytes begin. */
-  readonly from: number;
-  /** What the program was told of its own bytes when the opening was over, by number. */
-  readonly told: Loss[];
+/** What a program wrote, until it is told of its loss. */
+interface Written {
+  readonly opening: string;
+  readonly number: number;
+  readonly byte: number;
+  told: Loss["outcome"] | null;
+  /** It was purged if the device does not have it. */
+  isPurged: boolean;
+  hasArrived: boolean;
 }
 
-class Oracle {
-  readonly openings = new Map<string, Opening>();
-  readonly written: number[] = [];
-  private opening: string | null = null;
-  private at = 0;
-  private readonly world: World;
+/** What the tests see of the numbers on both sides. */
+interface Numbers {
+  readonly opening: string;
+  readonly readAt: number;
+  readonly sendAt: number;
+  readonly kept: { readonly end: number };
+}
 
-  constructor(world: World) {
-    this.world = world;
+/** A port with its device. */
+class Device {
+  readonly said = new Map<string, number[]>();
+  private readonly written = new Map<string, Written[]>();
+  readonly port: WorldPort;
+
+  constructor(port: WorldPort) {
+    this.port = port;
+    port.accepted = (got, number, user) => {
+      const { opening } = this;
+      for (const [at, byte] of got.entries()) this.take(opening, user, number + at, byte);
+    };
   }
 
-  plugged(): void {
-    const { opening } = this.world.line;
-    const from = this.world.device.length;
-    this.openings.set(opening as string, { said: [], from, told: [] });
+  get opening(): string {
+    return this.port.line.opening as string;
+  }
+
+  plug(): void {
+    this.port.plug();
+    this.said.set(this.opening, []);
   }
 
   says(more: Uint8Array): void {
-    this.now().said.push(...more);
-    this.world.line.data(more);
+    this.said.get(this.opening)?.push(...more);
+    this.port.line.data(more);
   }
 
-  /** The next bytes that come to the program are the device's next ones. */
-  data(came: Uint8Array, opening: string): void {
-    this.follow(opening);
-    const { said } = this.openings.get(opening) as Opening;
-    expect([...came]).toEqual(said.slice(this.at, this.at + came.length));
-    this.at += came.length;
+  /** Some numbers are given again, to bytes after others that were told as lost. */
+  at(opening: string, user: string, number: number): Written[] {
+    const key = `${opening} ${user} ${number}`;
+    const found = this.written.get(key) ?? [];
+    this.written.set(key, found);
+    return found;
   }
 
-  /** `opening`: the one that the client knows, before a resume changes it. */
-  lost(loss: Loss, opening: string): void {
-    const { direction, from, bytes: count } = loss;
-    if (direction === "to the device") {
-      this.openings.get(opening)?.told.push(loss);
+  private take(opening: string, user: string, number: number, byte: number): void {
+    const found = this.at(opening, user, number).find(
+      (one) => one.byte === byte && !one.hasArrived && one.told !== "not sent",
+    );
+    if (found === undefined) expect.fail(`byte ${number} of ${user} is another, or comes again`);
+    found.hasArrived = true;
+  }
+}
+
+/** A program that reads, and writes unless it watches. */
+class Program {
+  readonly remote: RemotePort;
+  readonly link: LinkedClient;
+  readonly name: string;
+  private readonly world: World;
+  private readonly device: Device;
+  private written: Written[] = [];
+  private opening: string | null = null;
+  private at = 0;
+  /** Bytes may be missing without a word. */
+  private purges = 0;
+
+  constructor(world: World, device: Device, name: string, watch: boolean, takeover = false) {
+    this.world = world;
+    this.device = device;
+    this.name = name.padEnd(22, "-");
+    const { remote, link } = attachTo(world, {
+      port: device.port.name,
+      claim: this.name,
+      user: name,
+      watch,
+      takeover,
+      sees: { data: (came) => this.data(came), lost: (loss) => this.lost(loss) },
+    });
+    this.remote = remote;
+    this.link = link;
+  }
+
+  get numbers(): Numbers {
+    return this.remote as unknown as Numbers;
+  }
+
+  /** It has had the port. */
+  get isKnown(): boolean {
+    return typeof this.numbers.opening === "string";
+  }
+
+  get hasAll(): boolean {
+    const { opening, readAt } = this.numbers;
+    const { device } = this;
+    return opening === device.opening && readAt === device.said.get(opening)?.length;
+  }
+
+  write(more: Uint8Array): void {
+    const { opening, kept } = this.numbers;
+    for (const [at, byte] of more.entries()) {
+      const number = kept.end + at;
+      const one = { opening, number, byte, told: null, isPurged: false, hasArrived: false };
+      this.device.at(opening, this.name, number).push(one);
+      this.written.push(one);
+    }
+    this.remote.write(more);
+  }
+
+  purge(read: boolean, write: boolean): void {
+    const { sendAt, opening } = this.numbers;
+    if (write) {
+      for (const one of this.open) {
+        one.isPurged = true;
+        // What was not sent leaves its number to the next byte.
+        if (one.opening === opening && one.number >= sendAt) one.told = "not sent";
+      }
+    }
+    if (read) this.purges++;
+    this.remote.purge(read, write).catch(() => undefined);
+  }
+
+  /** What should still arrive. */
+  get open(): Written[] {
+    this.written = this.written.filter(({ told, hasArrived }) => told === null && !hasArrived);
+    return this.written;
+  }
+
+  leave(): void {
+    this.remote.stop();
+    this.world.forget(this.link.sid, CLIENT_LEFT);
+    this.link.isDead = true;
+  }
+
+  private data(came: Uint8Array): void {
+    const { opening, readAt } = this.numbers;
+    const from = readAt - came.length;
+    if (opening === this.opening) {
+      if (this.purges === 0) expect(from).toBe(this.at);
+      else expect(from).toBeGreaterThanOrEqual(this.at);
+    } else {
+      // Of the first one, what came before is nobody's.
+      if (this.opening !== null && this.purges === 0) expect([0, this.at]).toContain(from);
+      this.opening = opening;
+      this.purges = 0;
+    }
+    expect([...came]).toEqual(this.device.said.get(opening)?.slice(from, readAt));
+    this.at = readAt;
+  }
+
+  private lost({ direction, outcome, from, bytes: count }: Loss): void {
+    const first = from as number;
+    const last = first + (count as number);
+    if (direction === "from the device") {
+      // It is the beginning of another opening, or where this client was.
+      if (this.opening === null) this.opening = this.numbers.opening;
+      else if (this.purges === 0) expect([0, this.at]).toContain(first);
+      this.at = last;
       return;
     }
-    if (from !== this.at) {
-      // It is the beginning of another opening.
-      expect(from).toBe(0);
-      this.opening = null;
-      this.at = 0;
+    const { opening } = this.numbers;
+    for (let number = first; number < last; number++) {
+      const found = this.device.at(opening, this.name, number).find(({ told }) => told === null);
+      if (found === undefined) expect.fail(`byte ${number} of ${this.name} was told before`);
+      if (outcome === "not sent") expect(found.hasArrived).toBe(false);
+      found.told = outcome;
     }
-    this.at += count as number;
+  }
+}
+
+/** One port's history. */
+class History {
+  readonly device: Device;
+  readonly programs: Program[] = [];
+  private readonly world: World;
+  private readonly random: (below: number) => number;
+  private main!: Program;
+  private rival: Program | null = null;
+  private names = 0;
+
+  constructor(world: World, port: WorldPort, random: (below: number) => number) {
+    this.world = world;
+    this.random = random;
+    this.device = new Device(port);
   }
 
-  /** The client knows another opening: what became of the bytes that it had for the one before. */
-  follow(opening: string): void {
-    if (this.opening === opening) return;
-    if (this.opening !== null) this.at = 0;
-    this.opening = opening;
+  async begin(): Promise<void> {
+    this.device.plug();
+    this.main = this.program("main", false);
+    let isUp = false;
+    void this.main.remote.start().then(() => {
+      isUp = true;
+    });
+    await this.world.run(() => isUp);
   }
 
-  /** How many bytes the device has when everything that is not lost has come. */
-  owed(opening: string): number {
-    const { from } = this.openings.get(opening) as Opening;
-    return from + this.written.length - this.begin(opening);
+  async step(): Promise<void> {
+    const { device, random, world } = this;
+    const { port } = device;
+    const choice = random(40);
+    const some = (): Uint8Array => bytes(1 + random(5_000), random(1e9));
+    const writer = random(3) === 0 && this.rival !== null ? this.rival : this.main;
+    port.slowMs = [0, 0, random(25), 200][random(4)] as number;
+    if (choice < 13) {
+      if (writer.isKnown && writer.remote.room > 6_000) writer.write(some());
+    } else if (choice < 22) {
+      if (!port.isPaused && port.isPlugged) device.says(some());
+    } else if (choice < 27) this.any().link.cut();
+    else if (choice < 30) writer.purge(random(2) === 0, random(2) === 0);
+    else if (choice === 30) this.come("watcher", true);
+    else if (choice < 36) this.comeOrGo();
+    else if (choice < 38) {
+      await port.pull();
+      if (random(2) === 0) await this.pass(random(2_000));
+      device.plug();
+    } else if (choice === 38) world.cut();
+    else this.stayAway(this.main);
   }
 
-  /** Everything has come to rest: accounts for every byte. */
-  settle(opening: string): void {
-    this.follow(opening);
-    const begin = this.begin(opening);
-    const { from, said } = this.openings.get(opening) as Opening;
-    expect(this.world.device.slice(from)).toEqual(this.written.slice(begin));
-    expect(this.at).toBe(said.length);
+  /** Everything comes to rest. */
+  async settle(): Promise<void> {
+    const { main, rival, world } = this;
+    this.device.port.slowMs = 0;
+    if (rival !== null) this.end(rival);
+    await world.run(() => main.remote.isUp && main.hasAll);
+    await world.run(() => main.open.every(({ isPurged }) => isPurged));
   }
 
-  /** Which of the program's bytes is the opening's first; checks those before. */
-  private begin(opening: string): number {
-    const all = [...this.openings.values()];
-    const last = this.openings.get(opening) as Opening;
-    let begin = 0;
-    for (const [index, { from, told }] of all.slice(0, all.indexOf(last)).entries()) {
-      const end = (all[index + 1] as Opening).from;
-      const device = this.world.device.slice(from, end);
-      expect(device).toEqual(this.written.slice(begin, begin + device.length));
-      const sum = (outcome: Loss["outcome"]): number =>
-        told.reduce((all, loss) => all + (loss.outcome === outcome ? (loss.bytes ?? 0) : 0), 0);
-      // Without a word everything was acknowledged, or the client was never there.
-      const sure = told[0]?.from ?? device.length;
-      expect(device.length).toBeGreaterThanOrEqual(sure);
-      expect(device.length).toBeLessThanOrEqual(sure + sum("unknown"));
-      begin += sure + sum("unknown") + sum("not sent");
-    }
-    return begin;
+  private program(name: string, watch: boolean, takeover = false): Program {
+    const made = new Program(this.world, this.device, name, watch, takeover);
+    this.programs.push(made);
+    return made;
   }
 
-  private now(): Opening {
-    return this.openings.get(this.world.line.opening as string) as Opening;
+  private any(): Program {
+    return this.programs[this.random(this.programs.length)] as Program;
+  }
+
+  /** A program that ends if it is refused. */
+  private come(name: string, watch: boolean): Program {
+    const made = this.program(`${name}${++this.names}`, watch, this.random(2) === 0);
+    made.remote.start().catch(() => this.end(made));
+    return made;
+  }
+
+  private comeOrGo(): void {
+    if (this.rival === null) this.rival = this.come("rival", false);
+    else this.end(this.rival);
+  }
+
+  private end(program: Program): void {
+    if (this.rival === program) this.rival = null;
+    const at = this.programs.indexOf(program);
+    if (at < 0) return;
+    this.programs.splice(at, 1);
+    program.leave();
+  }
+
+  /** For longer than the port is paused: its oldest bytes go. */
+  private stayAway({ link }: Program): void {
+    const { sid } = link;
+    link.cut();
+    link.isDead = true;
+    this.world.forget(sid);
+    this.world.timer.advance(61_000);
+    for (let n = 0; n < 28; n++) this.device.says(bytes(10_000, this.random(1e9)));
+    link.isDead = false;
+    link.cut();
+  }
+
+  private async pass(turns: number): Promise<void> {
+    let left = turns;
+    await this.world.run(() => left-- <= 0);
   }
 }
 
@@ -121,57 +306,14 @@ it.each(Array.from({ length: SEEDS }, (_, at) => at + 1))(
       state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
       return Math.floor((state / 2 ** 32) * below);
     };
-    const world = new World();
-    const oracle = new Oracle(world);
-    world.plug();
-    oracle.plugged();
-    const known = (): string => remoteOf().opening;
-    const attached = await started(world, {
-      sees: {
-        data: (came) => oracle.data(came, known()),
-        lost: (loss) => oracle.lost(loss, known()),
-      },
-    });
-    const { remote, link } = attached;
-    function remoteOf(): { opening: string; readAt: number; isUp: boolean } {
-      return remote as unknown as { opening: string; readAt: number; isUp: boolean };
-    }
-    const pass = async (turns: number): Promise<void> => {
-      let left = turns;
-      await world.run(() => left-- <= 0);
-    };
+    const world = new World({ ports: 2, access: "takeover" });
+    const histories = world.ports.map((port) => new History(world, port, random));
+    for (const history of histories) await history.begin();
     for (let step = 0; step < STEPS; step++) {
-      const choice = random(20);
-      world.slowMs = random(2) * random(25);
-      if (choice < 7 && remote.room > 6_000) {
-        const more = bytes(1 + random(5_000), seed * 1_000 + step);
-        oracle.written.push(...more);
-        remote.write(more);
-      } else if (choice < 14) {
-        if (!world.isPaused) oracle.says(bytes(1 + random(5_000), seed * 2_000 + step));
-      } else if (choice < 18) link.cut();
-      else if (choice === 18) {
-        await world.pull();
-        world.plug();
-        oracle.plugged();
-      } else {
-        // Away for longer than the port is paused: its oldest bytes go.
-        const { sid } = link;
-        link.cut();
-        link.isDead = true;
-        world.forget(sid);
-        world.timer.advance(61_000);
-        for (let n = 0; n < 28; n++) oracle.says(bytes(10_000, seed * 3_000 + step + n));
-        link.isDead = false;
-        link.cut();
-      }
-      await pass(random(40));
+      await histories[random(2)]?.step();
+      let left = random(40);
+      await world.run(() => left-- <= 0);
     }
-    await world.run(() => {
-      const { said } = oracle.openings.get(known()) as Opening;
-      return remote.isUp && known() === world.line.opening && remoteOf().readAt === said.length;
-    });
-    await world.run(() => world.device.length >= oracle.owed(known()));
-    oracle.settle(known());
+    for (const history of histories) await history.settle();
   },
 );

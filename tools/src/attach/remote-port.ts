@@ -61,9 +61,13 @@ export interface RemoteOptions {
 }
 
 interface Resumed {
+  /** What notifications call the port; bridges with one port may not say it. */
+  readonly port?: string;
   readonly opening: string;
   readonly read: number;
   readonly written: number;
+  /** Another one: others have written meanwhile. Older bridges do not say it. */
+  readonly turn?: number;
   readonly settings: SettingsJson;
 }
 
@@ -85,7 +89,9 @@ export class RemotePort {
   private readonly options: RemoteOptions;
   private readonly events: RemoteEvents;
   private readonly gather: Gather;
+  private name: string | undefined;
   private opening: string | null = null;
+  private turn: number | undefined;
   private readAt = 0;
   private kept = new NumberedBytes();
   private sendAt = 0;
@@ -242,14 +248,15 @@ export class RemotePort {
       attempt.out = watch ? null : this.outgoing(attempt, streams, write);
     });
     this.takeover = false;
+    this.name = resumed.port;
     this.accept(attempt, resumed);
     this.begin(attempt, resumed.settings);
   }
 
   /** Where both sides are. */
-  private accept(attempt: Attempt, { opening, read, written }: Resumed): void {
+  private accept(attempt: Attempt, { opening, read, written, turn }: Resumed): void {
     const isSame = opening === this.opening;
-    const isKnown = written >= this.kept.from && written <= this.kept.end;
+    const isKnown = turn === this.turn && written >= this.kept.from && written <= this.kept.end;
     // Of another opening, what came before this client was known.
     const readAt = isSame ? this.readAt : 0;
     if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
@@ -258,6 +265,7 @@ export class RemotePort {
       this.kept = new NumberedBytes(written);
     }
     this.opening = opening;
+    this.turn = turn;
     this.readAt = Math.max(read, readAt);
     this.kept.drop(written);
     this.sendAt = written;
@@ -377,7 +385,9 @@ export class RemotePort {
     if (event === "serial.asked") {
       this.agent.call("system.ping").catch(() => undefined);
     } else if (event === "serial.changed") {
-      this.events.changed((data ?? {}) as StatusLinesJson);
+      const { port, ...lines } = (data ?? {}) as { port?: unknown } & StatusLinesJson;
+      // The agent's other ports say it to every session.
+      if (this.name === undefined || port === this.name) this.events.changed(lines);
     } else if (event === "serial.lost") {
       const { opening, from, bytes } = (data ?? {}) as Record<string, unknown>;
       if (opening !== this.opening || typeof from !== "number" || typeof bytes !== "number") return;

@@ -1,4 +1,5 @@
 /** `attach` and a raw bridge over links that are lost. */
+import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
 import { describe, expect, it } from "vitest";
 import { bytes, started, World } from "./testing/world.ts";
 
@@ -7,7 +8,7 @@ describe("attach to a raw bridge", () => {
     "loses and doubles nothing over lost links, in order %d",
     async (seed) => {
       const world = new World();
-      world.plug();
+      world.tty.plug();
       const { remote, link, got, losses } = await started(world);
       const [down, up] = [bytes(60_000, seed), bytes(60_000, seed + 100)];
       let state = seed;
@@ -23,19 +24,19 @@ describe("attach to a raw bridge", () => {
           remote.write(down.subarray(sent, end));
           sent = Math.min(end, down.length);
         }
-        if (said < up.length && !world.isPaused) {
+        if (said < up.length && !world.tty.isPaused) {
           const end = said + 1 + random(3_000);
-          world.says(...up.subarray(said, end));
+          world.tty.says(...up.subarray(said, end));
           said = Math.min(end, up.length);
         }
         if (++step > 3 && cuts < 20 && random(6) === 0) {
           cuts++;
           link.cut();
         }
-        return world.device.length >= down.length && got.length >= up.length;
+        return world.tty.device.length >= down.length && got.length >= up.length;
       });
       expect(cuts).toBeGreaterThan(0);
-      expect(Buffer.from(world.device).equals(down)).toBe(true);
+      expect(Buffer.from(world.tty.device).equals(down)).toBe(true);
       expect(Buffer.from(got).equals(up)).toBe(true);
       expect(losses).toEqual([]);
     },
@@ -43,14 +44,14 @@ describe("attach to a raw bridge", () => {
 
   it("says with position and number what a replugged port has not taken, and sends it to no other", async () => {
     const world = new World();
-    world.plug();
+    world.tty.plug();
     const { remote, got, losses } = await started(world);
     remote.write(Uint8Array.of(1, 2, 3));
-    await world.run(() => world.device.length === 3);
-    await world.pull();
+    await world.run(() => world.tty.device.length === 3);
+    await world.tty.pull();
     remote.write(Uint8Array.of(4, 5));
-    world.plug();
-    world.says(7);
+    world.tty.plug();
+    world.tty.says(7);
     await world.run(() => got.length === 1);
     // The credit that acknowledges the first three was not due yet.
     expect(losses).toEqual([
@@ -58,27 +59,27 @@ describe("attach to a raw bridge", () => {
       { direction: "to the device", outcome: "not sent", from: 3, bytes: 2 },
     ]);
     remote.write(Uint8Array.of(6));
-    await world.run(() => world.device.length === 4);
-    expect([world.device, got]).toEqual([[1, 2, 3, 6], [7]]);
+    await world.run(() => world.tty.device.length === 4);
+    expect([world.tty.device, got]).toEqual([[1, 2, 3, 6], [7]]);
   });
 
   it("says which of the device's bytes are gone after more came than is kept", async () => {
     const world = new World();
-    world.plug();
+    world.tty.plug();
     const { got, losses, link } = await started(world);
     const sid = link.sid;
-    world.says(1, 2, 3);
+    world.tty.says(1, 2, 3);
     await world.run(() => got.length === 3);
     link.cut();
     link.isDead = true;
     world.forget(sid);
     // The port is paused for a minute; then its oldest bytes go.
-    for (let n = 0; n < 30; n++) world.line.data(new Uint8Array(10_000).fill(n));
-    expect(world.isPaused).toBe(true);
+    for (let n = 0; n < 30; n++) world.tty.line.data(new Uint8Array(10_000).fill(n));
+    expect(world.tty.isPaused).toBe(true);
     world.timer.advance(58_000);
-    expect(world.isPaused).toBe(true);
+    expect(world.tty.isPaused).toBe(true);
     world.timer.advance(4_000);
-    expect(world.isPaused).toBe(false);
+    expect(world.tty.isPaused).toBe(false);
     link.isDead = false;
     link.cut();
     const bytes = 300_000 - 262_144;
@@ -88,47 +89,72 @@ describe("attach to a raw bridge", () => {
 
   it("gives a port to who came first, names that user, and gives it on when nothing comes from it", async () => {
     const world = new World();
-    world.plug();
+    world.tty.plug();
     const first = await started(world, { user: "ada" });
     await expect(started(world, { user: "bob" })).rejects.toThrow("in use by ada");
     first.link.isDead = true;
     const askedAt = world.timer.now();
     const second = await started(world, { user: "bob" });
     expect(world.timer.now() - askedAt).toBeGreaterThanOrEqual(10_000);
-    expect(world.line.usage).toMatchObject({ user: { user: "bob" } });
+    expect(world.tty.line.usage).toMatchObject({ user: { user: "bob" } });
     second.remote.write(Uint8Array.of(9));
-    await world.run(() => world.device.length === 1);
+    await world.run(() => world.tty.device.length === 1);
   });
 
   it("lets one take over only where the port's access says so", async () => {
     const strict = new World();
-    strict.plug();
+    strict.tty.plug();
     await started(strict, { user: "ada" });
     await expect(started(strict, { takeover: true })).rejects.toThrow("not takeover");
-    const open = new World("takeover");
-    open.plug();
+    const open = new World({ access: "takeover" });
+    open.tty.plug();
     const first = await started(open, { user: "ada" });
     await expect(started(open)).rejects.toThrow("in use by ada");
     await started(open, { takeover: true, user: "bob" });
     await open.run(() => first.away.length > 0);
     expect(first.away[0]).toContain("bob took over");
-    const closed = new World("read-only");
-    closed.plug();
+    const closed = new World({ access: "read-only" });
+    closed.tty.plug();
     await expect(started(closed)).rejects.toThrow("read-only");
     await started(closed, { watch: true });
   });
 
+  it("says to one that has the port again what another's writing has made uncertain", async () => {
+    const world = new World({ access: "takeover" });
+    world.tty.plug();
+    const first = await started(world, { user: "ada" });
+    world.tty.slowMs = 1_000;
+    for (const byte of [1, 2, 3, 4]) {
+      first.remote.write(Uint8Array.of(byte));
+      const sentAt = world.timer.now();
+      await world.run(() => world.timer.now() > sentAt + 20);
+    }
+    const second = await started(world, { takeover: true, user: "bob" });
+    second.remote.write(Uint8Array.of(7));
+    await world.run(() => world.tty.device.includes(7));
+    second.remote.stop();
+    world.forget(second.link.sid, CLIENT_LEFT);
+    await world.run(() => first.remote.isUp);
+    first.remote.write(Uint8Array.of(8));
+    await world.run(() => world.tty.device.includes(8));
+    // Two of its bytes have come; which ones, it cannot know.
+    expect(world.tty.device).toEqual([1, 7, 8]);
+    expect(first.losses).toEqual([
+      { direction: "to the device", outcome: "unknown", from: 0, bytes: 4 },
+    ]);
+  });
+
   it("shows a watcher what the writer reads, and does not wait for one that stalls", async () => {
     const world = new World();
-    world.plug();
+    world.tty.plug();
     const writer = await started(world);
     const watcher = await started(world, { watch: true });
     watcher.stall();
     const total = 600_000;
     let said = 0;
     await world.run(() => {
-      if (said < total && !world.isPaused) {
-        world.says(...bytes(8_000, said));
+      if (said < total && !world.tty.isPaused) {
+        world.tty.says(...bytes(8_000, said));
         said += 8_000;
       }
       return writer.got.length >= total;
@@ -141,16 +167,16 @@ describe("attach to a raw bridge", () => {
 
   it("the next process with the same claim goes on at once, without the bytes of the one before", async () => {
     const world = new World();
-    world.plug();
+    world.tty.plug();
     const claim = "c".repeat(22);
     const first = await started(world, { claim });
-    world.says(1, 2);
+    world.tty.says(1, 2);
     await world.run(() => first.got.length === 2);
     first.link.isDead = true;
-    world.says(3);
+    world.tty.says(3);
     const askedAt = world.timer.now();
     const second = await started(world, { claim });
-    world.says(4);
+    world.tty.says(4);
     await world.run(() => second.got.includes(4));
     expect(world.timer.now() - askedAt).toBeLessThan(1_000);
     expect(second.got.filter((byte) => byte <= 2)).toEqual([]);
@@ -158,7 +184,7 @@ describe("attach to a raw bridge", () => {
 
   it("runs a sequence of control lines before what is written after it", async () => {
     const world = new World();
-    world.plug();
+    world.tty.plug();
     const { remote } = await started(world);
     remote.write(Uint8Array.of(1));
     let ran = false;
@@ -170,9 +196,9 @@ describe("attach to a raw bridge", () => {
       ran = true;
     });
     remote.write(Uint8Array.of(2));
-    await world.run(() => world.device.length === 1);
-    await world.run(() => ran && world.device.length === 2);
-    expect(world.control).toEqual(['{"dtr":false,"rts":true}', '{"rts":false}']);
+    await world.run(() => world.tty.device.length === 1);
+    await world.run(() => ran && world.tty.device.length === 2);
+    expect(world.tty.control).toEqual(['{"dtr":false,"rts":true}', '{"rts":false}']);
     await expect(remote.signals(Array.from({ length: 33 }, () => ({ dtr: true })))).rejects.toThrow;
   });
 });

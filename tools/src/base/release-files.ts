@@ -11,9 +11,15 @@ import {
 import { createReadStream, readFileSync, writeFileSync } from "node:fs";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText } from "@blindrelay/protocol/parse-json";
-import { releaseText, type SignedRelease } from "@blindrelay/protocol/releases";
-
-const KEY_ID_DIGITS = 16;
+import {
+  type ListedRelease,
+  listedReleaseText,
+  RELEASE_KEY_ID_DIGITS,
+  type ReleaseSignature,
+  releaseSigners,
+  releaseText,
+  type SignedRelease,
+} from "@blindrelay/protocol/releases";
 
 /** Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) if it cannot be read. */
 export const measure = async (path: string): Promise<{ size: number; sha256: string }> => {
@@ -46,22 +52,47 @@ export const makeKey = (path: string): { public_key: string; key_id: string } =>
   return describeKey(publicKey);
 };
 
-/** Base64url of a release's signature by the private key in a PEM file. */
-export const signRelease = (release: SignedRelease, keyPath: string): string => {
-  const key = readFile(keyPath, createPrivateKey);
-  if (key.asymmetricKeyType !== "ed25519") {
-    throw new Failure("usage", `${keyPath} is not an Ed25519 key: make one with release keygen`);
-  }
-  return sign(null, Buffer.from(releaseText(release), "ascii"), key).toString("base64url");
+/** The private key in a PEM file. Throws a Failure (usage) if there is no Ed25519 key. */
+export const readSigningKey = (path: string): KeyObject => {
+  const key = readFile(path, createPrivateKey);
+  if (key.asymmetricKeyType === "ed25519") return key;
+  throw new Failure("usage", `${path} is not an Ed25519 key: make one with release keygen`);
 };
 
-export const isSignedBy = (release: SignedRelease, signature: string, publicKey: KeyObject) =>
-  verify(
-    null,
-    Buffer.from(releaseText(release), "ascii"),
-    publicKey,
-    Buffer.from(signature, "base64url"),
-  );
+/** Base64url of a signature over the first text. */
+export const signRelease = (release: SignedRelease, key: KeyObject): string =>
+  signText(releaseText(release), key);
+
+/** A signature over the second text. */
+export const signListed = (release: ListedRelease, key: KeyObject): ReleaseSignature => ({
+  key_id: describeKey(createPublicKey(key)).key_id,
+  signature: signText(listedReleaseText(release), key),
+});
+
+const signText = (text: string, key: KeyObject): string =>
+  sign(null, Buffer.from(text, "ascii"), key).toString("base64url");
+
+/** Whether one of the public keys signed the first text. */
+export const isSignedBy = (
+  release: SignedRelease,
+  signature: string,
+  keys: readonly KeyObject[],
+): boolean => keys.some((key) => verifyText(releaseText(release), signature, key));
+
+/** How many of the public keys signed the second text; a key that is given twice is one. */
+export const countSigners = (
+  release: ListedRelease,
+  signatures: readonly ReleaseSignature[],
+  keys: readonly KeyObject[],
+): number => {
+  const byId = new Map(keys.map((key) => [describeKey(key).key_id, key]));
+  return releaseSigners(release, signatures, [...byId.keys()], (id, text, signature) =>
+    verifyText(text, signature, byId.get(id) as KeyObject),
+  ).length;
+};
+
+const verifyText = (text: string, signature: string, key: KeyObject): boolean =>
+  verify(null, Buffer.from(text, "ascii"), key, Buffer.from(signature, "base64url"));
 
 /** A public key given as base64url, or as a PEM file of it or of its private key. */
 export const readPublicKey = (text: string): KeyObject => {
@@ -76,7 +107,7 @@ export const readPublicKey = (text: string): KeyObject => {
 const describeKey = (key: KeyObject): { public_key: string; key_id: string } => {
   const publicKey = key.export({ format: "jwk" }).x as string;
   const hash = createHash("sha256").update(Buffer.from(publicKey, "base64url")).digest("hex");
-  return { public_key: publicKey, key_id: hash.slice(0, KEY_ID_DIGITS) };
+  return { public_key: publicKey, key_id: hash.slice(0, RELEASE_KEY_ID_DIGITS) };
 };
 
 const readFile = (path: string, read: (text: Buffer) => KeyObject): KeyObject => {

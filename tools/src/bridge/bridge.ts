@@ -1,9 +1,10 @@
 /**
- * One bridged serial port: its agent runs while the port is open. When the port is lost, the
- * agent's link ends, so the agent shows as offline; when the port returns, the agent starts again
- * with a new boot count, as after any restart.
+ * An agent with its bridged serial ports: one, or several of mode raw. It runs while one of them is
+ * open. When the last one is lost, the agent's link ends, so the agent shows as offline; when a
+ * port returns, the agent starts again with a new boot count, as after any restart.
  */
 import {
+  type Agent,
   type AgentStatus,
   ConfigError,
   type RunningAgent,
@@ -13,14 +14,13 @@ import {
 } from "@blindrelay/agent-sdk/node";
 import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Identity } from "../account/identity.ts";
 import { openFailure } from "../repl/port.ts";
 import { openerFor } from "../serial/open.ts";
 import type { OpenPort } from "../serial/port.ts";
 import { PortSupervisor, type PortUser } from "../serial/supervise.ts";
-import type { PortPlan } from "./config.ts";
+import type { PortMode, PortPlan } from "./config.ts";
 import { linesProgram } from "./lines.ts";
-import { type PortProgram, rawProgram } from "./raw.ts";
+import { RawLine, RawProgram } from "./raw.ts";
 import { RawPort } from "./raw-port.ts";
 import { carrySealed } from "./sealed.ts";
 
@@ -46,14 +46,17 @@ export type BridgeNews =
     };
 
 export interface BridgeOptions {
-  readonly plan: PortPlan;
+  /** The ports of one agent, or one of mode sealed. */
+  readonly plans: readonly PortPlan[];
   /** The relay's WebSocket address. */
   readonly url: string;
   readonly log: Log;
   news(news: BridgeNews): void;
-  /** Only a person can help; the port stays closed. */
+  /** Once: only a person can help; the ports stay closed. */
   failed(failure: unknown): void;
 }
+
+type Program = (agent: Agent) => void;
 
 /** Before the first login these mean that the credentials are wrong. */
 const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
@@ -64,78 +67,143 @@ const asFailure = (error: unknown): unknown => {
   return error;
 };
 
+/** Runs an agent while anybody needs it. */
+class NeededAgent {
+  private readonly startOne: (program: Program) => Promise<RunningAgent>;
+  private running: RunningAgent | null = null;
+  private needs = 0;
+  /** Starts and stops, one after the other. */
+  private turn: Promise<void> = Promise.resolve();
+
+  constructor(startOne: (program: Program) => Promise<RunningAgent>) {
+    this.startOne = startOne;
+  }
+
+  /** Resolves when it runs, with this program or that of the first who needed it. */
+  need(program: Program): Promise<void> {
+    this.needs++;
+    return this.next(async () => {
+      try {
+        this.running ??= await this.startOne(program);
+      } catch (error) {
+        this.needs--;
+        throw error;
+      }
+    });
+  }
+
+  /** Resolves when it has stopped, if nobody else needs it. */
+  release(): Promise<void> {
+    this.needs--;
+    return this.next(async () => {
+      const { running } = this;
+      if (this.needs > 0 || running === null) return;
+      this.running = null;
+      await running.stop();
+    });
+  }
+
+  private next(run: () => Promise<void>): Promise<void> {
+    const done = this.turn.then(run);
+    this.turn = done.catch(() => undefined);
+    return done;
+  }
+}
+
 export class Bridge {
+  /** For people: the port's, or the agent's if it has several. */
+  readonly name: string;
   private readonly options: BridgeOptions;
   private readonly timer: TimerPort = systemTimer();
-  private readonly supervisor: PortSupervisor;
-  /** Of mode raw: who uses the port, over its openings. */
-  private readonly line: RawPort;
+  private readonly supervisors: readonly PortSupervisor[];
+  private readonly agent: NeededAgent;
   private wasOnline = false;
+  private isGivenUp = false;
   /** The agent's last reported state: each is reported once, not at every attempt. */
   private told = "";
 
   constructor(options: BridgeOptions) {
     this.options = options;
-    const { plan } = options;
-    this.line = new RawPort(plan.port, plan.access, this.timer);
-    this.supervisor = new PortSupervisor({
+    const [plan, ...more] = options.plans as [PortPlan, ...PortPlan[]];
+    const { mode } = plan;
+    this.name = mode.kind === "sealed" || more.length === 0 ? plan.name : mode.identity.agentId;
+    this.agent = new NeededAgent((program) => this.startAgent(mode, program));
+    this.supervisors = this.usersOf(options.plans).map(([plan, use]) => this.supervise(plan, use));
+  }
+
+  start(): void {
+    for (const supervisor of this.supervisors) supervisor.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.supervisors.map((supervisor) => supervisor.stop()));
+  }
+
+  private supervise(plan: PortPlan, use: (port: OpenPort) => Promise<PortUser>): PortSupervisor {
+    const { news } = this.options;
+    return new PortSupervisor({
       open: openerFor(plan.address, plan.lines),
       settings: plan.settings,
       writeTimeoutMs: plan.writeTimeoutMs,
       byteDelayMs: plan.byteDelayMs,
       timer: this.timer,
-      use: (port) => this.use(port),
+      use,
       report: (state, reason, waitMs) => {
         const base = { event: "port", name: plan.name, port: plan.port } as const;
-        if (state === "open") options.news({ ...base, state });
+        if (state === "open") news({ ...base, state });
         else {
           const told = state === "absent" ? openFailure(plan.port, reason).message : reason;
-          options.news({ ...base, state, reason: told, retry_ms: waitMs });
+          news({ ...base, state, reason: told, retry_ms: waitMs });
         }
       },
-      failed: (error) => options.failed(asFailure(error)),
+      failed: (error) => this.giveUp(asFailure(error)),
     });
   }
 
-  start(): void {
-    this.supervisor.start();
+  /** Each port and what becomes of it when it is open. */
+  private usersOf(plans: readonly PortPlan[]): [PortPlan, (port: OpenPort) => Promise<PortUser>][] {
+    const { timer } = this;
+    const { url, log } = this.options;
+    // Who uses a raw port is known over its openings.
+    const lines = plans.map(
+      ({ port, name, access, settings }) =>
+        new RawLine(new RawPort(port, access, timer), [port, name], settings, timer),
+    );
+    const raw = new RawProgram(lines);
+    return plans.map((plan, index) => {
+      const { mode } = plan;
+      const use = async (port: OpenPort): Promise<PortUser> => {
+        if (mode.kind === "sealed") return carrySealed(port, { url, timer, log });
+        if (mode.kind === "raw") {
+          await this.agent.need(raw.program);
+          return this.untilEnd(raw.opened(lines[index] as RawLine, port));
+        }
+        const made = linesProgram(port, mode.mapping, timer);
+        await this.agent.need(made.program);
+        made.begin();
+        return this.untilEnd(made.user);
+      };
+      return [plan, use];
+    });
   }
 
-  stop(): Promise<void> {
-    return this.supervisor.stop();
-  }
-
-  private async use(port: OpenPort): Promise<PortUser> {
-    const { plan, url, log } = this.options;
-    const { mode } = plan;
-    if (mode.kind === "sealed") return carrySealed(port, { url, timer: this.timer, log });
-    const made =
-      mode.kind === "raw"
-        ? rawProgram(port, plan.settings, {
-            line: this.line,
-            names: [plan.port, plan.name],
-            timer: this.timer,
-          })
-        : linesProgram(port, mode.mapping, this.timer);
-    const agent = await this.startAgent(mode.identity, mode.stateDir, made);
-    made.begin?.();
+  /** A port's user that needs the agent. */
+  private untilEnd(user: PortUser): PortUser {
     return {
-      data: made.user.data,
+      data: (bytes) => user.data(bytes),
       end: async (reason) => {
-        await made.user.end(reason);
+        await user.end(reason);
         // The failed calls' answers are written in the next turn, before the link ends.
         await new Promise((resolve) => setImmediate(resolve));
-        await agent.stop();
+        await this.agent.release();
       },
     };
   }
 
-  private async startAgent(
-    identity: Identity,
-    stateDir: string,
-    made: PortProgram,
-  ): Promise<RunningAgent> {
-    const { plan, url, log } = this.options;
+  private async startAgent(mode: PortMode, program: Program): Promise<RunningAgent> {
+    if (mode.kind === "sealed") throw new Error("the board is the agent");
+    const { url, log } = this.options;
+    const { identity, stateDir } = mode;
     const agent = await startAgent({
       url,
       agentId: identity.agentId,
@@ -144,21 +212,28 @@ export class Bridge {
       packetVersion: identity.version,
       deviceKey: identity.deviceSecret ?? undefined,
       stateDir,
-      name: plan.name,
-      program: made.program,
+      name: this.name,
+      program,
       log,
     });
     agent.onState((status) => this.follow(identity.agentId, status));
     return agent;
   }
 
+  private giveUp(failure: unknown): void {
+    if (this.isGivenUp) return;
+    this.isGivenUp = true;
+    this.options.failed(failure);
+    // The agent's other ports too.
+    void this.stop();
+  }
+
   private follow(agentId: string, { state, code, advice }: AgentStatus): void {
-    const { plan, failed } = this.options;
+    const { name } = this;
     const tellOnce = (online: boolean): void => {
       const said = `${online} ${code}`;
       if (said === this.told) return;
       this.told = said;
-      const { name } = plan;
       const state = online ? "online" : "offline";
       this.options.news({ event: "agent", name, agent_id: agentId, state, code, advice });
     };
@@ -169,7 +244,7 @@ export class Bridge {
     }
     const refused = code !== null && CREDENTIALS.includes(code) && !this.wasOnline;
     if (state === "refused" || (state === "waiting" && refused)) {
-      failed(new Failure("refused", `${plan.name}: ${advice ?? "the relay refuses this agent"}`));
+      this.giveUp(new Failure("refused", `${name}: ${advice ?? "the relay refuses this agent"}`));
     } else if (state === "waiting" || state === "stopped") {
       tellOnce(false);
     }

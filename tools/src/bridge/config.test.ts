@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { otherReadersOf } from "../config/file-readers.ts";
-import { readBridgeConfig } from "./config.ts";
+import { byAgent, readBridgeConfig } from "./config.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);
 
@@ -33,6 +33,8 @@ const credentials = (id: string, byte = 1) => ({
 });
 
 const RAW = { port: "/dev/ttyUSB0", mode: "raw", credentials: "a.json", state_dir: "a" };
+
+const LINES = { mode: "lines", mapping: "printer-lines.json" };
 
 const problemOf = (ports: unknown[]): string => {
   try {
@@ -97,7 +99,20 @@ it.each([
   [[{ ...RAW, credentials: undefined }], "ports[0]: credentials is missing"],
   [[{ ...RAW, credentials: "none.json" }], "none.json cannot be read"],
   [[{ ...RAW, mode: "lines" }], "ports[0]: mapping is missing"],
-  [[RAW, { ...RAW, port: "/dev/ttyUSB1", name: "b" }], "two ports have the same agent a"],
+  [[RAW, { ...RAW, port: "/dev/ttyUSB1", state_dir: "b" }], "they need the same state_dir"],
+  [
+    [RAW, { ...RAW, port: "/dev/ttyUSB1", credentials: "b.json" }],
+    "they need the same credentials",
+  ],
+  [[RAW, { ...RAW, port: "/dev/ttyUSB1", ...LINES }], "agent a: only mode raw allows that"],
+  [
+    [
+      { ...RAW, name: "b" },
+      { ...RAW, port: "usb:A1", name: RAW.port },
+    ],
+    "is another port",
+  ],
+  [Array.from({ length: 65 }, (_, n) => ({ ...RAW, port: `/dev/ttyS${n}` })), "it can have 64"],
   [
     [
       { port: "/dev/x", mode: "sealed" },
@@ -107,7 +122,20 @@ it.each([
   ],
 ])("reports the problem and its place: %j", (ports, text) => {
   write("a.json", credentials("a"));
+  write("b.json", credentials("a", 7));
+  cpSync(new URL("printer-lines.json", EXAMPLES), join(folder, "printer-lines.json"));
   expect(problemOf(ports)).toContain(text);
+});
+
+it("several raw ports have one agent, and are called by their own names", () => {
+  write("a.json", credentials("a"));
+  const more = [RAW, { ...RAW, port: "usb:A1", name: "console", baud_rate: 9_600 }];
+  const { ports } = readBridgeConfig(write("bridge.json", { ports: more }));
+  expect(ports.map(({ name, port }) => [name, port])).toEqual([
+    ["/dev/ttyUSB0", "/dev/ttyUSB0"],
+    ["console", "usb:A1"],
+  ]);
+  expect(byAgent(ports)).toEqual([ports]);
 });
 
 it("refuses secrets that others can read, and of the wrong kind, without showing them", () => {

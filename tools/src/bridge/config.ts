@@ -1,8 +1,10 @@
 /**
- * The bridge's configuration file: many ports, each its own agent. Its paths are relative to it.
+ * The bridge's configuration file: many ports, each its own agent, or several raw ones under one
+ * agent where they have the same credentials and state folder. Its paths are relative to it.
  * Secrets are in separate files, the output of `blindrelay agent export AGENT --json`.
  */
 import { dirname, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
@@ -38,7 +40,9 @@ const Port = Type.Object(
       }),
     ),
     state_dir: Type.Optional(
-      Type.String({ description: "The agent's own folder. Not for sealed." }),
+      Type.String({
+        description: "The agent's own folder. Not for sealed; raw ports of one agent share it.",
+      }),
     ),
     mapping: Type.Optional(Type.String({ description: "Mapping file of mode lines." })),
     baud_rate: Type.Optional(Type.Integer()),
@@ -111,6 +115,8 @@ export interface PortPlan {
 }
 
 export const DEFAULT_WRITE_TIMEOUT_MS = 10_000;
+/** What one agent can list in one packet. */
+const MAX_PORTS_OF_AGENT = 64;
 
 const check = Compile(BridgeConfig);
 
@@ -233,7 +239,8 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
     throw new Failure("usage", `${where}: access goes with mode raw`);
   }
   return {
-    name: port.name ?? (mode.kind === "sealed" ? port.port : mode.identity.agentId),
+    // Without one, its agents decide; see readBridgeConfig.
+    name: port.name ?? "",
     port: port.port,
     address,
     settings,
@@ -245,6 +252,31 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   };
 };
 
+/** The ports of each agent together, and each sealed one alone. */
+export const byAgent = (plans: readonly PortPlan[]): readonly (readonly PortPlan[])[] => {
+  const groups = new Map<unknown, PortPlan[]>();
+  for (const plan of plans) {
+    const key = plan.mode.kind === "sealed" ? plan : plan.mode.identity.agentId;
+    groups.set(key, [...(groups.get(key) ?? []), plan]);
+  }
+  return [...groups.values()];
+};
+
+/** Refuses what one agent cannot have. */
+const checkAgent = ([first, ...more]: readonly PortPlan[]): void => {
+  if (first === undefined || first.mode.kind === "sealed") return;
+  const { kind, identity, stateDir } = first.mode;
+  const refuse = (why: string): never => {
+    throw new Failure("usage", `several ports have the agent ${identity.agentId}: ${why}`);
+  };
+  if (more.length >= MAX_PORTS_OF_AGENT) refuse(`it can have ${MAX_PORTS_OF_AGENT}`);
+  for (const { mode } of more) {
+    if (mode.kind !== "raw" || kind !== "raw") return refuse("only mode raw allows that");
+    if (mode.stateDir !== stateDir) refuse("they need the same state_dir");
+    if (!isDeepStrictEqual(mode.identity, identity)) refuse("they need the same credentials");
+  }
+};
+
 /** Refuses two ports with the same value where it must be unique. */
 const refuseDoubles = (plans: readonly PortPlan[]): void => {
   const seen = new Set<string>();
@@ -252,12 +284,18 @@ const refuseDoubles = (plans: readonly PortPlan[]): void => {
     if (seen.has(what)) throw new Failure("usage", `two ports have the same ${what}`);
     seen.add(what);
   };
-  for (const { name, port, mode } of plans) {
+  for (const { name, port } of plans) {
     claim(`name ${name}`);
     claim(`port ${port}`);
-    if (mode.kind === "sealed") continue;
-    claim(`agent ${mode.identity.agentId}`);
-    claim(`state_dir ${mode.stateDir}`);
+    // Both are what `attach AGENT PORT` may say.
+    if (plans.some((other) => other.port === name && port !== name)) {
+      throw new Failure("usage", `the name ${name} is another port`);
+    }
+  }
+  for (const [first] of byAgent(plans)) {
+    if (first?.mode.kind === "lines" || first?.mode.kind === "raw") {
+      claim(`state_dir ${first.mode.stateDir}`);
+    }
   }
 };
 
@@ -278,6 +316,14 @@ export const readBridgeConfig = (
   }
   const file = value as BridgeFile;
   const ports = file.ports.map((port, index) => planPort(port, index, dirname(resolve(path))));
-  refuseDoubles(ports);
-  return { relay: file.relay ?? null, ports };
+  const agents = byAgent(ports);
+  for (const group of agents) checkAgent(group);
+  const isAlone = (plan: PortPlan): boolean => agents.some(([one, two]) => one === plan && !two);
+  const named = ports.map((plan) => {
+    const { name, port, mode } = plan;
+    const own = mode.kind === "sealed" || !isAlone(plan) ? port : mode.identity.agentId;
+    return { ...plan, name: name === "" ? own : name };
+  });
+  refuseDoubles(named);
+  return { relay: file.relay ?? null, ports: named };
 };

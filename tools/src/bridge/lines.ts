@@ -2,16 +2,23 @@
 import type { Agent } from "@blindrelay/agent-sdk/node";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import { messageOf, type OpenPort } from "../serial/port.ts";
+import type { PortUser } from "../serial/supervise.ts";
 import { LineEngine } from "./line-engine.ts";
 import type { LineMapping } from "./mapping.ts";
-import type { PortProgram } from "./raw.ts";
+
+interface LinesProgram {
+  readonly program: (agent: Agent) => void;
+  /** Bytes come to the user from now on. */
+  begin(): void;
+  readonly user: PortUser;
+}
 
 /** The device program for an open port. `serial.status` reports the state of the line. */
 export const linesProgram = (
   port: OpenPort,
   mapping: LineMapping,
   timer: TimerPort,
-): PortProgram => {
+): LinesProgram => {
   let agent: Agent | null = null;
   const engine = new LineEngine(mapping, {
     timer,

@@ -71,13 +71,19 @@ class Desk {
   }
 
   /** Resumes with a claim of the session's name, and gives credit for `credit` bytes. */
-  async resume(sid: string, from: number | undefined, credit: number, writes = false) {
+  async resume(
+    sid: string,
+    from: number | undefined,
+    credit: number,
+    writes = false,
+    opening = this.line.opening,
+  ) {
     const stream = ++this.number;
     const write = writes ? { stream: ++this.number } : undefined;
     const answer = await this.line.resume(sid, {
       claim: sid,
       user: "ada",
-      opening: this.line.opening,
+      opening,
       read: { stream, from },
       write,
       takeover: false,
@@ -165,26 +171,57 @@ describe("the numbers of a raw port", () => {
     expect(desk.isPaused).toBe(false);
   });
 
-  it("counts as written what the port is accepting and what waits, and grants each once", async () => {
+  it("has what waits at a resume sent again, writes it once, and grants what the port took", async () => {
     const desk = new Desk();
     const first = await desk.resume("a", undefined, 10, true);
-    desk.write("a", first.write, 1, 2, 3);
-    desk.write("a", first.write, 4, 5);
+    const half = WRITE_WINDOW / 2;
+    desk.write("a", first.write, ...new Uint8Array(half).fill(1));
+    desk.write("a", first.write, 2, 3);
     await settled();
     const second = await desk.resume("a", 0, 10, true);
-    expect(second.written).toBe(5);
+    expect(second.written).toBe(0);
+    desk.granted = [];
+    desk.write("a", second.write, ...new Uint8Array(half).fill(1), 2);
+    desk.write("a", second.write, 3, 4);
+    await settled();
+    expect(desk.granted).toEqual([]);
+    for (const length of [half, 2, 1]) {
+      expect(desk.writes.at(-1)?.bytes).toHaveLength(length);
+      desk.writes.at(-1)?.taken();
+      await settled();
+    }
+    expect(desk.writes.slice(1).map(({ bytes }) => bytes)).toEqual([[2, 3], [4]]);
+    expect(desk.granted).toEqual([half]);
+    expect(await desk.resume("a", 0, 10, true)).toMatchObject({ written: half + 3 });
+  });
+
+  it("grants nothing of what has not come again, though the port took it", async () => {
+    const desk = new Desk();
+    const first = await desk.resume("a", undefined, 10, true);
+    const half = WRITE_WINDOW / 2;
+    desk.write("a", first.write, ...new Uint8Array(half + 1));
+    await settled();
+    const second = await desk.resume("a", 0, 10, true);
+    desk.write("a", second.write, 0);
     desk.granted = [];
     desk.writes[0]?.taken();
     await settled();
-    desk.writes[1]?.taken();
-    await settled();
-    expect(desk.writes.map(({ bytes }) => bytes)).toEqual([
-      [1, 2, 3],
-      [4, 5],
-    ]);
-    // They came by the stream before: a grant would acknowledge what the new one has not brought.
     expect(desk.granted).toEqual([]);
-    expect(await desk.resume("a", 0, 10, true)).toMatchObject({ written: 5 });
+    desk.write("a", second.write, ...new Uint8Array(half));
+    expect(desk.granted).toEqual([half + 1]);
+  });
+
+  it("lets the next process with a claim write after what waits of the one before", async () => {
+    const desk = new Desk();
+    const first = await desk.resume("a", undefined, 10, true);
+    desk.write("a", first.write, 1, 2, 3);
+    await settled();
+    const second = await desk.resume("a", undefined, 10, true, null);
+    expect(second.written).toBe(3);
+    desk.write("a", second.write, 4);
+    desk.writes[0]?.taken();
+    await settled();
+    expect(desk.writes[1]?.bytes).toEqual([4]);
   });
 
   it("grants what the port took in halves of the window, to the byte", async () => {
@@ -214,7 +251,9 @@ describe("the numbers of a raw port", () => {
       configured++;
     });
     desk.line.purge("a", false, true);
-    expect(await desk.resume("a", 0, 10, true)).toMatchObject({ written: 5 });
+    const second = await desk.resume("a", 0, 10, true);
+    expect(second.written).toBe(0);
+    desk.write("a", second.write, 1, 2, 3, 4, 5);
     desk.writes[0]?.taken();
     await change;
     expect([configured, desk.writes.length]).toEqual([1, 1]);

@@ -62,6 +62,8 @@ interface Claim {
   writes: boolean;
   out: OutgoingStream | null;
   in: IncomingStream | null;
+  /** Of the bytes of `in`. */
+  again: Again;
   /** The number of the next byte to send to it, and of the first that it has not acknowledged. */
   next: number;
   acknowledged: number;
@@ -72,14 +74,26 @@ interface Claim {
   expiry: unknown;
 }
 
+/**
+ * Bytes that wait at a resume. They are not acknowledged, so the client sends them again, and that
+ * is all that their coming again is for.
+ */
+interface Again {
+  /** Still to come, and come. */
+  left: number;
+  came: number;
+  /** That the port has taken, and of which the client knows. */
+  done: number;
+  granted: number;
+}
+
 /** Bytes, or a change of settings, in the order in which they came. */
 interface Job {
   readonly claim: Claim | null;
   /** That the port has not taken yet. */
   bytes: number;
   run(port: OpenPort): Promise<void>;
-  /** Of bytes: they are purged. */
-  skip?(): void;
+  isPurged: boolean;
   drop(): void;
 }
 
@@ -101,9 +115,14 @@ export class RawPort {
   private sessions: SessionsOfPort | null = null;
   private kept = new NumberedBytes();
   private taken = 0;
+  /** How often it went to another one who writes, and whose bytes were the last. */
+  private turn = 0;
+  private lastWriter: string | null = null;
   private jobs: Job[] = [];
   private running: Promise<void> | null = null;
   private readonly claims = new Map<string, Claim>();
+  /** Who writes as soon as the port has accepted what is under way. */
+  private next: Claim | null = null;
   private readonly gather: Gather;
   private paused = false;
   private look: unknown = null;
@@ -123,6 +142,8 @@ export class RawPort {
     this.opening = randomBytes(16).toString("base64url");
     this.kept = new NumberedBytes();
     this.taken = 0;
+    this.turn = 0;
+    this.lastWriter = null;
     this.paused = false;
     for (const claim of this.claims.values()) {
       claim.next = 0;
@@ -179,6 +200,7 @@ export class RawPort {
       this.run({
         claim: null,
         bytes: 0,
+        isPurged: false,
         run: (port) => change(port).then(resolve, reject),
         drop: () => reject(this.away()),
       });
@@ -216,8 +238,12 @@ export class RawPort {
     if (this.access === "read-only") throw new Error(`${this.name} is read-only`);
   }
 
-  /** `serial.read`: the newest such reader takes over from the one before. */
+  /**
+   * `serial.read`: the newest such reader takes over from the one before. Throws a DeviceAway
+   * without a port.
+   */
   readBare(sid: string, stream: unknown): void {
+    if (this.opening === null) throw this.away();
     const claim = this.bareClaim(sid);
     try {
       this.startReading(claim, stream);
@@ -230,12 +256,16 @@ export class RawPort {
     }
   }
 
-  /** `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. */
+  /**
+   * `serial.write`. Rejects with an Error if another one keeps the port; see `Access`. As
+   * `readBare`.
+   */
   writeBare(sid: string, stream: unknown): void | Promise<void> {
     this.checkWritable();
     const claim = this.bareClaim(sid);
     const start = (): void => {
       try {
+        if (this.opening === null) throw this.away();
         this.dropJobs(null);
         this.startWriting(claim, stream);
       } finally {
@@ -254,42 +284,51 @@ export class RawPort {
     });
   }
 
-  /** `serial.resume`. Rejects with an Error if it is refused, or a DeviceAway without a port. */
+  /**
+   * `serial.resume`. Another `turn` than the claim's last one in this opening: others have written
+   * since, so that `written` is not about its bytes. Rejects with an Error if it is refused, or a
+   * DeviceAway without a port.
+   */
   async resume(
     sid: string,
     asked: Resume,
-  ): Promise<{ opening: string; read: number; written: number }> {
+  ): Promise<{ opening: string; read: number; written: number; turn: number }> {
     if (this.opening === null) throw this.away();
     if (asked.write !== undefined) this.checkWritable();
+    const { from } = asked.read;
+    if (asked.opening === this.opening && from !== undefined && from > this.kept.end) {
+      throw new Error(`read.from is ${from}, and ${this.kept.end} bytes have come`);
+    }
     const known = this.claims.get(asked.claim);
     const claim = known ?? this.makeClaim(asked.claim, sid, asked.user, false);
+    const wrote = claim.writes;
     try {
       if (asked.write !== undefined && !claim.writes) await this.demand(claim, asked.takeover);
       if (this.opening === null) throw this.away();
       // Its session ended while another was asked.
       if (this.sessions?.heardAt(sid) === null) throw new Error("the session is over");
     } catch (error) {
-      if (known === undefined) this.claims.delete(claim.id);
+      if (!wrote) claim.writes = claim.in !== null;
+      if (known === undefined) this.remove(claim);
       throw error;
     }
     this.endStreams(claim, "its claim was resumed");
     claim.sid = sid;
     claim.user = asked.user;
     this.stopExpiry(claim);
-    const { from } = asked.read;
     if (asked.opening === this.opening && from !== undefined) {
-      if (from > this.kept.end) {
-        throw new Error(`read.from is ${from}, and ${this.kept.end} bytes have come`);
-      }
       claim.next = from;
       claim.acknowledged = from;
     }
-    const written = this.taken + this.queuedOf(claim);
+    // Another process, which does not know what waits of the one before, sends nothing again.
+    const waiting = this.queuedOf(claim);
+    const written = asked.opening === this.opening ? this.taken : this.taken + waiting;
     try {
       this.startReading(claim, asked.read.stream);
       if (asked.write !== undefined) {
         claim.writes = true;
         this.startWriting(claim, asked.write.stream);
+        claim.again.left = this.taken + waiting - written;
       } else claim.writes = false;
     } catch (error) {
       this.endStreams(claim, messageOf(error));
@@ -298,17 +337,18 @@ export class RawPort {
       throw error;
     }
     this.bound();
-    return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written };
+    const turn = this.turn + (this.lastWriter === claim.id ? 0 : 1);
+    return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written, turn };
   }
 
-  /** Forgets what has not been sent to the session's claims, or not been written yet. */
+  /** Forgets what has not been sent to the session's claims, or not been written of theirs. */
   purge(sid: string, read: boolean, write: boolean): void {
     for (const claim of this.claims.values()) {
       if (claim.sid !== sid) continue;
       if (read && claim.next < this.kept.end) this.tellLost(claim, this.kept.end);
     }
     this.bound();
-    if (write) this.skipWaiting();
+    if (write) this.skipWaiting(sid);
   }
 
   // ---- from the device
@@ -437,6 +477,7 @@ export class RawPort {
     });
     const before = claim.in;
     claim.in = stream;
+    claim.again = { left: 0, came: 0, done: 0, granted: 0 };
     claim.writes = true;
     before?.abort("another writer took over");
     stream.grant(WRITE_WINDOW_BYTES);
@@ -447,6 +488,7 @@ export class RawPort {
     this.run({
       claim,
       bytes: 0,
+      isPurged: false,
       run: async () => {
         stream.confirm();
         if (claim.in !== stream) return;
@@ -458,31 +500,53 @@ export class RawPort {
     });
   }
 
-  private write(claim: Claim, stream: IncomingStream, bytes: Uint8Array): void {
+  private write(claim: Claim, stream: IncomingStream, came: Uint8Array): void {
+    const { again } = claim;
+    const known = Math.min(again.left, came.length);
+    again.left -= known;
+    again.came += known;
+    this.grantAgain(claim);
+    const bytes = came.subarray(known);
+    if (bytes.length === 0) return;
     const { opening } = this;
     const job: Job = {
       claim,
       bytes: bytes.length,
+      isPurged: false,
       run: async (port) => {
         try {
-          await port.write(bytes);
+          if (!job.isPurged) await port.write(bytes);
         } catch (error) {
           claim.in?.abort(messageOf(error));
           return;
         }
+        const count = job.bytes;
         job.bytes = 0;
-        this.counts.bytes_out += bytes.length;
-        if (this.opening === opening) this.taken += bytes.length;
-        // Not to a stream that began since: its grants acknowledge what it brought itself.
-        stream.grant(bytes.length);
-      },
-      skip: () => {
-        this.taken += bytes.length;
-        stream.grant(bytes.length);
+        if (!job.isPurged) this.counts.bytes_out += count;
+        if (this.opening === opening) this.count(claim, count);
+        if (claim.in === stream) stream.grant(count);
+        else {
+          claim.again.done += count;
+          this.grantAgain(claim);
+        }
       },
       drop: () => undefined,
     };
     this.run(job);
+  }
+
+  /** A grant acknowledges bytes of its stream: they have come by it, and the port has them. */
+  private grantAgain({ again, in: stream }: Claim): void {
+    const due = Math.min(again.came, again.done) - again.granted;
+    again.granted += due;
+    stream?.grant(due);
+  }
+
+  private count({ id }: Claim, bytes: number): void {
+    this.taken += bytes;
+    if (this.lastWriter === id) return;
+    this.lastWriter = id;
+    this.turn++;
   }
 
   private run(job: Job): void {
@@ -508,11 +572,16 @@ export class RawPort {
   }
 
   /** Bytes that wait count as taken, so that both sides go on with the same numbers. */
-  private skipWaiting(): void {
-    const [current, ...waiting] = this.jobs;
-    if (current === undefined) return;
-    this.jobs = [current, ...waiting.filter(({ bytes }) => bytes === 0)];
-    for (const job of waiting) job.skip?.();
+  private skipWaiting(sid: string): void {
+    for (const job of this.jobs.slice(1).reverse()) {
+      const { claim } = job;
+      if (claim?.sid !== sid) continue;
+      job.isPurged = true;
+      // What the client has not sent again, it forgets, and gives its numbers to others.
+      const forgotten = Math.min(claim.again.left, job.bytes);
+      job.bytes -= forgotten;
+      claim.again.left -= forgotten;
+    }
   }
 
   private queuedOf(claim: Claim): number {
@@ -531,6 +600,7 @@ export class RawPort {
   // ---- claims
 
   private writer(): Claim | null {
+    if (this.next !== null) return this.next;
     for (const claim of this.claims.values()) if (claim.writes) return claim;
     return null;
   }
@@ -545,11 +615,15 @@ export class RawPort {
         throw new Error(`${this.name} is in use by ${holder.user} since ${holder.since}${how}`);
       }
     }
+    this.next = claim;
     this.dropJobs(claim);
     // What the port is accepting from the one before counts.
     while (this.jobs[0] !== undefined && this.jobs[0].claim !== claim && this.running !== null) {
       await this.running;
     }
+    if (this.claims.get(claim.id) !== claim) throw new Error("another client took over");
+    claim.writes = true;
+    this.next = null;
   }
 
   private takeFrom(holder: Claim, claim: Claim): void {
@@ -564,7 +638,7 @@ export class RawPort {
     this.sessions?.notify(sid, "serial.asked", { port: this.name });
     while (this.timer.now() - askedAt < ASKED_MS) {
       await new Promise<void>((resolve) => this.timer.set(ASKED_LOOK_MS, resolve));
-      if (!holder.writes || this.claims.get(holder.id) !== holder) return true;
+      if (this.writer() !== holder) return true;
       if (holder.sid !== sid || (this.sessions?.heardAt(sid) ?? -1) >= askedAt) return false;
     }
     return true;
@@ -586,6 +660,7 @@ export class RawPort {
       writes: false,
       out: null,
       in: null,
+      again: { left: 0, came: 0, done: 0, granted: 0 },
       next: this.kept.end,
       acknowledged: this.kept.end,
       window: 0,
@@ -622,6 +697,7 @@ export class RawPort {
 
   private remove(claim: Claim): void {
     this.stopExpiry(claim);
+    if (this.next === claim) this.next = null;
     if (this.claims.get(claim.id) !== claim) return;
     claim.writes = false;
     this.claims.delete(claim.id);
@@ -663,7 +739,7 @@ export class RawPort {
     tell();
   }
 
-  private away(): DeviceAway {
+  away(): DeviceAway {
     return new DeviceAway(`${this.name} is not there`, false);
   }
 }

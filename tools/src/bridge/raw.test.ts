@@ -3,7 +3,7 @@ import { type Agent, systemTimer } from "@blindrelay/agent-sdk/node";
 import { toBase64 } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
 import { DEFAULT_SETTINGS, NO_STATUS } from "../serial/port.ts";
-import { rawProgram } from "./raw.ts";
+import { RawLine, RawProgram } from "./raw.ts";
 import { RawPort } from "./raw-port.ts";
 
 type Part = Parameters<Agent["attach"]>[0];
@@ -34,9 +34,10 @@ const world = () => {
   };
   const timer = systemTimer();
   const line = new RawPort("tty", "first", timer);
-  rawProgram(port, DEFAULT_SETTINGS, { line, names: ["tty"], timer }).program(
-    agent as unknown as Agent,
-  );
+  const raw = new RawLine(line, ["tty"], DEFAULT_SETTINGS, timer);
+  const made = new RawProgram([raw]);
+  made.program(agent as unknown as Agent);
+  made.opened(raw, port);
   return {
     writes,
     open: (stream: number) => handlers.get("serial.write")?.({ stream }, { sid: SID }),

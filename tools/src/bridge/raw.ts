@@ -1,5 +1,5 @@
 /**
- * Mode `raw`: the port's bytes in both directions, for `blindrelay attach` and `shell --serial`.
+ * Mode `raw`: bytes of ports in both directions, for `blindrelay attach` and `shell --serial`.
  *
  *   serial.resume {claim, read, write?, …}  begins and resumes, without loss; see raw-port.ts
  *   serial.read {stream}                    bytes from the device; the newest reader takes over
@@ -9,7 +9,10 @@
  *   serial.signals {steps} or {dtr, rts, break}   control lines
  *   serial.purge {read, write}              forgets what is under way
  *   serial.status {}                        settings, status lines, counts
- *   serial.ports {}                         the port and who uses it
+ *   serial.ports {}                         the ports and who uses them
+ *
+ * `port` in a call chooses where an agent has several. What nobody acknowledged is bounded for each
+ * port and each of its streams, so that one that floods delays the others by its window at most.
  *
  * Without a reader the device's output is lost, as on an unconnected cable.
  */
@@ -19,25 +22,9 @@ import { Streams } from "@blindrelay/agent-sdk/streams";
 import { type LineSettings, type OpenPort, PortError, type StatusLines } from "../serial/port.ts";
 import type { PortUser } from "../serial/supervise.ts";
 import { DeviceAway } from "./away.ts";
-import type { RawPort, Resume } from "./raw-port.ts";
+import type { RawPort, Resume, SessionsOfPort } from "./raw-port.ts";
 import { readSettings, settingsAsJson } from "./settings.ts";
 import { readSignals, runSignals } from "./signals.ts";
-
-/** What raw.ts and lines.ts provide for an open port. */
-export interface PortProgram {
-  readonly program: (agent: Agent) => void;
-  /** Bytes come to the user from now on. */
-  begin?(): void;
-  readonly user: PortUser;
-}
-
-export interface RawProgramOptions {
-  /** Outlives the port's openings. */
-  readonly line: RawPort;
-  /** Names that `port` in a call may have. */
-  readonly names: readonly string[];
-  readonly timer: TimerPort;
-}
 
 const CLAIM = /^[A-Za-z0-9_-]{22}$/;
 const MAX_USER_LENGTH = 64;
@@ -88,144 +75,211 @@ const readPurge = (params: unknown): { read: boolean; write: boolean } => {
   return { read: read === true, write: write === true };
 };
 
-/** Streams over an agent's sessions, of whose ends the port hears too. */
-const attachTo = (agent: Agent, line: RawPort): { streams: Streams; wiring: SessionWiring } => {
-  let wiring!: SessionWiring;
-  const streams = new Streams({
-    attach: (part: SessionPart) => {
-      wiring = agent.attach({
-        methods: part.methods,
-        receive: (method, params, sid) => part.receive(method, params, sid),
-        lost: (sid, reason) => {
-          part.lost(sid, reason);
-          line.lost(sid, reason);
-        },
-      });
-      return wiring;
-    },
-  });
-  return { streams, wiring };
+/** Ports in an error; `serial.ports` lists all. */
+const MAX_LISTED = 16;
+
+const withoutPort = (params: unknown): unknown => {
+  if (typeof params !== "object" || params === null || !("port" in params)) return params;
+  const { port: _, ...rest } = params;
+  return rest;
 };
 
-/** The device program for an open port. */
-export const rawProgram = (
-  port: OpenPort,
-  settings: LineSettings,
-  { line, names, timer }: RawProgramOptions,
-): PortProgram => {
-  const [name = "", ...others] = names;
-  let current = settings;
-  let streams: Streams | null = null;
-  let changed: (lines: StatusLines) => void = () => undefined;
-  let polling: unknown = null;
-  let isOver = false;
+/** A port of the agent, over its openings. */
+export class RawLine {
+  readonly line: RawPort;
+  /** The port's name in notifications, and others that `port` in a call may be. */
+  readonly names: readonly string[];
+  /** As they were last set; the supervisor opens the port with the same ones. */
+  settings: LineSettings;
+  private readonly timer: TimerPort;
+  private port: OpenPort | null = null;
+  private polling: unknown = null;
 
-  const checkPort = (params: unknown): void => {
-    const { port: asked } = (params ?? {}) as { port?: unknown };
-    if (asked === undefined || names.includes(asked as string)) return;
-    const also = others.filter((other) => other !== name);
-    const list = [name, ...also].join(", also called ");
-    throw new Error(`there is no port ${JSON.stringify(asked)}: this agent has ${list}`);
-  };
-  const withoutPort = (params: unknown): unknown => {
-    if (typeof params !== "object" || params === null || !("port" in params)) return params;
-    const { port: _, ...rest } = params;
-    return rest;
-  };
+  constructor(line: RawPort, names: readonly string[], settings: LineSettings, timer: TimerPort) {
+    this.line = line;
+    this.names = names;
+    this.settings = settings;
+    this.timer = timer;
+  }
 
-  const program = (agent: Agent): void => {
-    const { streams: made, wiring } = attachTo(agent, line);
-    streams = made;
-    line.opened(port, {
-      streams: made,
+  opened(port: OpenPort, sessions: SessionsOfPort, changed: (lines: StatusLines) => void): void {
+    this.port = port;
+    this.line.opened(port, sessions);
+    void this.poll(port, "", changed);
+  }
+
+  closed(reason: string): void {
+    this.port = null;
+    if (this.polling !== null) this.timer.clear(this.polling);
+    this.line.closed(reason);
+  }
+
+  /** Throws a DeviceAway without a port. */
+  get open(): OpenPort {
+    if (this.port === null) throw this.line.away();
+    return this.port;
+  }
+
+  private async poll(
+    port: OpenPort,
+    known: string,
+    changed: (lines: StatusLines) => void,
+  ): Promise<void> {
+    const lines = await port.status();
+    if (this.port !== port || Object.values(lines).every((value) => value === null)) return;
+    const text = JSON.stringify(lines);
+    if (known !== "" && text !== known) changed(lines);
+    this.polling = this.timer.set(STATUS_MS, () => void this.poll(port, text, changed));
+  }
+}
+
+/** The device program of an agent with one raw port or several. */
+export class RawProgram {
+  private readonly lines: readonly RawLine[];
+  private agent: Agent | null = null;
+  private sessions: SessionsOfPort | null = null;
+
+  constructor(lines: readonly RawLine[]) {
+    this.lines = lines;
+  }
+
+  /** The agent starts, with all ports closed. */
+  readonly program = (agent: Agent): void => {
+    this.agent = agent;
+    const { streams, wiring } = this.attachTo(agent);
+    this.sessions = {
+      streams,
       heardAt: (sid) => wiring.heardAt(sid),
       notify: (sid, method, params) =>
         wiring.send(sid, JSON.stringify({ jsonrpc: "2.0", method, params })),
-    });
-    changed = (lines) => void agent.emit("serial.changed", { port: name, ...lines });
-    type Params = { readonly stream?: unknown } | undefined;
-    /** Its calls are about one port, and are refused in the same way. */
-    const handle = (
-      method: string,
-      run: (params: unknown, context: CallContext) => unknown,
-    ): void => {
-      agent.handle(method, (params: unknown, context: CallContext) => {
-        checkPort(params);
-        return run(params, context);
-      });
     };
-    handle("serial.resume", async (params, { sid }) => ({
-      ...(await line.resume(sid, readResume(params))),
-      settings: settingsAsJson(current),
+    this.handleStreams();
+    this.handleSettings();
+    agent.handle("serial.ports", () => ({
+      ports: this.lines.map(({ line, names: [port, name] }) => ({
+        port,
+        name,
+        mode: "raw",
+        ...line.usage,
+      })),
     }));
-    handle("serial.read", (params, { sid }) => {
-      line.readBare(sid, (params as Params)?.stream);
-      return settingsAsJson(current);
+  };
+
+  /** A port of the running agent is open. */
+  opened(raw: RawLine, port: OpenPort): PortUser {
+    raw.opened(port, this.sessions as SessionsOfPort, (lines) => {
+      this.agent?.emit("serial.changed", { port: raw.names[0], ...lines });
     });
-    handle("serial.write", (params, { sid }) => {
-      const started = line.writeBare(sid, (params as Params)?.stream);
-      if (started === undefined) return settingsAsJson(current);
-      return started.then(() => settingsAsJson(current));
-    });
-    handle("serial.configure", async (params) => {
-      line.checkWritable();
-      const next = readSettings(withoutPort(params), current);
-      await line
-        .inOrder((open) => open.configure(next))
-        .catch((error) => {
-          throw asCallError(error);
+    return {
+      data: (bytes) => raw.line.data(bytes),
+      end: async (reason) => raw.closed(reason),
+    };
+  }
+
+  /** Streams over the agent's sessions, of whose ends the ports hear too. */
+  private attachTo(agent: Agent): { streams: Streams; wiring: SessionWiring } {
+    let wiring!: SessionWiring;
+    const streams = new Streams({
+      attach: (part: SessionPart) => {
+        wiring = agent.attach({
+          methods: part.methods,
+          receive: (method, params, sid) => part.receive(method, params, sid),
+          lost: (sid, reason) => {
+            part.lost(sid, reason);
+            for (const { line } of this.lines) line.lost(sid, reason);
+          },
         });
-      current = next;
-      return settingsAsJson(current);
+        return wiring;
+      },
     });
-    handle("serial.signals", async (params) => {
-      line.checkWritable();
-      const steps = readSignals(params);
-      await line
-        .inOrder((open) => runSignals(open, steps))
-        .catch((error) => {
-          throw asCallError(error);
-        });
-      return {};
+    return { streams, wiring };
+  }
+
+  /** Throws an Error if `params` name no port of this agent, or must. */
+  private find(params: unknown): RawLine {
+    const { port: asked } = (params ?? {}) as { port?: unknown };
+    const { lines } = this;
+    const [first] = lines;
+    const found =
+      asked === undefined && lines.length === 1
+        ? first
+        : lines.find(({ names }) => names.includes(asked as string));
+    if (found !== undefined) return found;
+    const listed = lines.slice(0, MAX_LISTED).map(({ names }) => [...new Set(names)]);
+    const more = lines.length > MAX_LISTED ? `, and ${lines.length - MAX_LISTED} more` : "";
+    const list = listed.map((names) => names.join(", also called ")).join("; ") + more;
+    throw new Error(
+      asked === undefined
+        ? `this agent has several ports, and one must be named: ${list}`
+        : `there is no port ${JSON.stringify(asked)}: this agent has ${list}`,
+    );
+  }
+
+  /** Its calls are about one port, and are refused in the same way. */
+  private handle(
+    method: string,
+    run: (raw: RawLine, params: unknown, context: CallContext) => unknown,
+  ): void {
+    this.agent?.handle(method, (params: unknown, context: CallContext) =>
+      run(this.find(params), params, context),
+    );
+  }
+
+  private handleStreams(): void {
+    type Params = { readonly stream?: unknown } | undefined;
+    this.handle("serial.resume", async (raw, params, { sid }) => ({
+      port: raw.names[0],
+      ...(await raw.line.resume(sid, readResume(params))),
+      settings: settingsAsJson(raw.settings),
+    }));
+    this.handle("serial.read", (raw, params, { sid }) => {
+      raw.line.readBare(sid, (params as Params)?.stream);
+      return settingsAsJson(raw.settings);
     });
-    handle("serial.purge", (params, { sid }) => {
+    this.handle("serial.write", async (raw, params, { sid }) => {
+      await raw.line.writeBare(sid, (params as Params)?.stream);
+      return settingsAsJson(raw.settings);
+    });
+    this.handle("serial.purge", ({ line }, params, { sid }) => {
       const { read, write } = readPurge(params);
       if (write) line.checkWritable();
       line.purge(sid, read, write);
       return {};
     });
-    handle("serial.status", async () => ({
-      mode: "raw",
-      ...settingsAsJson(current),
-      ...(await port.status()),
-      ...line.counts,
-      reader: line.isRead,
-      writer: line.isWritten,
-    }));
-    agent.handle("serial.ports", () => ({ ports: [{ port: name, mode: "raw", ...line.usage }] }));
-  };
+  }
 
-  let known = "";
-  const poll = async (): Promise<void> => {
-    const lines = await port.status();
-    const text = JSON.stringify(lines);
-    if (known !== "" && text !== known) changed(lines);
-    known = text;
-    const hasLines = Object.values(lines).some((value) => value !== null);
-    if (!isOver && hasLines) polling = timer.set(STATUS_MS, () => void poll());
-  };
-
-  return {
-    program,
-    begin: () => void poll(),
-    user: {
-      data: (bytes) => line.data(bytes),
-      end: async (reason) => {
-        isOver = true;
-        if (polling !== null) timer.clear(polling);
-        line.closed(reason);
-        streams?.fail(reason);
-      },
-    },
-  };
-};
+  private handleSettings(): void {
+    const change = (line: RawPort, run: (open: OpenPort) => Promise<void>): Promise<void> =>
+      line.inOrder(run).catch((error) => {
+        throw asCallError(error);
+      });
+    this.handle("serial.configure", async (raw, params) => {
+      raw.line.checkWritable();
+      // In their order: each changes what the one before has left.
+      await change(raw.line, async (port) => {
+        const next = readSettings(withoutPort(params), raw.settings);
+        await port.configure(next);
+        raw.settings = next;
+      });
+      return settingsAsJson(raw.settings);
+    });
+    this.handle("serial.signals", async ({ line }, params) => {
+      line.checkWritable();
+      const steps = readSignals(params);
+      await change(line, (port) => runSignals(port, steps));
+      return {};
+    });
+    this.handle("serial.status", async (raw) => {
+      const lines = await raw.open.status();
+      const { line, settings } = raw;
+      return {
+        mode: "raw",
+        ...settingsAsJson(settings),
+        ...lines,
+        ...line.counts,
+        reader: line.isRead,
+        writer: line.isWritten,
+      };
+    });
+  }
+}

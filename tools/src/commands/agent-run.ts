@@ -37,6 +37,8 @@ interface RunFlags {
   readonly firmwareVersion?: string;
   readonly allowPush?: boolean;
   readonly pushKey?: string;
+  /** False with --no-rekey. */
+  readonly rekey: boolean;
   readonly stubs?: string;
   readonly json?: boolean;
 }
@@ -219,6 +221,7 @@ const start = async (
         ? { pushes: { load: (file) => loadPushed(file, path), restart: askForRestart } }
         : {}),
       ...(pushKey === undefined ? {} : { pushKey }),
+      rekey: flags.rekey,
       ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
       log: (level, message, fields, thrown) => {
@@ -251,6 +254,7 @@ const startSupervised = async (
   const code = await supervise({
     args: [
       ...["agent", "run", path, "--allow-push"],
+      ...(flags.rekey ? [] : ["--no-rekey"]),
       ...(flags.name === undefined ? [] : ["--name", flags.name]),
       ...(flags.firmwareVersion === undefined ? [] : ["--firmware-version", flags.firmwareVersion]),
       ...(flags.stubs === undefined ? [] : ["--stubs", flags.stubs]),
@@ -334,8 +338,9 @@ export const addAgentRun = (agent: Command, context: Context): void => {
     .option("--allow-push", "accept programs over the relay (blindrelay push)")
     .option(
       "--push-key <file>",
-      "accept only those that are proven with this key; made if there is no such file",
+      "accept only those (and new secrets) that are proven with this key; made if there is none",
     )
+    .option("--no-rekey", "refuse a new end-to-end secret over the relay (blindrelay agent rekey)")
     .option("--json", "one JSON document per change of the link on standard output")
     .addHelpText(
       "after",

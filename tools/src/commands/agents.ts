@@ -3,6 +3,7 @@
  */
 
 import { Failure } from "@blindrelay/protocol/command-line";
+import { encodeKeyring } from "@blindrelay/protocol/keyring";
 import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
 import { type Command, Option } from "commander";
 import {
@@ -27,15 +28,15 @@ import {
 } from "../base/output.ts";
 import { questions } from "../base/prompt.ts";
 import { RestFailure } from "../base/rest.ts";
-import type { Settings } from "../config/settings.ts";
+import { checkVersion, type Settings } from "../config/settings.ts";
 import { type FleetFlags, WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
 
 interface ExportFlags extends JsonFlag {
-  readonly format?: DeviceFormat | "json";
+  readonly format?: DeviceFormat | "json" | "keyring";
 }
 
-const FORMATS = [...DEVICE_FORMATS, "json"];
+const FORMATS = [...DEVICE_FORMATS, "json", "keyring"];
 
 export const addAgents = (agent: Command, context: Context): void => {
   agent
@@ -175,13 +176,18 @@ If the command is interrupted, run it again: the new secret is kept before the r
 Example:
   blindrelay agent export pump-7 > pump-7.env
   blindrelay agent export pump-7 --format moddable > config.json
+  blindrelay agent export pump-7 --format keyring > pump-7.keyring.json
 
-The relay token comes from the relay, the end-to-end secret from the keyring; if the keyring
+With --format keyring it prints the end-to-end secret alone, for agent import and the console. Else the relay token comes from the relay, the end-to-end secret from the keyring; if the keyring
 does not have it, it is omitted with a notice. Use it for one device only: two devices with one identity break each other.`,
     )
     .action(async (agentId: string, flags: ExportFlags) => {
       const format = flags.json === true ? "json" : (flags.format ?? "env");
       const settings = context.settings();
+      if (format === "keyring") {
+        printText(entryOf(settings, agentId));
+        return;
+      }
       const path = `${agentPath(agentId)}/export`;
       const exported = await accountRest(settings)
         .ask("AgentExport", "GET", path)
@@ -208,6 +214,17 @@ const suggesting =
     if (similar === "") throw error;
     throw new Failure("refused", `there is no agent ${agentId}${similar}`, error);
   };
+
+/** Throws a Failure (usage) if the keyring does not have it. */
+const entryOf = (settings: Settings, agentId: string): string => {
+  const key = settings.demandProfile().keyring[agentId];
+  if (key === undefined) {
+    const similar = settings.similarAgent(agentId);
+    throw new Failure("usage", `the keyring holds no secret for ${agentId}${similar}`);
+  }
+  const entry = { ...key, packet_version: checkVersion(key.packet_version, "the keyring") };
+  return encodeKeyring(settings.httpUrl(), new Map([[agentId, entry]]));
+};
 
 const printToken = (flags: JsonFlag, rotated: RotateAgentAnswer): void =>
   printResult(flags, rotated, `BLINDRELAY_RELAY_TOKEN=${rotated.api_token}`);

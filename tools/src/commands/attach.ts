@@ -31,6 +31,7 @@ Example:
   blindrelay attach printer-1 --pty ./ttyPrinter
   blindrelay attach esp-3 --rfc2217 4000 & esptool --port rfc2217://127.0.0.1:4000 flash-id
   blindrelay attach console-9 --stdio --watch
+  blindrelay attach rack usb:A50285BI --tcp 4001
 
 The port stays while a link, the relay, the bridge or the device is away, and works again by itself;
 bytes that are lost are reported by number. Exit codes: 2 usage, 4 the relay or the agent cannot be

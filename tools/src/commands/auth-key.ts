@@ -15,6 +15,7 @@ import {
   when,
 } from "../base/output.ts";
 import type { Context } from "./context.ts";
+import { period } from "./times.ts";
 
 interface AddFlags extends JsonFlag {
   readonly scope: readonly KeyScope[];
@@ -22,20 +23,6 @@ interface AddFlags extends JsonFlag {
   /** Milliseconds. */
   readonly expires?: number;
 }
-
-const UNITS: { readonly [unit: string]: number } = {
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
-
-/** Such as 30d. In milliseconds. */
-const period = (text: string): number => {
-  const [, digits = "", unit = ""] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  const ms = Number(digits) * (UNITS[unit] ?? 0);
-  if (ms > 0) return ms;
-  throw new InvalidArgumentError("a time from now, such as 90m, 12h or 30d");
-};
 
 const selector = (text: string): string => {
   try {

@@ -1,9 +1,9 @@
 /** What the commands for boards share: the port's options, and a board's prompt for one command. */
 
+import { EspruinoRepl } from "@blindrelay/agent-sdk/board";
 import { wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { DEFAULT_BAUD_RATE, openPort, type PortFlags } from "../repl/port.ts";
-import { EspruinoRepl } from "../repl/repl.ts";
 import { onOff } from "./number-flags.ts";
 
 export const baudRate = wholeNumber(300, 4_000_000);

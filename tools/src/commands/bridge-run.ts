@@ -7,6 +7,7 @@ import { printJson, printResult, printStatus, serveUnread } from "../base/output
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
+  byAgent,
   checkLines,
   DEFAULT_WRITE_TIMEOUT_MS,
   modeProblem,
@@ -94,7 +95,7 @@ const asText = (news: BridgeNews): string => {
 };
 
 /**
- * Runs every port until it is stopped; rejects when every port has failed permanently.
+ * Runs every port until it is stopped; rejects when every agent has failed permanently.
  */
 const run = async (plans: readonly PortPlan[], url: string, json: boolean): Promise<void> => {
   let bridges: Bridge[] = [];
@@ -102,25 +103,28 @@ const run = async (plans: readonly PortPlan[], url: string, json: boolean): Prom
   serveUnread();
   try {
     await new Promise<void>((resolve, reject) => {
-      bridges = plans.map(
-        (plan) =>
-          new Bridge({
-            plan,
-            url,
-            news: (news) => (json ? printJson(news) : printStatus(asText(news))),
-            failed: (failure) => {
-              failures++;
-              // A problem with one port does not affect the others.
-              if (failures === plans.length) reject(failure);
-              else printStatus(`${plan.name}: ${messageOf(failure)}; this port is given up`);
-            },
-            log: (level, message, fields) => {
-              if (level === "debug" || level === "info") return;
-              const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
-              printStatus(`${plan.name}: ${level}: ${message}${more}`);
-            },
-          }),
-      );
+      bridges = byAgent(plans).map((group) => {
+        const bridge: Bridge = new Bridge({
+          plans: group,
+          url,
+          news: (news) => (json ? printJson(news) : printStatus(asText(news))),
+          failed: (failure) => {
+            failures++;
+            // A problem with one agent does not affect the others.
+            if (failures === bridges.length) reject(failure);
+            else {
+              const what = group.length === 1 ? "this port is" : "its ports are";
+              printStatus(`${bridge.name}: ${messageOf(failure)}; ${what} given up`);
+            }
+          },
+          log: (level, message, fields) => {
+            if (level === "debug" || level === "info") return;
+            const more = fields === undefined ? "" : ` ${JSON.stringify(fields)}`;
+            printStatus(`${bridge.name}: ${level}: ${message}${more}`);
+          },
+        });
+        return bridge;
+      });
       for (const bridge of bridges) bridge.start();
       interrupted().then(resolve);
     });

@@ -23,7 +23,7 @@ export const addBridge = (cli: Command, context: Context): void => {
       "--state-dir <dir>",
       "this agent's own folder (lines, raw); BLINDRELAY_STATE_DIR, or next to the profile",
     )
-    .option("--config <file>", "many ports, each its own agent, in one file")
+    .option("--config <file>", "many ports in one file, each its own agent or several under one")
     .option("--check", "check the configuration and exit")
     .addOption(
       new Option("--schema <which>", "print a JSON Schema and exit").choices(["config", "mapping"]),

@@ -5,6 +5,7 @@ import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
 import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentSecret } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkCallLength } from "../base/call-length.ts";
 import { checkToken } from "../base/check-token.ts";
@@ -125,7 +126,8 @@ call because it came after the timeout.`,
           waits: flags.wait ?? false,
         });
         try {
-          const handle = agentWith(client, agent, secret);
+          const present = await presentSecret(client, settings, agent, secret);
+          const handle = agentWith(client, agent, present);
           const options = () => ({
             timeoutMs: Math.max(1, deadline - performance.now()),
             idempotent: flags.idempotent ?? false,

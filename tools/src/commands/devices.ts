@@ -1,11 +1,10 @@
 /** `blindrelay devices`: lists the serial ports of this machine, and what answers on them. */
 
+import { EspruinoRepl, REPL_LIMITS, readBoard, runtimeOf } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { printJson, printStatus, printText, table } from "../base/output.ts";
-import { readBoard } from "../repl/board.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
-import { EspruinoRepl, REPL_LIMITS, runtimeOf } from "../repl/repl.ts";
 import { listSerialPorts } from "../serial/local.ts";
 import type { ListedPort } from "../serial/sysfs.ts";
 import { withBaud } from "./board.ts";

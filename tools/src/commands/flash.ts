@@ -6,22 +6,31 @@
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import {
+  type Board,
+  type BoardProgram,
+  type EspruinoRepl,
+  type FlashReport,
+  flashEspruino,
+  readBoard,
+  sdkFileOf,
+  startEspruino,
+} from "@blindrelay/agent-sdk/board";
+import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { NO_WATCHDOG } from "../base/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
-import { type FlashReport, flashEspruino, startEspruino } from "../flash/espruino.ts";
 import { flashModdable } from "../flash/moddable.ts";
+import { fittedTo } from "../flash/modules.ts";
 import { type Online, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
-import { type BoardProgram, readProgram } from "../flash/program.ts";
+import { readProgram } from "../flash/program.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { espruinoSdk, type SdkVariant, type SdkWay } from "../flash/sdk.ts";
-import { type Board, readBoard } from "../repl/board.ts";
+import { espruinoSdk } from "../flash/sdk.ts";
 import type { PortFlags } from "../repl/port.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -123,13 +132,6 @@ const checkOnline = async (
   }
 };
 
-/** The smallest variant that the board can run. */
-const variantFor = ({ sha256, packetVersion }: Board): SdkVariant =>
-  sha256 && packetVersion !== null ? packetVersion : "any";
-
-const wayOf = ({ uart, wifi }: Board): SdkWay =>
-  uart !== null ? "serial" : wifi ? "wifi" : "network";
-
 const tellReport = (report: FlashReport, dryRun: boolean): void => {
   const { board, version } = report.board;
   printStatus(`${board} ${version}, ${report.board.freeBytes} bytes free in Storage`);
@@ -160,9 +162,9 @@ const flashOnce = async (
   const before = await readBoard(board);
   if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
   const options = {
-    sdk: await espruinoSdk(wayOf(before), variantFor(before), before.push),
-    program,
-    modules: flags.modules,
+    sdk: await espruinoSdk(sdkFileOf(before)),
+    program: fittedTo(program, flags.modules),
+    dialect: await loadDialect(),
     firmwareVersion: flags.firmwareVersion,
     save: flags.save,
     dryRun,

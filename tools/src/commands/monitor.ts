@@ -3,11 +3,12 @@
  * port is back.
  */
 import { setTimeout as wait } from "node:timers/promises";
+import type { Port } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
 import { interrupted } from "../base/interrupted.ts";
 import { jsonText, printStatus } from "../base/output.ts";
-import { openPort, type Port, type PortFlags } from "../repl/port.ts";
+import { openPort, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";

@@ -1,7 +1,18 @@
 /** `blindrelay provision`: makes a board an agent of the user's account. */
 
+import {
+  type BoardConfig,
+  boardProblem,
+  changeWifi,
+  type EspruinoRepl,
+  provisionBoard,
+  pushKeyOf,
+  readBoard,
+  type Wifi,
+} from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { type Command, InvalidArgumentError } from "commander";
 import {
   accountRest,
@@ -13,21 +24,12 @@ import {
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
-import { readWifi, type Wifi } from "../base/wifi.ts";
+import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
-import { boardProblem } from "../flash/espruino.ts";
-import {
-  type BoardConfig,
-  changeWifi,
-  provisionBoard,
-  provisionFolder,
-  pushKeyOf,
-} from "../flash/provision.ts";
+import { provisionFolder } from "../flash/provision.ts";
 import { makePushKey } from "../push/push-key.ts";
-import { readBoard } from "../repl/board.ts";
 import { DEFAULT_BAUD_RATE, type PortFlags } from "../repl/port.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
@@ -216,7 +218,7 @@ const onBoard = async (
   const isKept = found.guarded && pushKey === null;
   if (isKept) printStatus("it keeps its push key: `push` needs that key's file, --push-key FILE");
   const key = isKept ? await pushKeyOf(board) : pushKey;
-  const write = (config: BoardConfig) => provisionBoard(board, config);
+  const write = (config: BoardConfig) => provisionBoard(board, nodeSuite(), config);
   return { config: await provisionOne(settings, flags, version, wifi, key, write), next };
 };
 

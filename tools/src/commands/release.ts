@@ -2,15 +2,10 @@
  * `blindrelay release`: signs and publishes firmware, shows what a device would be offered, and
  * verifies a file.
  */
-import { createReadStream } from "node:fs";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import {
-  ARTIFACT_MEDIA_TYPE,
-  SIGNATURE_HEADER,
-  type SignedRelease,
-} from "@blindrelay/protocol/releases";
+import { MAX_RELEASE_SIGNATURES, type SignedRelease } from "@blindrelay/protocol/releases";
 import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { accountRest } from "../account/account.ts";
 import {
   type JsonFlag,
@@ -20,26 +15,39 @@ import {
   printText,
   table,
 } from "../base/output.ts";
-import { isSignedBy, makeKey, measure, readPublicKey, signRelease } from "../base/release-files.ts";
-import { type Rest, RestFailure } from "../base/rest.ts";
+import {
+  countSigners,
+  isSignedBy,
+  makeKey,
+  measure,
+  readPublicKey,
+} from "../base/release-files.ts";
 import { readJsonFile } from "../base/text-file.ts";
 import type { Context } from "./context.ts";
-import { releaseVersion, version } from "./version-flags.ts";
+import {
+  addPublish,
+  addSign,
+  describe,
+  listReleases,
+  percentage,
+  repeatable,
+  rolloutText,
+  signedText,
+  textOfEnd,
+} from "./release-publish.ts";
+import { version } from "./version-flags.ts";
 
-interface NameFlags extends JsonFlag {
-  readonly runtime: string;
+interface CheckFlags extends JsonFlag {
   readonly channel: string;
   readonly firmwareVersion: string;
+  readonly runtime?: string;
 }
 
-interface PublishFlags extends NameFlags {
-  readonly key: string;
-  readonly notes?: string;
-  readonly percent?: number;
-  readonly draft?: boolean;
+interface VerifyFlags extends JsonFlag {
+  readonly release: string;
+  readonly publicKey: readonly string[];
+  readonly threshold?: number;
 }
-
-const percentage = wholeNumber(0, 100);
 
 export const addRelease = (cli: Command, context: Context): void => {
   const release = cli
@@ -59,37 +67,8 @@ export const addRelease = (cli: Command, context: Context): void => {
       printStatus(`keep ${file} off the relay; start that with --release-keys ${made.public_key}`);
     });
 
-  release
-    .command("publish")
-    .description("sign an artifact, upload it and publish it")
-    .argument("<file>", "the firmware image")
-    .addOption(
-      new Option("--runtime <name>", "what it runs on")
-        .choices(["espruino", "moddable", "node"])
-        .makeOptionMandatory(),
-    )
-    .requiredOption("--channel <name>", "which devices follow it")
-    .requiredOption("--firmware-version <version>", "by SemVer", releaseVersion)
-    .requiredOption("--key <file>", "the private key, made by release keygen")
-    .option("--notes <text>", "for people")
-    .option("--percent <n>", "of the devices that get it at first (100)", percentage)
-    .option("--draft", "upload only; publish it later")
-    .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
-  blindrelay release publish pump.bin --runtime espruino --channel stable --firmware-version 1.4.0 \\
-    --key release.pem --percent 10
-
-If it fails, no draft remains; a draft that an interrupted publish left is completed. Publish firmware
-for another runtime over REST. Needs the admin role.`,
-    )
-    .action(async (file: string, flags: PublishFlags) => {
-      const rest = accountRest(context.settings());
-      const published = await publish(rest, file, flags);
-      printResult(flags, published, `${published.id} ${describe(published)}`);
-    });
+  addPublish(release, context);
+  addSign(release, context);
 
   release
     .command("check")
@@ -104,7 +83,7 @@ for another runtime over REST. Needs the admin role.`,
       "after",
       "\nExample:\n  blindrelay release check --channel stable --firmware-version 1.3.2 --json",
     )
-    .action(async (flags: NameFlags) => {
+    .action(async (flags: CheckFlags) => {
       const query = new URLSearchParams({
         channel: flags.channel,
         version: flags.firmwareVersion,
@@ -124,7 +103,12 @@ for another runtime over REST. Needs the admin role.`,
     .description("check a file against a release: size, SHA-256 and signature")
     .argument("<file>", "the firmware image")
     .requiredOption("--release <file>", "a release as JSON, as publish --json or list --json print")
-    .requiredOption("--public-key <key>", "as base64url, or a PEM file")
+    .addOption(repeatable("--public-key <key>", "as base64url, or a PEM file; repeatable"))
+    .option(
+      "--threshold <n>",
+      "so many of the keys must have signed, and it must not have ended",
+      wholeNumber(1, MAX_RELEASE_SIGNATURES),
+    )
     .option("--json", "one JSON document")
     .addHelpText(
       "after",
@@ -134,8 +118,8 @@ Example:
 
 Works offline. Exits with 1 if something does not match.`,
     )
-    .action(async (file: string, flags: JsonFlag & { release: string; publicKey: string }) => {
-      const problem = await mismatch(file, readRelease(flags.release), flags.publicKey);
+    .action(async (file: string, flags: VerifyFlags) => {
+      const problem = await mismatch(file, readRelease(flags.release), flags);
       if (flags.json === true) printJson({ ok: problem === null, problem });
       if (problem !== null) throw new Failure("expectation", problem);
       if (flags.json !== true) printText("ok");
@@ -212,76 +196,14 @@ const patchOf = ({ publish: toPublish, yank, percent, pause, resume }: SetFlags)
   return patch;
 };
 
-const publish = async (rest: Rest, file: string, flags: PublishFlags): Promise<Release> => {
-  const { runtime, channel, firmwareVersion } = flags;
-  const names = { runtime, channel, version: firmwareVersion };
-  const measured = await measure(file);
-  const signature = signRelease({ ...names, ...measured }, flags.key);
-  const { id, isNew } = await draftOf(rest, names, flags.notes);
-  const path = `/releases/${id}`;
-  try {
-    return await complete(rest, path, file, signature, measured.size, flags);
-  } catch (error) {
-    // What existed before this command is kept.
-    if (isNew) {
-      await rest.tell("DELETE", path).catch(({ message }: Error) => {
-        printStatus(`the draft ${id} remains: ${message}`);
-      });
-    }
-    throw error;
-  }
-};
+type SavedRelease = SignedRelease &
+  Partial<Pick<Release, "list" | "not_after" | "signatures">> & { readonly signature: string };
 
-const complete = async (
-  rest: Rest,
-  path: string,
-  file: string,
-  signature: string,
-  size: number,
-  flags: PublishFlags,
-): Promise<Release> => {
-  const uploaded = await rest.upload("Release", `${path}/artifact`, createReadStream(file), {
-    "content-type": ARTIFACT_MEDIA_TYPE,
-    "content-length": String(size),
-    [SIGNATURE_HEADER]: signature,
-  });
-  if (flags.draft === true) return uploaded;
-  return rest.ask("Release", "PATCH", path, {
-    status: "published",
-    ...(flags.percent === undefined ? {} : { rollout: { percent: flags.percent } }),
-  });
-};
-
-type Names = Pick<SignedRelease, "runtime" | "channel" | "version">;
-
-/** A new draft, or the existing one. */
-const draftOf = async (
-  rest: Rest,
-  names: Names,
-  notes: string | undefined,
-): Promise<{ readonly id: string; readonly isNew: boolean }> => {
-  try {
-    const body = { ...names, ...(notes === undefined ? {} : { notes }) };
-    const { id } = await rest.ask("Release", "POST", "/releases", body);
-    return { id, isNew: true };
-  } catch (error) {
-    if (!(error instanceof RestFailure) || error.code !== "CONFLICT") throw error;
-    const { runtime, channel, version: wanted } = names;
-    const drafts = await listReleases(rest, { runtime, channel, status: "draft" });
-    const draft = drafts.find((each) => each.version === wanted);
-    if (draft === undefined) throw error;
-    return { id: draft.id, isNew: false };
-  }
-};
-
-const listReleases = (rest: Rest, query: Record<string, string>): Promise<Release[]> =>
-  rest.list("ReleasePage", "/releases", query);
-
-const readRelease = (path: string): SignedRelease & { signature: string } => {
+const readRelease = (path: string): SavedRelease => {
   const fields = readJsonFile(path, "the release") as Record<string, unknown> | null;
   const texts = ["runtime", "channel", "version", "sha256", "signature"];
   if (texts.every((name) => typeof fields?.[name] === "string") && fields?.size !== undefined) {
-    return fields as unknown as SignedRelease & { signature: string };
+    return fields as unknown as SavedRelease;
   }
   throw new Failure("usage", `${path} is not a release with an artifact`);
 };
@@ -289,24 +211,34 @@ const readRelease = (path: string): SignedRelease & { signature: string } => {
 /** What does not match, as a sentence; null if everything does. */
 const mismatch = async (
   file: string,
-  release: SignedRelease & { signature: string },
-  publicKey: string,
+  release: SavedRelease,
+  { publicKey, threshold }: VerifyFlags,
 ): Promise<string | null> => {
-  const key = readPublicKey(publicKey);
+  const keys = publicKey.map(readPublicKey);
   const { size, sha256 } = await measure(file);
   if (size !== release.size) return `${file} has ${size} bytes, the release ${release.size}`;
   if (sha256 !== release.sha256) return `the SHA-256 of ${file} differs from the release's`;
-  const signed = isSignedBy({ ...release, size, sha256 }, release.signature, key);
-  return signed ? null : "that key did not sign this release";
+  if (threshold === undefined) {
+    return isSignedBy(release, release.signature, keys) ? null : "no such key signed this release";
+  }
+  const { list, not_after, signatures = [] } = release;
+  if (list == null || not_after == null) return "nobody signed it with a list and an end";
+  const signers = countSigners({ ...release, list, not_after }, signatures, keys);
+  if (signers < threshold) return `${signers} of these keys signed it, not ${threshold}`;
+  return not_after * 1000 < Date.now() ? `it was good until ${textOfEnd(not_after)}` : null;
 };
 
-const HEADER = ["RELEASE", "STATUS", "OFFERED", "BOOTED", "RUNNING", "LEFT", "ROLLOUT", "ID"];
-
-const describe = (release: Release): string =>
-  `${release.runtime} ${release.channel} ${release.version}: ${release.status}, ${rolloutText(release)}`;
-
-const rolloutText = ({ rollout }: Release): string =>
-  rollout.paused ? `paused at ${rollout.percent} %` : `${rollout.percent} %`;
+const HEADER = [
+  "RELEASE",
+  "STATUS",
+  "OFFERED",
+  "BOOTED",
+  "RUNNING",
+  "LEFT",
+  "ROLLOUT",
+  "SIGNED",
+  "ID",
+];
 
 const row = (release: Release): string[] => [
   `${release.runtime} ${release.channel} ${release.version}`,
@@ -316,5 +248,6 @@ const row = (release: Release): string[] => [
   String(release.rollout.running),
   String(release.rollout.left),
   rolloutText(release),
+  signedText(release),
   release.id,
 ];

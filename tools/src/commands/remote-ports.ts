@@ -12,6 +12,8 @@ import type { Settings } from "../config/settings.ts";
 export interface RemotePortInfo {
   readonly agent_id: string;
   readonly port: string;
+  /** What else `attach AGENT PORT` takes for it; "" if it has no other name. */
+  readonly name: string;
   readonly mode: string;
   readonly access: string;
   readonly open: boolean;
@@ -40,6 +42,7 @@ const readPort = (agentId: string, value: unknown): RemotePortInfo | null => {
   return {
     agent_id: agentId,
     port: text("port"),
+    name: text("name"),
     mode: text("mode"),
     access: text("access"),
     open: own(value, "open") === true,
@@ -49,14 +52,18 @@ const readPort = (agentId: string, value: unknown): RemotePortInfo | null => {
   };
 };
 
-const asRow = ({ agent_id: id, port, access, open, user, watchers }: RemotePortInfo): string[] => [
-  id,
-  port,
-  open ? access : "away",
-  user?.user ?? "",
-  user?.since ?? "",
-  watchers === 0 ? "" : String(watchers),
-];
+const asRow = (info: RemotePortInfo): string[] => {
+  const { agent_id: id, port, name, access, open, user, watchers } = info;
+  return [
+    id,
+    port,
+    name === port ? "" : name,
+    open ? access : "away",
+    user?.user ?? "",
+    user?.since ?? "",
+    watchers === 0 ? "" : String(watchers),
+  ];
+};
 
 /** Rejects with a Failure. */
 export const listRemotePorts = async (settings: Settings, json: boolean): Promise<void> => {
@@ -96,5 +103,7 @@ export const listRemotePorts = async (settings: Settings, json: boolean): Promis
     printStatus("no bridge of yours offers a port now: blindrelay bridge PORT --mode raw");
     return;
   }
-  printText(table(["AGENT", "PORT", "ACCESS", "USED BY", "SINCE", "WATCHERS"], items.map(asRow)));
+  printText(
+    table(["AGENT", "PORT", "NAME", "ACCESS", "USED BY", "SINCE", "WATCHERS"], items.map(asRow)),
+  );
 };

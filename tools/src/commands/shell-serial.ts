@@ -7,6 +7,7 @@ import { printStatus } from "../base/output.ts";
 import { onOff } from "./number-flags.ts";
 
 export interface SerialFlags {
+  readonly port?: string;
   readonly baud?: number;
   readonly dtr?: boolean;
   readonly rts?: boolean;
@@ -16,6 +17,8 @@ export interface SerialFlags {
 const ESCAPE = 0x1d;
 /** JSON-RPC 2.0, "Method not found". */
 const UNKNOWN_METHOD = -32_601;
+/** The bridge refuses: no such port, or it is in use; the device is away. */
+const UNUSABLE: readonly unknown[] = [-32_000, -32_002];
 /**
  * Limit of keys that wait for the device: a whole pasted page, but no more than a user would wait
  * for.
@@ -24,6 +27,7 @@ const MAX_WAITING_BYTES = 1_048_576;
 
 export const withSerialOptions = (command: Command): Command =>
   command
+    .option("--port <port>", "with --serial: which of the agent's ports, if it has several")
     .option("--baud <rate>", "with --serial: set the port's rate first", wholeNumber(50, 4_000_000))
     .option("--dtr <on|off>", "with --serial: set this control line first", onOff)
     .option("--rts <on|off>", "with --serial: set this control line first", onOff);
@@ -32,19 +36,24 @@ export const withSerialOptions = (command: Command): Command =>
  * The agent's streams, after its line was configured. Rejects with a CallError, or with a Failure
  * if it has no port.
  */
-const openStreams = async (agent: Agent, { baud, dtr, rts }: SerialFlags) => {
+const openStreams = async (agent: Agent, { port, baud, dtr, rts }: SerialFlags) => {
+  const named = port === undefined ? {} : { port };
   try {
-    if (baud !== undefined) await agent.call("serial.configure", { baud_rate: baud });
+    if (baud !== undefined) await agent.call("serial.configure", { ...named, baud_rate: baud });
     if (dtr !== undefined || rts !== undefined) {
       await agent.call("serial.signals", {
+        ...named,
         ...(dtr === undefined ? {} : { dtr }),
         ...(rts === undefined ? {} : { rts }),
       });
     }
-    const reader = await agent.readStream("serial.read");
-    return { reader, writer: await agent.writeStream("serial.write") };
+    const reader = await agent.readStream("serial.read", named);
+    return { reader, writer: await agent.writeStream("serial.write", named) };
   } catch (error) {
-    if (!(error instanceof CallError) || error.remote?.code !== UNKNOWN_METHOD) throw error;
+    if (!(error instanceof CallError)) throw error;
+    const { code, message } = error.remote ?? {};
+    if (UNUSABLE.includes(code)) throw new Failure("device", `${agent.id}: ${message}`, error);
+    if (code !== UNKNOWN_METHOD) throw error;
     const text = `${agent.id} has no serial port to share: it is not a bridge with --mode raw`;
     throw new Failure("agentError", text, error);
   }

@@ -257,7 +257,7 @@ const checkFlags = (agentId: string | undefined, flags: ShellFlags): void => {
     if (flags.json === true) throw new Failure("usage", "--json does not go with --serial");
     return;
   }
-  const alone = (["baud", "dtr", "rts"] as const).find((name) => flags[name] !== undefined);
+  const alone = (["port", "baud", "dtr", "rts"] as const).find((name) => flags[name] !== undefined);
   if (alone !== undefined) throw new Failure("usage", `--${alone} goes with --serial`);
 };
 

@@ -27,6 +27,8 @@ export interface Key {
   readonly packet_version: string;
   /** The public half of the device's pinned key, base64url. */
   readonly device_key?: string;
+  /** Of a pending secret that was sent to its device: the `id` of that, and when (ISO 8601). */
+  readonly rekey?: { readonly id: string; readonly at: string };
 }
 
 export interface Profile {
@@ -139,7 +141,8 @@ const isKeyring = (value: unknown): value is Keyring =>
     (key) =>
       isText(key?.agent_token) &&
       isText(key?.packet_version) &&
-      (key.device_key === undefined || isText(key.device_key)),
+      (key.device_key === undefined || isText(key.device_key)) &&
+      (key.rekey === undefined || (isText(key.rekey?.id) && isText(key.rekey?.at))),
   );
 
 /** Without a prototype, so that an agent may be called "constructor". */

@@ -206,6 +206,14 @@ export class Settings {
     };
   }
 
+  /** The secret that is to replace the keyring's over the air, if it was sent; null: none is. */
+  sentSecretOf(agentId: string): (Secret & { readonly id: string; readonly at: string }) | null {
+    const key = this.profile?.pending?.[agentId];
+    const kept = this.keptSecretOf(agentId);
+    if (key?.rekey === undefined || kept === null) return null;
+    return { ...kept, ...key.rekey, agentToken: key.agent_token };
+  }
+
   /** The relay token of the agent that the environment names; null if it names none. */
   relayToken(): string | null {
     return this.given("BLINDRELAY_RELAY_TOKEN");
@@ -256,7 +264,8 @@ export class Settings {
   }
 }
 
-const checkVersion = (version: string, where: string): Version => {
+/** Throws a Failure (usage) for other texts. `where`: what contains it. */
+export const checkVersion = (version: string, where: string): Version => {
   if (isVersion(version)) return version;
   throw new Failure("usage", `${where}: a packet version is "1", "2", "3" or "4", not ${version}`);
 };

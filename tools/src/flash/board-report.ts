@@ -3,8 +3,7 @@
  * times, Storage, randomness, watchdog and the line. Nothing in it is secret or names its owner.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { readBoard } from "../repl/board.ts";
-import { BoardError, type EspruinoRepl } from "../repl/repl.ts";
+import { BoardError, type EspruinoRepl, readBoard } from "@blindrelay/agent-sdk/board";
 
 /** A name and what was found, one line each. */
 export type Row = readonly [name: string, found: string];

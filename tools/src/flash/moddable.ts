@@ -8,14 +8,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { type BoardConfig, CONFIG_FILE } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parse } from "acorn";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
-import { CONFIG_FILE } from "../repl/board.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
-import type { BoardConfig } from "./provision.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
 export interface ModdableOptions {

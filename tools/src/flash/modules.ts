@@ -4,10 +4,11 @@
  */
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
+import type { Board, BoardProgram, FittedProgram, Notice } from "@blindrelay/agent-sdk/board";
 import { type BoardModule, describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { readTextFile } from "../base/text-file.ts";
-import type { BoardProgram } from "./program.ts";
+import { readProgram } from "./program.ts";
 
 /** As Espruino's own tools look for a module. */
 const ENDINGS = [".min.js", ".js"];
@@ -66,3 +67,25 @@ export const carryModules = async (
 /** What to do about missing modules. */
 export const MODULES_FIX =
   "specify --modules DIR, the folder that has them as NAME.js (https://www.espruino.com/modules/)";
+
+/**
+ * Makes a program for the board that it is flashed to: with the modules that are neither in its
+ * firmware nor in its Storage. `folder`: where they are. Rejects with a Failure (usage).
+ */
+export const fittedTo =
+  (program: BoardProgram, folder: string | undefined) =>
+  async ({ isWide, modules, files }: Board, notice: Notice): Promise<FittedProgram> => {
+    const fit = isWide ? await readProgram(program.path, true) : program;
+    const { code, carried, missing } = await carryModules(fit, folder, isWide, (name) =>
+      modules.includes(name),
+    );
+    const lacking = missing.filter((name) => !files.includes(name));
+    if (lacking.length > 0) {
+      throw new Failure(
+        "usage",
+        `${fit.path} requires modules that this board does not have: ${lacking.join(", ")}: ${MODULES_FIX}`,
+      );
+    }
+    if (carried.length > 0) notice(`carried along with the program: ${carried.join(", ")}`);
+    return { ...fit, code };
+  };

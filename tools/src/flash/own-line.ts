@@ -2,9 +2,9 @@
  * For a board whose prompt was on the line that its agent now uses: this process must act as the
  * bridge for a moment, or it could not see the agent come online.
  */
+import type { Port } from "@blindrelay/agent-sdk/board";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { carrySealed } from "../bridge/sealed.ts";
-import type { Port } from "../repl/port.ts";
 
 /** Carries its messages, in addition to the port's listener. Resolves when the link has ended. */
 export const carryOwnLine = (port: Port, url: string): (() => Promise<void>) => {

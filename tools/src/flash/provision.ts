@@ -1,116 +1,14 @@
 /**
- * Makes a board an agent: writes its configuration and its boot count, which belong together. The
- * count continues what the board contains, whichever secret it belonged to. A folder does not know
- * what its board contains: it carries a marker instead, which the agent's start turns into a count.
+ * A board's configuration in a folder, for a board that is written in another way. The folder does
+ * not know what its board contains: in place of a boot count it carries a marker, which the agent's
+ * start turns into one.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { bootCountMarker, provisionBootCount, type StoragePort } from "@blindrelay/agent-sdk";
+import { bootCountMarker } from "@blindrelay/agent-sdk";
+import { type BoardConfig, configFile } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { encodeJson, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import type { Wifi } from "../base/wifi.ts";
-import { CONFIG_FILE } from "../repl/board.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
-import { type BoardFile, eraseFile, writeFile } from "./upload.ts";
-
-/** "blindrelay.json" on a board; agent-sdk/src/espruino/files.ts reads it. */
-export interface BoardConfig {
-  /** ws:// or wss:// of the relay, with its path. */
-  readonly url: string;
-  readonly agent_id: string;
-  readonly relay_token: string;
-  readonly agent_token: string;
-  readonly v: Version;
-  readonly name?: string;
-  /** False: it accepts no programs over the relay. */
-  readonly push?: false;
-  /** It accepts only programs that are proven with this push key. */
-  readonly push_key?: string;
-  readonly wifi?: Wifi;
-  readonly serial?: {
-    readonly port: string;
-    readonly baud: number;
-    readonly options?: object;
-  };
-}
-
-const BOOT_FILES = ["boot.0", "boot.1"];
-/** The session token of a board that sleeps: another agent's would be refused, and counted. */
-const SESSION_FILE = "session";
-
-/** The boot files of a board that becomes this agent, in the order in which they are written. */
-const bootFiles = (
-  config: BoardConfig,
-  held: { readonly [name: string]: string | null },
-): BoardFile[] => {
-  const files = new Map<string, string>();
-  const storage: StoragePort = {
-    read: (name) => files.get(name) ?? held[name] ?? null,
-    write: (name, text) => {
-      files.set(name, text);
-    },
-  };
-  const result = provisionBootCount(storage, nodeSuite(), config.agent_token);
-  if (!result.ok) throw new Failure("device", result.advice);
-  return [...files].map(([name, content]) => ({ name, content }));
-};
-
-/** Escaped, so that a name is the same in a file and on a board, where strings are bytes. */
-const encodeConfig = ({ name, ...rest }: BoardConfig): string => {
-  const text = JSON.stringify(rest);
-  return name === undefined ? text : `${text.slice(0, -1)},"name":${encodeJson(name)}}`;
-};
-
-const configFile = (config: BoardConfig): BoardFile => ({
-  name: CONFIG_FILE,
-  content: encodeConfig(config),
-});
-
-/** A board's strings are bytes, and a network's name is compared by its bytes. */
-const inBytes = (wifi: Wifi): Wifi => ({
-  ...wifi,
-  ssid: Buffer.from(wifi.ssid).toString("latin1"),
-});
-
-/** Writes them to a board and reads them back. Rejects with a Failure (device). */
-export const provisionBoard = async (board: EspruinoRepl, config: BoardConfig): Promise<void> => {
-  const names = JSON.stringify(BOOT_FILES);
-  const held = (await board.evaluate(
-    `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`,
-  )) as (string | null)[];
-  const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
-  const { wifi } = config;
-  const files = [
-    ...bootFiles(config, byName),
-    // The configuration last: a board that was unplugged in between is not provisioned.
-    configFile(wifi ? { ...config, wifi: inBytes(wifi) } : config),
-  ];
-  await eraseFile(board, CONFIG_FILE);
-  await eraseFile(board, SESSION_FILE);
-  for (const file of files) await writeFile(board, file, () => undefined);
-};
-
-/**
- * Gives an agent's board another Wi-Fi and nothing else: the same secrets, the same boot count.
- * Returns its previous configuration, or rejects with a Failure (device).
- */
-export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<BoardConfig> => {
-  const text = await board.evaluate(`""+require("Storage").read("${CONFIG_FILE}")`);
-  const before = JSON.parse(text as string) as BoardConfig;
-  if (before.serial !== undefined) {
-    const why = `${before.agent_id} has no network: its messages go through ${before.serial.port}`;
-    throw new Failure("device", `${why}; provision it again, with --id or --agent`);
-  }
-  await writeFile(board, configFile({ ...before, wifi: inBytes(wifi) }), () => undefined);
-  return before;
-};
-
-/** The push key in a board's configuration. */
-export const pushKeyOf = async (board: EspruinoRepl): Promise<string> =>
-  (await board.evaluate(
-    `JSON.parse(require("Storage").read("${CONFIG_FILE}")).push_key`,
-  )) as string;
 
 /** Writes them as files (0600) into a folder (0700) that contains none of them yet. */
 export const provisionFolder = (folder: string, config: BoardConfig): void => {

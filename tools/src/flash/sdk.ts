@@ -14,8 +14,13 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import {
+  type SdkFile,
+  type SdkVariant,
+  type SdkWay,
+  sdkFileName,
+} from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { AeadVersion } from "@blindrelay/protocol/crypto";
 
 /** agent-sdk's folder; its entry point is one level below, in `src` or `dist`. */
 export const SDK_ROOT = new URL("../", import.meta.resolve("@blindrelay/agent-sdk"));
@@ -46,13 +51,7 @@ const keepBuilt = (built: URL, content: string): void => {
   }
 };
 
-/** One packet version, or any, on a board that lacks native SHA-256. */
-export type SdkVariant = AeadVersion | "any";
-
 type Build = (variant: SdkVariant, push: boolean) => { readonly stored: string };
-
-/** How the board reaches the relay: over an existing network, one that it joins, or a bridge. */
-export type SdkWay = "network" | "wifi" | "serial";
 
 const BUILDS = {
   network: "buildEspruino",
@@ -60,16 +59,10 @@ const BUILDS = {
   serial: "buildEspruinoSerial",
 } as const;
 
-/**
- * The SDK's single file for an Espruino, a byte string; `push`: one that accepts programs over the
- * relay.
- */
-export const espruinoSdk = async (
-  way: SdkWay,
-  variant: SdkVariant,
-  push: boolean,
-): Promise<string> => {
-  const name = `blindrelay-${way === "network" ? "" : `${way}-`}${push ? "push-" : ""}${variant}.bin`;
+/** The SDK's single file for an Espruino, a byte string. */
+export const espruinoSdk = async (file: SdkFile): Promise<string> => {
+  const { way, variant, push } = file;
+  const name = sdkFileName(file);
   const built = new URL(`dist/espruino/${name}`, SDK_ROOT);
   const source = new URL("build/espruino.ts", SDK_ROOT);
   if (!existsSync(source) || isFresh(built)) {

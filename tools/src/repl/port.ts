@@ -2,6 +2,7 @@
  * A board's port for its prompt: any address of serial/, failures with their fix as exit codes, and
  * bytes sent no faster than the line, because XOFF does not stop what is in the system's buffer.
  */
+import { type Port, paced, type ReplPortEvents } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";
 import { linesProblem, openerFor } from "../serial/open.ts";
@@ -9,25 +10,6 @@ import { DEFAULT_SETTINGS, messageOf, type OpeningLines } from "../serial/port.t
 
 export const DEFAULT_BAUD_RATE = DEFAULT_SETTINGS.baudRate;
 const BITS_PER_BYTE = 10; // with start and stop bit
-/** Limit of bytes that wait in the system's buffer. */
-const MAX_AHEAD_MS = 4;
-
-export interface ReplPortEvents {
-  received(bytes: Uint8Array): void;
-  /** At most once; not after `close`. */
-  closed(reason: string): void;
-}
-
-export interface Port {
-  /** As written by the user. */
-  readonly name: string;
-  /** Its listener; replaced when the port is passed on. */
-  events: ReplPortEvents;
-  /** Resolves when the bytes have had time to be sent. Rejects with a Failure (device). */
-  write(bytes: Uint8Array): Promise<void>;
-  /** Resolves when it is closed. Harmless when repeated. */
-  close(): Promise<void>;
-}
 
 const DEAF: ReplPortEvents = { received: () => undefined, closed: () => undefined };
 
@@ -74,7 +56,7 @@ export const openPort = async (
   const problem = linesProblem(address, line);
   if (problem !== null) throw new Failure("usage", problem);
   const byteMs = address.kind === "tcp" ? 0 : (BITS_PER_BYTE * 1000) / baudRate;
-  let sentAt = 0;
+  const pace = paced(byteMs);
   let closing = false;
   const opened = await openerFor(address, line)(
     { ...DEFAULT_SETTINGS, baudRate },
@@ -97,9 +79,7 @@ export const openPort = async (
         const text = `${name} disconnected: plug the board in again and repeat the command`;
         throw new Failure("device", text, error);
       }
-      sentAt = Math.max(sentAt, performance.now()) + bytes.length * byteMs;
-      const aheadMs = sentAt - performance.now();
-      if (aheadMs >= MAX_AHEAD_MS) await new Promise((done) => setTimeout(done, aheadMs));
+      await pace(bytes.length);
     },
     close: () => {
       closing = true;

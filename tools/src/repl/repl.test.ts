@@ -5,11 +5,17 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import {
+  BoardError,
+  EspruinoRepl,
+  type Port,
+  REPL_LIMITS,
+  type ReplLimits,
+  readBoard,
+} from "@blindrelay/agent-sdk/board";
 import { afterEach, describe, expect, it } from "vitest";
 import { serve } from "../serial/testing/server.ts";
-import { readBoard } from "./board.ts";
-import { openFailure, openPort, type Port } from "./port.ts";
-import { BoardError, EspruinoRepl, REPL_LIMITS, type ReplLimits } from "./repl.ts";
+import { openFailure, openPort } from "./port.ts";
 import { EspruinoDouble } from "./testing/double.ts";
 import { lineTo } from "./testing/line.ts";
 import type { DoubleOptions } from "./testing/options.ts";

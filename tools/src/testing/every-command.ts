@@ -2,6 +2,7 @@
  * Every command with words to run it by and what an honest relay answers, for relays and homes that
  * are hostile; and the command line in this process.
  */
+import { createHash } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -45,6 +46,7 @@ const EXPORT = {
   created_at: AGENT.created_at,
   ...TOKEN,
 };
+const IMAGE = "image";
 const RELEASE = {
   id: "0d9c0c3e-5f5c-4a6b-9a2f-0f6f0a6d3c11",
   runtime: "node",
@@ -53,9 +55,12 @@ const RELEASE = {
   status: "draft",
   notes: "",
   size: 5,
-  sha256: "a".repeat(64),
+  sha256: createHash("sha256").update(IMAGE).digest("hex"),
   signature: null,
   key_id: null,
+  list: null,
+  not_after: null,
+  signatures: [],
   rollout: { percent: 100, paused: false, offered: 0, confirmed: 0, running: 0, left: 0 },
   created_at: AGENT.created_at,
   published_at: null,
@@ -153,7 +158,12 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
     each(["agent", "rotate", "pump-7"], ROTATED),
     each(["agent", "rotate", "pump-7", "--secret"], ROTATED),
   ],
-  "agent export": [each(["agent", "export", "pump-7"], EXPORT)],
+  "agent rekey": [alone(["agent", "rekey", "pump-7"], { ends: 4 })],
+  "agent export": [
+    each(["agent", "export", "pump-7"], EXPORT),
+    alone(["agent", "export", "pump-7", "--format", "keyring"]),
+  ],
+  "agent import": [alone(["agent", "import"], { input: JSON.stringify(PROFILE) })],
   // Ends at the state folder, which is looked at when the relay token is there.
   "agent run": [
     {
@@ -202,6 +212,18 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
       RELEASE,
     ),
   ],
+  "release sign": [
+    {
+      words: [
+        ...["release", "sign", join(folder, "image"), ...NAMES, "--key", join(folder, "key.pem")],
+        ...["--list", "7", "--not-after", "1d"],
+      ],
+      honest: {
+        "/releases": { items: [RELEASE], next_cursor: null },
+        [`/releases/${RELEASE.id}`]: RELEASE,
+      },
+    },
+  ],
   "release check": [
     each(["release", "check", "--channel", "stable", "--firmware-version", "1.4.0"], {
       update_available: false,
@@ -236,7 +258,7 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
 
 /** Makes the files that the commands read. */
 export const prepare = (folder: string): void => {
-  writeFileSync(join(folder, "image"), "image");
+  writeFileSync(join(folder, "image"), IMAGE);
   for (const name of ["program.js", "program.mjs"])
     writeFileSync(join(folder, name), "export default () => undefined;\n");
   makeKey(join(folder, "key.pem"));

@@ -90,6 +90,7 @@ export const AuditAction = Type.Union([
   Type.Literal("agent.delete"),
   Type.Literal("release.create"),
   Type.Literal("release.upload"),
+  Type.Literal("release.sign"),
   Type.Literal("release.publish"),
   Type.Literal("release.rollout"),
   Type.Literal("release.yank"),

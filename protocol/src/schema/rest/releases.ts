@@ -2,6 +2,8 @@
 import { type Static, Type } from "typebox";
 import {
   MAX_RELEASE_NAME_LENGTH,
+  MAX_RELEASE_NUMBER,
+  MAX_RELEASE_SIGNATURES,
   RELEASE_NAME_PATTERN,
   RELEASE_VERSION_PATTERN,
   SIGNATURE_HEADER,
@@ -58,19 +60,53 @@ const Sha256 = Type.String({
   examples: ["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
 });
 /** Base64url of 64 bytes. */
-const Signature = Type.String({
-  pattern: "^[A-Za-z0-9_-]{86}$",
-  description:
-    "Ed25519 over the ASCII text `blindrelay-release|<runtime>|<channel>|<version>|<size>|<sha256 hex>`, as base64url.",
-  examples: [
-    "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
-  ],
-});
+const signatureOver = (description: string) =>
+  Type.String({
+    pattern: "^[A-Za-z0-9_-]{86}$",
+    description,
+    examples: [
+      "wQ1rE0Y3F5pGkH8yQ2n0bV9sJ4tLxU6cZ7aMdBfKqWhTgPjRvXnSyEoIu2C1D3G5H7J9K0L2M4N6P8Q1R3S5Tw",
+    ],
+  });
+const Signature = signatureOver(
+  "Ed25519 over the ASCII text `blindrelay-release|<runtime>|<channel>|<version>|<size>|<sha256 hex>`, as base64url.",
+);
 const KeyId = Type.String({
   pattern: "^[0-9a-f]{16}$",
   description: "The first 8 bytes of the public key's SHA-256, as hex.",
   examples: ["1f3870be274f6c49"],
 });
+
+const releaseNumber = (description: string, example: number) =>
+  Type.Integer({
+    minimum: 0,
+    maximum: MAX_RELEASE_NUMBER,
+    description,
+    examples: [example],
+  });
+const List = releaseNumber(
+  "Rises with every change of what a channel offers: a device takes none below its last.",
+  7,
+);
+const NotAfter = releaseNumber("Unix seconds; later no device installs it.", 1_795_254_067);
+const Signatures = Type.Array(
+  Type.Object({
+    key_id: KeyId,
+    signature: signatureOver(
+      "Ed25519 over the ASCII text `blindrelay-release-2|<runtime>|<channel>|<version>|<size>|<sha256 hex>|<list>|<not_after>`, as base64url.",
+    ),
+  }),
+  {
+    maxItems: MAX_RELEASE_SIGNATURES,
+    description: "Of the second signed text, by different keys. For devices with a threshold.",
+  },
+);
+/** Null and empty for a release without the second signed text. */
+const SecondForm = {
+  list: Nullable(List),
+  not_after: Nullable(NotAfter),
+  signatures: Signatures,
+};
 
 export const Release = Type.Object({
   id: Type.String({ examples: ["0d9c0c3e-5f5c-4a6b-9a2f-0f6f0a6d3c11"] }),
@@ -85,6 +121,7 @@ export const Release = Type.Object({
   sha256: Nullable(Sha256),
   signature: Nullable(Signature),
   key_id: Nullable(KeyId),
+  ...SecondForm,
   rollout: Type.Object({
     percent: Percent,
     paused: Paused,
@@ -115,7 +152,10 @@ export const ReleaseCreate = Type.Object({
 });
 export type ReleaseCreate = Static<typeof ReleaseCreate>;
 
-/** `published` requires an artifact; `yanked` is final. */
+/**
+ * `published` requires an artifact; `yanked` is final. `list`, `not_after` and `signatures` come
+ * together.
+ */
 export const ReleasePatch = Type.Object({
   status: Type.Optional(
     Type.Union([Type.Literal("published"), Type.Literal("yanked")], {
@@ -126,6 +166,9 @@ export const ReleasePatch = Type.Object({
   rollout: Type.Optional(
     Type.Object({ percent: Type.Optional(Percent), paused: Type.Optional(Paused) }),
   ),
+  list: Type.Optional(List),
+  not_after: Type.Optional(NotAfter),
+  signatures: Type.Optional(Signatures),
 });
 export type ReleasePatch = Static<typeof ReleasePatch>;
 
@@ -181,6 +224,7 @@ export const CheckAnswer = Type.Object({
       size: Type.Integer({ examples: [48211] }),
       signature: Signature,
       key_id: KeyId,
+      ...SecondForm,
       notes: Notes,
       published_at: Timestamp,
     }),

@@ -161,6 +161,7 @@ test("pages declare what may be loaded, and scripts their charset", async () => 
   for (const { folder: name, assets } of PAGES) {
     const page = await fetch(`${server.url}/api/${name}`);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(page.headers.get("permissions-policy")).toBe("serial=()");
     const policy = page.headers.get("content-security-policy") ?? "";
     expect(policy).toContain("default-src 'none'; script-src 'self'; connect-src 'self'");
     expect(policy).not.toMatch(/https?:|\*|unsafe-eval/);

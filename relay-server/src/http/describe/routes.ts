@@ -68,6 +68,8 @@ const pageRoutes = (app: App, page: Page): void => {
     { schema: { summary: page.title, response: { 200: content("A page.", ["text/html"]) } } },
     async (request, reply) => {
       reply.header("content-security-policy", page.policy).header("referrer-policy", "no-referrer");
+      // Only the console asks for a port.
+      reply.header("permissions-policy", "serial=()");
       return sendKept(request, reply, html);
     },
   );

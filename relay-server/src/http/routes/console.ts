@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   CONSOLE_FILES,
   CONSOLE_PAGE,
+  CONSOLE_PERMISSIONS,
   CONSOLE_POLICY,
   type ConsoleFile,
 } from "../../console/page.ts";
@@ -14,6 +15,7 @@ import { notFound } from "../base/problem.ts";
 export const consoleRoutes = (app: App): void => {
   app.get("/console", { schema: { hide: true } }, async (request, reply) => {
     reply.header("content-security-policy", CONSOLE_POLICY);
+    reply.header("permissions-policy", CONSOLE_PERMISSIONS);
     reply.header("referrer-policy", "no-referrer");
     return send(request, reply, CONSOLE_PAGE);
   });

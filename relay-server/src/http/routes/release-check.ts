@@ -10,6 +10,7 @@ import type { App, HttpContext } from "../base/context.ts";
 import { HttpProblem } from "../base/problem.ts";
 import { httpBase } from "../base/relay-url.ts";
 import { timestamp } from "../base/time.ts";
+import { secondForm } from "./releases.ts";
 
 /** The only place where REST accepts agents' tokens. */
 const ANYBODY: Access = {
@@ -105,6 +106,7 @@ const offer = (
     size,
     signature,
     key_id,
+    ...secondForm(release),
     notes: release.notes,
     published_at: timestamp(published_at),
   };

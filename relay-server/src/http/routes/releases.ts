@@ -128,11 +128,11 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
     "/releases/:id",
     {
       onRequest: administering,
-      config: { problems: ["CONFLICT"] },
+      config: { problems: ["CONFLICT", "UNTRUSTED_SIGNATURE"] },
       schema: {
-        summary: "Publish, yank, or roll out",
+        summary: "Publish, yank, roll out, or sign",
         description:
-          "A draft with an artifact can be published, a published release can be yanked, and a yanked one stays yanked. Setting the current state changes nothing.",
+          "A draft with an artifact can be published, a published release can be yanked, and a yanked one stays yanked. Setting the current state changes nothing. `list`, `not_after` and `signatures` come together and replace what was there: a published release can be signed again, to be good for longer. Each signature must be by another one of the relay's release keys.",
         params: ReleaseParams,
         body: ReleasePatch,
         response: { 200: ReleaseSchema },
@@ -144,7 +144,11 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
       if (Object.keys(change).length === 0) return shown(context, request, row);
       const changed = await store.write(async (tx) => {
         const now = await changeRelease(tx, row.id, row.status, change);
-        if (now === undefined) return undefined;
+        const isOther = change.signatures !== undefined && now?.upload_id !== row.upload_id;
+        if (now === undefined || isOther) {
+          throw new HttpProblem("CONFLICT", "Somebody else changed this release just now.");
+        }
+        if (change.signatures !== undefined) await note(context, request, tx, "release.sign", now);
         if (change.status === "published") await note(context, request, tx, "release.publish", now);
         if (change.status === "yanked") await note(context, request, tx, "release.yank", now);
         if (change.percent !== undefined || change.paused !== undefined) {
@@ -152,9 +156,6 @@ export const releaseRoutes = (app: App, context: HttpContext): void => {
         }
         return now;
       });
-      if (changed === undefined) {
-        throw new HttpProblem("CONFLICT", "Somebody else changed this release just now.");
-      }
       return shown(context, request, changed);
     },
   );
@@ -219,10 +220,14 @@ const changeOf = (
   patch: ReleasePatch,
 ): Partial<ReleaseRow> => {
   const { status = row.status, notes, rollout = {} } = patch;
+  if (row.status === "yanked" && patch.signatures !== undefined) {
+    throw new HttpProblem("CONFLICT", "A yanked release takes no signatures.");
+  }
   const change: Partial<ReleaseRow> = {
     ...(notes === undefined ? {} : { notes }),
     ...(rollout.percent === undefined ? {} : { percent: rollout.percent }),
     ...(rollout.paused === undefined ? {} : { paused: rollout.paused ? 1 : 0 }),
+    ...signingOf(context, row, patch),
   };
   if (status === row.status) return change;
   if (status === "published" && row.status === "draft") {
@@ -233,6 +238,32 @@ const changeOf = (
   }
   if (status === "yanked" && row.status === "published") return { ...change, status };
   throw new HttpProblem("CONFLICT", `A ${row.status} release cannot become ${status}.`);
+};
+
+const signingOf = (
+  context: HttpContext,
+  row: ReleaseRow,
+  { list, not_after, signatures }: ReleasePatch,
+): Partial<ReleaseRow> => {
+  if (list === undefined && not_after === undefined && signatures === undefined) return {};
+  if (list === undefined || not_after === undefined || signatures === undefined) {
+    throw invalidBody("", "needs list, not_after and signatures together");
+  }
+  const { size, sha256 } = row;
+  if (size === null || sha256 === null) {
+    throw new HttpProblem("CONFLICT", "There is nothing to sign: upload the artifact first.");
+  }
+  const signers = context.releaseKeys.signers(
+    { ...row, size, sha256, list, not_after },
+    signatures,
+  );
+  if (signers.length === 0 || signers.length !== signatures.length) {
+    throw new HttpProblem(
+      "UNTRUSTED_SIGNATURE",
+      "Each signature must be over this release's second text, by another release key of this relay.",
+    );
+  }
+  return { list, not_after, signatures: JSON.stringify(signatures) };
 };
 
 /** Whether the caller may know of every agent: the counts of a rollout are of all. */
@@ -251,6 +282,15 @@ export const shown = async (
   return releaseAnswer(row, counts.get(row.id));
 };
 
+/** The second signed text's part of an answer. */
+export const secondForm = (
+  row: ReleaseRow,
+): Pick<Release, "list" | "not_after" | "signatures"> => ({
+  list: row.list,
+  not_after: row.not_after,
+  signatures: JSON.parse(row.signatures),
+});
+
 const releaseAnswer = (row: ReleaseRow, counts: RolloutCounts | undefined): Release => ({
   id: row.id,
   runtime: row.runtime,
@@ -262,6 +302,7 @@ const releaseAnswer = (row: ReleaseRow, counts: RolloutCounts | undefined): Rele
   sha256: row.sha256,
   signature: row.signature,
   key_id: row.key_id,
+  ...secondForm(row),
   rollout: {
     percent: row.percent,
     paused: row.paused === 1,

@@ -22,6 +22,7 @@ import { up as knownAddresses } from "./0015-known-addresses.ts";
 import { up as leftReleases } from "./0016-left-releases.ts";
 import { up as labels } from "./0017-labels.ts";
 import { up as accessKeys } from "./0018-access-keys.ts";
+import { up as listedReleases } from "./0019-listed-releases.ts";
 
 export interface Migration {
   readonly name: string;
@@ -52,4 +53,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0016-left-releases", additive: true, up: leftReleases },
   { name: "0017-labels", additive: true, up: labels },
   { name: "0018-access-keys", additive: true, up: accessKeys },
+  { name: "0019-listed-releases", additive: true, up: listedReleases },
 ];

@@ -3,7 +3,7 @@ import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import type { Agent as BridgeAgent, SessionPart } from "@blindrelay/agent-sdk/node";
 import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
 import { StreamTable } from "@blindrelay/protocol/streams";
-import { rawProgram } from "../../bridge/raw.ts";
+import { RawLine, RawProgram } from "../../bridge/raw.ts";
 import { type Access, RawPort } from "../../bridge/raw-port.ts";
 import { DEFAULT_SETTINGS, NO_STATUS, type OpenPort } from "../../serial/port.ts";
 import { type Loss, RemotePort } from "../remote-port.ts";
@@ -13,38 +13,52 @@ type Send = () => void;
 
 const LIMIT_STEPS = 200_000;
 
-/** A bridge whose agent and port can be replaced, and a link that delivers when it is told to. */
-export class World {
-  readonly timer = new ManualTimer();
+/** What is known of a write at the port: the number of its first byte, and whose it is. */
+interface Writing {
+  readonly taken: number;
+  readonly jobs: readonly { readonly claim: { readonly id: string } }[];
+}
+
+/** A device, its port, and the bridge's end of it. */
+export class WorldPort {
+  readonly name: string;
   readonly line: RawPort;
-  /** What the device got, and what the port still accepts of the next writes. */
+  readonly raw: RawLine;
+  /** What the device got. */
   readonly device: number[] = [];
   isPaused = false;
   /** How long the port takes for each write. */
   slowMs = 0;
   control: string[] = [];
+  /** The device got these; `user` is the claim that wrote them. */
+  accepted: (bytes: Uint8Array, number: number, user: string) => void = () => undefined;
+  private readonly world: World;
   private user: { data(bytes: Uint8Array): void; end(reason: string): Promise<void> } | null = null;
-  private handlers = new Map<string, Handler>();
-  private part: SessionPart | null = null;
-  /** Sessions that the agent holds, and when each was heard. */
-  private held = new Map<string, number>();
-  private readonly clients: LinkedClient[] = [];
 
-  constructor(access: Access = "first") {
-    this.line = new RawPort("tty0", access, this.timer);
+  constructor(world: World, number: number, access: Access) {
+    const name = `tty${number}`;
+    this.name = name;
+    this.world = world;
+    this.line = new RawPort(name, access, world.timer);
+    this.raw = new RawLine(this.line, [name, `modem${number}`], DEFAULT_SETTINGS, world.timer);
   }
 
-  /** Opens the port: the bridge's agent is a new one. */
+  get isPlugged(): boolean {
+    return this.user !== null;
+  }
+
+  /** Opens the port: the bridge's agent is a new one if it had no other. */
   plug(): void {
-    this.handlers = new Map();
+    const { timer } = this.world;
     const port: OpenPort = {
       write: async (bytes) => {
         const { opening } = this.line;
-        if (this.slowMs > 0) {
-          await new Promise<void>((resolve) => this.timer.set(this.slowMs, resolve));
-        }
+        const { taken, jobs } = this.line as unknown as Writing;
+        const user = jobs[0]?.claim.id ?? "";
+        if (this.slowMs > 0) await new Promise<void>((resolve) => timer.set(this.slowMs, resolve));
         if (this.line.opening !== opening) throw new Error("unplugged");
         this.device.push(...bytes);
+        this.accepted(bytes, taken, user);
       },
       pause: () => {
         this.isPaused = true;
@@ -57,9 +71,62 @@ export class World {
       status: async () => NO_STATUS,
       close: async () => undefined,
     };
-    const options = { line: this.line, names: ["tty0", "modem"], timer: this.timer };
-    const { program, user } = rawProgram(port, DEFAULT_SETTINGS, options);
-    program({
+    this.isPaused = false;
+    this.user = this.world.opened(this, port);
+  }
+
+  async pull(): Promise<void> {
+    const { user } = this;
+    this.user = null;
+    await user?.end("unplugged");
+    this.world.closed();
+  }
+
+  says(...bytes: number[]): void {
+    this.user?.data(Uint8Array.from(bytes));
+  }
+}
+
+/** A bridge whose agent and ports can be replaced, and links that deliver when they are told to. */
+export class World {
+  readonly timer = new ManualTimer();
+  readonly ports: readonly WorldPort[];
+  /** The first port. */
+  readonly tty: WorldPort;
+  private readonly program: RawProgram;
+  private handlers = new Map<string, Handler>();
+  private part: SessionPart | null = null;
+  private isRunning = false;
+  /** Sessions that the agent holds, and when each was heard. */
+  private held = new Map<string, number>();
+  private readonly clients: LinkedClient[] = [];
+
+  constructor({ access = "first", ports = 1 }: { access?: Access; ports?: number } = {}) {
+    this.tty = new WorldPort(this, 0, access);
+    const others = Array.from({ length: ports - 1 }, (_, n) => new WorldPort(this, n + 1, access));
+    this.ports = [this.tty, ...others];
+    this.program = new RawProgram(this.ports.map(({ raw }) => raw));
+  }
+
+  opened({ raw }: WorldPort, port: OpenPort): ReturnType<RawProgram["opened"]> {
+    if (!this.isRunning) this.startAgent();
+    return this.program.opened(raw, port);
+  }
+
+  /** A port is gone, and with the last one the agent. */
+  closed(): void {
+    if (this.ports.some(({ isPlugged }) => isPlugged)) return;
+    this.isRunning = false;
+    this.part?.lost(null, "the agent stopped");
+    this.held.clear();
+    this.cut();
+  }
+
+  private startAgent(): void {
+    this.isRunning = true;
+    this.handlers = new Map();
+    const held = this.held;
+    this.program.program({
       handle: (method: string, handler: Handler) => this.handlers.set(method, handler),
       emit: () => 0,
       attach: (part: SessionPart) => {
@@ -67,23 +134,15 @@ export class World {
         return {
           maxPlaintext: 47_000,
           send: (sid: string, text: string) => this.toClient(sid, text),
-          heardAt: (sid: string) => this.held.get(sid) ?? null,
+          heardAt: (sid: string) => held.get(sid) ?? null,
         };
       },
     } as unknown as BridgeAgent);
-    this.user = user;
   }
 
-  async pull(): Promise<void> {
-    await this.user?.end("unplugged");
-    this.part?.lost(null, "the agent stopped");
-    this.held.clear();
-    this.user = null;
+  /** The agent's own link is lost, and comes back. */
+  cut(): void {
     for (const client of this.clients) client.cut();
-  }
-
-  says(...bytes: number[]): void {
-    this.user?.data(Uint8Array.from(bytes));
   }
 
   client(): LinkedClient {
@@ -110,7 +169,7 @@ export class World {
     params: unknown,
     answer: (value: unknown, error: unknown) => void,
   ): void {
-    if (this.user === null) return;
+    if (!this.isRunning) return;
     this.held.set(sid, this.timer.now());
     if (method.startsWith("stream.")) {
       this.part?.receive(method, params, sid);
@@ -145,7 +204,7 @@ export class World {
 }
 
 /** One client's link: a queue in each direction, and one session at a time. */
-class LinkedClient {
+export class LinkedClient {
   sid = "";
   private readonly world: World;
   private up: Send[] = [];
@@ -274,6 +333,7 @@ interface Attached {
 }
 
 interface AttachOptions {
+  readonly port?: string;
   readonly claim?: string;
   readonly watch?: boolean;
   readonly takeover?: boolean;
@@ -287,7 +347,7 @@ interface AttachOptions {
 
 let claims = 0;
 
-const attachTo = (world: World, options: AttachOptions = {}): Attached => {
+export const attachTo = (world: World, options: AttachOptions = {}): Attached => {
   const link = world.client();
   const got: number[] = [];
   const losses: Loss[] = [];
@@ -296,7 +356,7 @@ const attachTo = (world: World, options: AttachOptions = {}): Attached => {
   const remote = new RemotePort(
     link.agent,
     {
-      port: undefined,
+      port: options.port,
       claim: options.claim ?? `claim${String(++claims).padStart(17, "0")}`,
       user: options.user ?? "ada",
       watch: options.watch ?? false,

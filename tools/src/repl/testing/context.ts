@@ -136,12 +136,17 @@ export const makeContext = (wiring: Wiring): BoardContext => {
     console: { log: printAll },
     process: {
       env: {
-        VERSION: "2v29",
+        VERSION: options.version,
         BOARD: options.board,
         SERIAL: "0001",
         MODULES: [...Object.keys(builtIn), ...(options.air === null ? [] : ["Wifi"])].join(","),
       },
-      memory: () => ({ free: 4000, total: 5000, usage: 1000, blocksize: 16 }),
+      memory: () => ({
+        free: options.variables - 1000,
+        total: options.variables,
+        usage: 1000,
+        blocksize: 16,
+      }),
       on: (_event: "uncaughtException", fn: (error: unknown) => void) => uncaught.push(fn),
     },
     E: {

@@ -3,7 +3,7 @@
  * writer can cause losses, however busy the machine is.
  */
 import { Duplex } from "node:stream";
-import type { Port } from "../port.ts";
+import type { Port } from "@blindrelay/agent-sdk/board";
 import type { EspruinoDouble } from "./double.ts";
 
 export const lineTo = (double: EspruinoDouble): Port => {

@@ -3,6 +3,8 @@ import type { AccessPoint } from "./wifi.ts";
 /** The properties of the double's board. */
 export interface DoubleOptions {
   readonly board: string;
+  readonly version: string;
+  readonly variables: number;
   readonly sha256: boolean;
   readonly aes: boolean;
   readonly watchdog: boolean;
@@ -22,6 +24,8 @@ export interface DoubleOptions {
 /** A board with TLS, such as an ESP32. */
 export const OPTIONS: DoubleOptions = {
   board: "DOUBLE",
+  version: "2v29",
+  variables: 5_000,
   sha256: true,
   aes: true,
   watchdog: true,

@@ -2,9 +2,10 @@
  * Writes files to a board's Storage: chunks of 384 bytes as base64, each confirmed before the next,
  * then length and CRC-32 read back from flash.
  */
-import { crc32 } from "node:zlib";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { BoardError, type EspruinoRepl } from "../repl/repl.ts";
+import { crc32 } from "@blindrelay/protocol/crypto";
+import { BoardFailure } from "./failure.ts";
+import { BoardError, type EspruinoRepl } from "./repl.ts";
 
 const CHUNK_BYTES = 384;
 /** A file's head in Storage, and its padding. */
@@ -25,7 +26,8 @@ export type Progress = (file: string, done: number, total: number) => void;
 
 const STORAGE = 'require("Storage")';
 
-const bytesOf = (file: BoardFile): Buffer => Buffer.from(file.content, "latin1");
+const bytesOf = ({ content }: BoardFile): Uint8Array =>
+  Uint8Array.from(content, (byte) => byte.charCodeAt(0));
 
 /** The space that a file takes in Storage. */
 export const sizeOnBoard = (file: BoardFile): number =>
@@ -46,11 +48,11 @@ const writeChunks = async (
   file: BoardFile,
   progress: Progress,
 ): Promise<void> => {
-  const bytes = bytesOf(file);
+  const { content } = file;
   const name = JSON.stringify(file.name);
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-    const chunk = bytes.subarray(at, at + CHUNK_BYTES);
-    const write = `${STORAGE}.write(${name},atob("${chunk.toString("base64")}"),${at},${bytes.length})`;
+  for (let at = 0; at < content.length; at += CHUNK_BYTES) {
+    const chunk = content.slice(at, at + CHUNK_BYTES);
+    const write = `${STORAGE}.write(${name},atob("${btoa(chunk)}"),${at},${content.length})`;
     let taken: unknown;
     try {
       taken = await board.evaluate(`!!${write}`, SLOW_MS);
@@ -58,15 +60,15 @@ const writeChunks = async (
       throw refused(file, error);
     }
     if (taken !== true) throw refused(file, new Error("Storage.write() failed"));
-    progress(file.name, at + chunk.length, bytes.length);
+    progress(file.name, at + chunk.length, content.length);
   }
 };
 
 const refused = (file: BoardFile, error: unknown): unknown =>
   error instanceof Failure
     ? error
-    : new Failure(
-        "device",
+    : new BoardFailure(
+        "refused",
         `the board does not accept ${file.name}: ${(error as Error).message}`,
         error,
       );
@@ -91,8 +93,8 @@ export const writeFile = async (
       continue;
     }
     if (tries === TRIES) {
-      throw new Failure(
-        "device",
+      throw new BoardFailure(
+        "refused",
         `${file.name} was read back from flash incorrectly ${TRIES} times: a bad cable, or worn flash`,
       );
     }
@@ -121,8 +123,8 @@ export const makeRoom = async (
     free = (await board.evaluate(`${STORAGE}.getFree()`)) as number;
   }
   if (needed <= free) return;
-  throw new Failure(
-    "device",
+  throw new BoardFailure(
+    "full",
     `not enough space: ${needed} bytes are needed, and Storage has ${free}: erase files there with require("Storage").erase("name"), or all with require("Storage").eraseAll()`,
   );
 };

@@ -3,13 +3,12 @@
  * what is running, remove what would start it, write SDK and program, read both back, and only then
  * write what starts them.
  */
-import { setTimeout as wait } from "node:timers/promises";
-import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { type Board, readBoard } from "../repl/board.ts";
-import type { EspruinoRepl } from "../repl/repl.ts";
-import { carryModules, MODULES_FIX } from "./modules.ts";
-import { type BoardProgram, readProgram } from "./program.ts";
+import { type Board, readBoard } from "./board.ts";
+import type { Dialect } from "./dialect.ts";
+import { BoardFailure } from "./failure.ts";
+import type { FittedProgram } from "./program.ts";
+import type { EspruinoRepl } from "./repl.ts";
 import {
   type BoardFile,
   eraseFile,
@@ -22,9 +21,9 @@ import {
 
 const SDK_FILE = "blindrelay";
 const PROGRAM_FILE = "program";
-const START_FILE = ".bootcde";
+export const START_FILE = ".bootcde";
 /** The image stored by save(), which would start instead of what is flashed. */
-const IMAGE_FILE = ".varimg";
+export const IMAGE_FILE = ".varimg";
 
 /** Pushed programs and their records, which would run instead. */
 const PUSHED_FILES = ["push.0", "push.1", "program.1"];
@@ -32,11 +31,13 @@ const PUSHED_FILES = ["push.0", "push.1", "program.1"];
 /** From the restart to the program's first output. */
 const RESTART_MS = 500;
 
+const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
 export interface FlashOptions {
   readonly sdk: string;
-  readonly program: BoardProgram;
-  /** A folder of modules that the board may lack. */
-  readonly modules: string | undefined;
+  /** Makes it for this board. Rejects with a Failure (usage). */
+  readonly program: (board: Board, notice: Notice) => Promise<FittedProgram>;
+  readonly dialect: Pick<Dialect, "bootCode" | "isBootCode">;
   /** The program's version; sent at every login. */
   readonly firmwareVersion: string | undefined;
   /** Start it at every power-up. */
@@ -59,58 +60,75 @@ export interface FlashReport {
 /** A notice for the user; not a failure. */
 export type Notice = (text: string) => void;
 
-/** What the board lacks for an agent, with the fix; null if it lacks nothing. */
+/** What an agent needs of a board's build. */
+export type Lack = "crypto" | "sockets" | "SHA-1" | "SHA-256";
+
+/** What the board lacks for an agent; null if it lacks nothing. */
+export const lackOf = (board: Board, slowCrypto: boolean, overSerial: boolean): Lack | null => {
+  if (!board.modules.includes("crypto")) return "crypto";
+  if (!overSerial && !board.modules.includes("net")) return "sockets";
+  // Every WebSocket needs it.
+  if (!overSerial && !board.sha1) return "SHA-1";
+  return board.sha256 || slowCrypto ? null : "SHA-256";
+};
+
+/** The same for the command's user, with the fix. */
 export const boardProblem = (
   board: Board,
   slowCrypto: boolean,
   overSerial: boolean,
 ): string | null => {
-  if (!board.modules.includes("crypto")) {
-    return `this Espruino (${board.board} ${board.version}) has no crypto: use a build with it, or use a bridge as the agent (\`blindrelay bridge --help\`, mode lines)`;
+  const build = `(${board.board} ${board.version})`;
+  switch (lackOf(board, slowCrypto, overSerial)) {
+    case "crypto":
+      return `this Espruino ${build} has no crypto: use a build with it, or use a bridge as the agent (\`blindrelay bridge --help\`, mode lines)`;
+    case "sockets":
+      return `this Espruino ${build} has no sockets: use a build with them, or provision it for its UART with --serial (\`blindrelay provision --help\`)`;
+    case "SHA-1":
+      return `no SHA-1 in this build of Espruino ${build}, which every WebSocket needs: use a build with the crypto library`;
+    case "SHA-256":
+      return `no SHA-256 in this build of Espruino ${build}: use a build with USE_SHA256=1, or specify --slow-crypto to do it in JavaScript, which takes seconds for each session`;
+    default:
+      return null;
   }
-  if (!overSerial && !board.modules.includes("net")) {
-    return `this Espruino (${board.board} ${board.version}) has no sockets: use a build with them, or provision it for its UART with --serial (\`blindrelay provision --help\`)`;
-  }
-  if (!overSerial && !board.sha1) {
-    return `no SHA-1 in this build of Espruino (${board.board} ${board.version}), which every WebSocket needs: use a build with the crypto library`;
-  }
-  if (!board.sha256 && !slowCrypto) {
-    return `no SHA-256 in this build of Espruino (${board.board} ${board.version}): use a build with USE_SHA256=1, or specify --slow-crypto to do it in JavaScript, which takes seconds for each session`;
-  }
-  return null;
 };
 
-const checkNames = async (board: EspruinoRepl, program: BoardProgram): Promise<void> => {
+/** Rejects with a Failure (usage) for a program whose names the board lacks. */
+export const checkNames = async (board: EspruinoRepl, program: FittedProgram): Promise<void> => {
   if (program.wanted.length === 0) return;
   const types = program.wanted.map((name) => `typeof ${name}`).join(",");
   const found = (await board.evaluate(`[${types}]`)) as string[];
   const missing = program.wanted.filter((_, i) => found[i] === "undefined");
   if (missing.length === 0) return;
-  throw new Failure(
-    "usage",
+  throw new BoardFailure(
+    "names",
     `${program.path} uses names that this board does not have: ${missing.join(", ")}`,
   );
 };
 
-/** The program's file, with the modules that are neither in the firmware nor in Storage. */
-const fileOf = async (
-  program: BoardProgram,
-  folder: string | undefined,
-  { isWide, modules, files }: Board,
-  notice: Notice,
-): Promise<string> => {
-  const { code, carried, missing } = await carryModules(program, folder, isWide, (name) =>
-    modules.includes(name),
-  );
-  const lacking = missing.filter((name) => !files.includes(name));
-  if (lacking.length > 0) {
-    throw new Failure(
-      "usage",
-      `${program.path} requires modules that this board does not have: ${lacking.join(", ")}: ${MODULES_FIX}`,
-    );
-  }
-  if (carried.length > 0) notice(`carried along with the program: ${carried.join(", ")}`);
-  return code;
+/** Ends the running agent too: nothing may run from flash that is about to be erased. */
+export const stopPrograms = async (board: EspruinoRepl): Promise<void> => {
+  await board.type("reset()");
+  await wait(RESTART_MS);
+  await board.attach(true);
+};
+
+/** SDK and program as files of the board. */
+export const filesOf = (sdk: string, program: FittedProgram): BoardFile[] => [
+  { name: SDK_FILE, content: sdk },
+  { name: PROGRAM_FILE, content: program.code },
+];
+
+/** Rejects with a Failure (device) if these will not fit in place of their predecessors. */
+export const checkRoom = (
+  board: EspruinoRepl,
+  found: Board,
+  files: readonly BoardFile[],
+): Promise<void> => {
+  const replaced = files.filter(({ name }) => found.files.includes(name));
+  const replacedBytes = replaced.reduce((sum, file) => sum + sizeOnBoard(file), 0);
+  const { freeBytes, trashBytes } = found;
+  return makeRoom(board, files, { freeBytes: freeBytes + replacedBytes, trashBytes }, false);
 };
 
 /**
@@ -125,22 +143,19 @@ export const flashEspruino = async (
 ): Promise<FlashReport> => {
   const { save, dryRun } = options;
   const found = await readBoard(board);
-  const program = found.isWide ? await readProgram(options.program.path, true) : options.program;
   const problem = boardProblem(found, options.slowCrypto, found.uart !== null);
-  if (problem !== null) throw new Failure("device", problem);
+  if (problem !== null) throw new BoardFailure("lacks", problem);
   if (found.agentId === null) {
     throw new Failure(
       "device",
       `this board has not been provisioned yet: run \`blindrelay provision ${board.port.name} --name NAME\` first`,
     );
   }
+  const program = await options.program(found, notice);
   await checkNames(board, program);
 
-  const wanted: BoardFile[] = [
-    { name: SDK_FILE, content: options.sdk },
-    { name: PROGRAM_FILE, content: await fileOf(program, options.modules, found, notice) },
-  ];
-  const { bootCode, isBootCode } = await loadDialect();
+  const wanted = filesOf(options.sdk, program);
+  const { bootCode, isBootCode } = options.dialect;
   const start: BoardFile = {
     name: START_FILE,
     content: bootCode(options.firmwareVersion, found.push),
@@ -163,18 +178,11 @@ export const flashEspruino = async (
     );
   }
   if (dryRun) {
-    const room = {
-      freeBytes: found.freeBytes + replacedBytes(found, missing),
-      trashBytes: found.trashBytes,
-    };
-    await makeRoom(board, missing, room, false);
+    await checkRoom(board, found, missing);
     return report;
   }
 
-  // Also ends the running agent: nothing may run from flash that is about to be erased.
-  await board.type("reset()");
-  await wait(RESTART_MS);
-  await board.attach(true);
+  await stopPrograms(board);
   if (found.files.includes(IMAGE_FILE)) {
     notice(
       "the image that save() stored on the board is erased: otherwise it would start instead of this program",
@@ -198,20 +206,15 @@ export const flashEspruino = async (
 const readStart = async (board: EspruinoRepl): Promise<string> =>
   (await board.evaluate(`(""+require("Storage").read("${START_FILE}")).substr(0,300)`)) as string;
 
-const replacedBytes = (found: Board, missing: readonly BoardFile[]): number =>
-  missing
-    .filter(({ name }) => found.files.includes(name))
-    .reduce((sum, file) => sum + sizeOnBoard(file), 0);
-
 /** Starts what was flashed: by a restart or, if it is not saved, by typing what would start it. */
 export const startEspruino = async (
   board: EspruinoRepl,
-  { save, firmwareVersion }: Pick<FlashOptions, "save" | "firmwareVersion">,
+  { save, firmwareVersion, dialect }: Pick<FlashOptions, "save" | "firmwareVersion" | "dialect">,
   push: boolean,
 ): Promise<void> => {
   await board.type("load()");
   if (save) return;
   await wait(RESTART_MS);
   await board.attach(true);
-  await board.type((await loadDialect()).bootCode(firmwareVersion, push));
+  await board.type(dialect.bootCode(firmwareVersion, push));
 };

@@ -7,10 +7,10 @@
  * typed, which changes nothing on an empty line. A board with a full buffer sends XOFF and later
  * XON; what is written in between is lost.
  */
-import { randomInt } from "node:crypto";
-import { setTimeout as wait } from "node:timers/promises";
-import { Failure } from "@blindrelay/protocol/command-line";
+import { BoardFailure } from "./failure.ts";
 import type { Port } from "./port.ts";
+
+const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 const XON = 0x11;
 const XOFF = 0x13;
@@ -49,7 +49,7 @@ interface Asked {
   readonly resolve: (text: string) => void;
   readonly reject: (error: Error) => void;
   /** Set if the board reported an error and no marked answer has arrived yet. */
-  complaint: NodeJS.Timeout | null;
+  complaint: ReturnType<typeof setTimeout> | null;
 }
 
 /** The board threw while evaluating the input. */
@@ -72,10 +72,10 @@ export class EspruinoRepl {
   private heard = "";
   private asked: Asked | null = null;
   // Random, because the answer to an earlier command's query may still arrive.
-  private nextId = randomInt(1_000_000);
+  private nextId = Math.floor(Math.random() * 1_000_000);
   private stopped: (() => void) | null = null;
   private going: Promise<void> = Promise.resolve();
-  private gone: Failure | null = null;
+  private gone: BoardFailure | null = null;
 
   constructor(port: Port, limits: ReplLimits = REPL_LIMITS) {
     this.port = port;
@@ -148,7 +148,7 @@ export class EspruinoRepl {
 
   /** Types like a user, with echo. */
   async write(text: string): Promise<void> {
-    const bytes = Buffer.from(text, "latin1");
+    const bytes = Uint8Array.from(text, (byte) => byte.charCodeAt(0));
     for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
       await this.mayGo();
       if (this.gone !== null) throw this.gone;
@@ -277,10 +277,15 @@ export class EspruinoRepl {
 
   private async mayGo(): Promise<void> {
     if (this.stopped === null) return;
-    const late = wait(this.limits.xoffMs, "late" as const, { ref: false });
-    if ((await Promise.race([this.going, late])) === "late" && this.stopped !== null) {
-      throw new Failure(
-        "device",
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(resolve, this.limits.xoffMs, "late");
+    });
+    const first = await Promise.race([this.going, late]);
+    clearTimeout(timer);
+    if (first === "late" && this.stopped !== null) {
+      throw new BoardFailure(
+        "silent",
         `${this.port.name}: the board sent XOFF ${this.limits.xoffMs / 1000} s ago and takes no more: press its reset and repeat the command`,
       );
     }
@@ -288,8 +293,8 @@ export class EspruinoRepl {
 
   private lose(reason: string): void {
     const why = reason === "" ? "" : ` (${reason})`;
-    this.gone = new Failure(
-      "device",
+    this.gone = new BoardFailure(
+      "gone",
       `${this.port.name} disconnected${why}: plug the board in again and repeat the command`,
     );
     this.resume();
@@ -298,34 +303,34 @@ export class EspruinoRepl {
   }
 
   /** Called once when the port is gone or closed. */
-  onGone: (failure: Failure) => void = () => undefined;
+  onGone: (failure: BoardFailure) => void = () => undefined;
 
-  private silent(limitMs: number): Failure {
-    return new Failure(
-      "device",
+  private silent(limitMs: number): BoardFailure {
+    return new BoardFailure(
+      "silent",
       `${this.port.name}: the board did not answer in ${limitMs / 1000} s: press its reset and repeat the command`,
     );
   }
 
-  private damaged(complaint: string): Failure {
+  private damaged(complaint: string): BoardFailure {
     const said = complaint === "" ? "" : ` (${complaint})`;
-    return new Failure(
-      "device",
+    return new BoardFailure(
+      "damaged",
       `${this.port.name}: an Espruino answers, but what is typed reaches it damaged${said}: use a lower --baud or a better cable, or repeat the command when this machine is less busy`,
     );
   }
 
-  private unknown(): Failure {
+  private unknown(): BoardFailure {
     const { name } = this.port;
     const said = this.heard.trim();
     if (said === "") {
-      return new Failure(
-        "device",
+      return new BoardFailure(
+        "nothing",
         `nothing answers on ${name}: is it the board's port, is --baud right, is its console elsewhere (an agent of \`provision --serial\` takes it off its line: hold the board's button while you reset it)?`,
       );
     }
     if (isEspruino(said)) return this.damaged("");
-    return new Failure("device", `${name}: no Espruino answers here; ${runtimeOf(said)}`);
+    return new BoardFailure("foreign", `${name}: no Espruino answers here; ${runtimeOf(said)}`);
   }
 }
 

@@ -1,0 +1,149 @@
+/**
+ * A new end-to-end secret for an agent, over the air (`system.rekey`, protocol/README.md). The
+ * keyring has it before the device does, and keeps the old one until the device has answered under
+ * the new one; whatever ends this early, running it again goes on.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import { CallError, type Client } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
+import { isObject, own, rekeyProof } from "@blindrelay/protocol/crypto";
+import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { callFailure } from "../base/call-failure.ts";
+import type { Secret, Settings } from "../config/settings.ts";
+import { keepKey, keepSentKey, makeKey } from "./account.ts";
+import { agentWith } from "./agent-with.ts";
+
+const METHOD = "system.rekey";
+/** How long an agent may take to answer under a secret that it may not have. */
+const OPEN_MS = 5_000;
+const CALL_MS = 30_000;
+/**
+ * A device has forgotten a trial by then, whatever happened; the second: one that says no trial.
+ */
+const FORGOTTEN_MS = 15 * 60_000;
+const SURELY_FORGOTTEN_MS = 30 * 60_000;
+
+interface Answer {
+  readonly serial: number;
+  /** Undefined: an agent that does not say. */
+  readonly trial: string | null | undefined;
+}
+
+const asAnswer = (value: unknown): Answer => {
+  const said = isObject(value) ? value : {};
+  const [serial, trial] = [own(said, "serial"), own(said, "trial")];
+  return {
+    serial: typeof serial === "number" ? serial : 0,
+    trial: typeof trial === "string" || trial === null ? trial : undefined,
+  };
+};
+
+/** Whether the agent answers under a secret, which it may not have. Rejects if it is not there. */
+const answersTo = async (client: Client, agentId: string, secret: Secret): Promise<boolean> => {
+  try {
+    const options = { timeoutMs: OPEN_MS, idempotent: true };
+    await agentWith(client, agentId, secret).call("system.ping", undefined, options);
+    return true;
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error;
+    if (error.code === "TIMED_OUT" || error.code === "OUTCOME_UNKNOWN") return false;
+    throw callFailure(error);
+  }
+};
+
+const withoutRekey = (settings: Settings, agentId: string) => {
+  const { rekey: _, ...key } = settings.profile?.pending?.[agentId] ?? makeKey("1");
+  return key;
+};
+
+/**
+ * The secret to use: one that was sent to the device and not confirmed is tried first, and kept if
+ * the device has it.
+ */
+export const presentSecret = async (
+  client: Client,
+  settings: Settings,
+  agentId: string,
+  secret: Secret,
+): Promise<Secret> => {
+  const sent = settings.sentSecretOf(agentId);
+  if (sent === null || !(await answersTo(client, agentId, sent))) return secret;
+  keepKey(settings, agentId, withoutRekey(settings, agentId));
+  return sent;
+};
+
+/** Sends the pending secret. Its refusal is a Failure; an unknown outcome is none. */
+const send = async (
+  client: Client,
+  agentId: string,
+  secret: Secret,
+  sent: { readonly agentToken: string; readonly id: string },
+  proof: object,
+): Promise<void> => {
+  try {
+    const params = { secret: sent.agentToken, id: sent.id, ...proof };
+    const options = { timeoutMs: CALL_MS };
+    await agentWith(client, agentId, secret).call(METHOD, params, options);
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error;
+    if (error.code !== "TIMED_OUT" && error.code !== "OUTCOME_UNKNOWN") throw callFailure(error);
+  }
+};
+
+/** What the agent says of its trial, under its present secret. */
+const ask = async (client: Client, agentId: string, secret: Secret): Promise<Answer> => {
+  try {
+    const options = { timeoutMs: CALL_MS, idempotent: true };
+    return asAnswer(await agentWith(client, agentId, secret).call(METHOD, {}, options));
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error;
+    if (error.remote?.code === -32601) {
+      const why = "started with --no-rekey, or from before system.rekey";
+      throw new Failure("agentError", `${agentId} does not take a new secret: ${why}`, error);
+    }
+    throw callFailure(error);
+  }
+};
+
+const isForgotten = (at: string, { trial }: Answer): boolean => {
+  const ms = Date.now() - Date.parse(at);
+  return trial === null ? ms > FORGOTTEN_MS : trial === undefined && ms > SURELY_FORGOTTEN_MS;
+};
+
+/** Resolves once the agent has answered under its new secret, which the keyring then has. */
+export const rekeyAgent = async (
+  client: Client,
+  settings: Settings,
+  agentId: string,
+  pushKey: string | null,
+): Promise<void> => {
+  const secret = settings.keptSecretOf(agentId);
+  if (secret === null) {
+    throw new Failure("usage", `the keyring has no secret for ${agentId} that could be changed`);
+  }
+  let sent = settings.sentSecretOf(agentId);
+  if (sent !== null && (await answersTo(client, agentId, sent))) {
+    keepKey(settings, agentId, withoutRekey(settings, agentId));
+    return;
+  }
+  const said = await ask(client, agentId, secret);
+  if (sent === null || isForgotten(sent.at, said)) {
+    const rekey = { id: randomBytes(16).toString("base64url"), at: new Date().toISOString() };
+    const key = { ...makeKey(secret.version, secret.deviceKey ?? undefined), rekey };
+    keepSentKey(settings, agentId, key);
+    sent = { ...secret, ...rekey, agentToken: key.agent_token };
+  }
+  const digest = createHash("sha256").update(sent.agentToken).digest("hex");
+  const serial = said.serial + 1;
+  const proof =
+    pushKey === null
+      ? {}
+      : { serial, proof: rekeyProof(nodeSuite(), pushKey, agentId, serial, digest) };
+  await send(client, agentId, secret, sent, proof);
+  if (await answersTo(client, agentId, sent)) {
+    keepKey(settings, agentId, withoutRekey(settings, agentId));
+    return;
+  }
+  const fix = "the keyring has both, so run this again";
+  throw new Failure("timeout", `${agentId} has not answered under its new secret: ${fix}`);
+};
