@@ -64,9 +64,11 @@ const OURS = [
   ...["fail", "finish", "move", "turn", "arm", "drop", "forget", "receive", "advance"],
   ...["queue", "blocked", "ready", "fragments", "socket", "key", "drained", "handled"],
   ...["course", "outgoing", "incoming", "queued", "window", "life", "lose", "checksum"],
-  ...["epochs", "spent", "buckets", "waiting", "resume", "ageMs", "fresh", "lost", "act"],
+  ...["epochs", "spent", "buckets", "delayed", "resume", "ageMs", "fresh", "lost", "act"],
   ...["place", "took", "into", "blanks", "digits", "put", "written", "hash", "hmac", "told"],
   ...["expire", "timeout", "allow", "accept", "release", "probe", "credit", "add"],
+  ...["unhandled", "handling", "owner", "random", "secret", "refuses", "logins", "sealed", "take"],
+  ...["form", "live", "word", "secure", "seal", "last", "part"],
 ];
 
 /** Built-ins that accept invalid input there; natives.ts, their only user, checks it. */

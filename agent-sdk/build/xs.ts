@@ -56,6 +56,12 @@ const apart: Plugin = {
       );
     onImport(/^\.\/core\.ts$/, XS_SPECIFIERS.core);
     onImport(/^\.\/suite\.ts$/, XS_SPECIFIERS.noble);
+    // The sessions of "1" and "2", which those of "3" and "4" extend.
+    onResolve({ filter: /^\.\/agent\.ts$/ }, ({ importer }) =>
+      importer.endsWith("/session/forward-agent.ts")
+        ? { path: XS_SPECIFIERS.core, external: true }
+        : null,
+    );
   },
 };
 

@@ -139,7 +139,7 @@ export class AgentCore {
   declare private forms: Form[];
   declare private lost: number[];
   /** The forms of the packets that wait in `sessions`. */
-  declare private waiting: Form[];
+  declare private delayed: Form[];
 
   /** Throws an Error for invalid credentials. Nothing is sent before `start`. */
   constructor(options: AgentCoreOptions) {
@@ -150,7 +150,7 @@ export class AgentCore {
     this.formSids = [];
     this.forms = [];
     this.lost = [];
-    this.waiting = [];
+    this.delayed = [];
     this.options = options;
     this.ports = options.ports;
     this.maxPlaintext = Math.min(
@@ -227,7 +227,7 @@ export class AgentCore {
       this.forgetLapsed(now);
       // One at a time: a board has no room for all of them at once.
       const verdict = this.sessions.resume(now);
-      if (verdict !== null) this.act(verdict, this.waiting.shift() as Form);
+      if (verdict !== null) this.act(verdict, this.delayed.shift() as Form);
       this.link.timeout(now);
       this.arm();
     });
@@ -242,7 +242,7 @@ export class AgentCore {
       return;
     }
     const verdict = this.sessions.receive(message.text, this.ports.timer.now());
-    if (verdict.kind === "waits") this.waiting.push(message.form);
+    if (verdict.kind === "waits") this.delayed.push(message.form);
     else this.act(verdict, message.form);
   }
 
@@ -284,7 +284,7 @@ export class AgentCore {
       before.close(sid);
     }
     this.forgetLapsed(this.ports.timer.now(), "the agent's secret was changed");
-    this.waiting = [];
+    this.delayed = [];
     this.sessions = sessions;
   }
 

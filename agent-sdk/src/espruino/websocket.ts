@@ -92,7 +92,7 @@ class WebSocketLink implements Link {
   /** The message that is handled; "" if none is. */
   handling = "";
   /** Complete messages that wait until the one before them was handled, and their length. */
-  declare waiting: string[];
+  declare unhandled: string[];
   waits = 0;
   /** Until when the last message may be in progress, in milliseconds; 0: it is done. */
   handlingUntil = 0;
@@ -108,7 +108,7 @@ class WebSocketLink implements Link {
     this.socket = null;
     this.state = "handshake";
     this.message = null;
-    this.waiting = [];
+    this.unhandled = [];
     this.queue = [];
   }
 
@@ -190,19 +190,19 @@ class WebSocketLink implements Link {
    * the link if it is not answered soon.
    */
   private wait(message: string): void {
-    if (message === this.handling || this.waiting.indexOf(message) >= 0) return;
+    if (message === this.handling || this.unhandled.indexOf(message) >= 0) return;
     if (message === PING_TEXT) {
       this.events.received(message);
       return;
     }
-    this.waiting.push(message);
+    this.unhandled.push(message);
     this.waits += message.length;
     const most = this.options.maxMessage - HANDLING_BYTES;
-    while (this.waits > most && this.waiting.length > 1) this.next();
+    while (this.waits > most && this.unhandled.length > 1) this.next();
   }
 
   private next(): string {
-    const message = this.waiting.shift() as string;
+    const message = this.unhandled.shift() as string;
     this.waits -= message.length;
     return message;
   }
@@ -210,7 +210,7 @@ class WebSocketLink implements Link {
   /** One message at a time: a small board has memory for one, until it was answered. */
   private readOn(): void {
     const now = this.options.timer.now();
-    if (now < this.handlingUntil || this.queue.length > 0 || this.waiting.length === 0) return;
+    if (now < this.handlingUntil || this.queue.length > 0 || this.unhandled.length === 0) return;
     this.handling = this.next();
     this.handlingUntil = now + HANDLING_MS;
     // On a separate stack: received data occupies memory until the socket's listener returns.
@@ -344,8 +344,8 @@ class WebSocketLink implements Link {
     if (this.state === "closed") return;
     this.state = "closed";
     // What came before is still delivered.
-    for (const message of this.waiting) this.events.received(message);
-    this.waiting = [];
+    for (const message of this.unhandled) this.events.received(message);
+    this.unhandled = [];
     this.buffer = "";
     this.queue = [];
     const socket = this.socket;

@@ -4,6 +4,8 @@
  * included.
  */
 export { asciiBytes, asciiText, crc32 } from "@blindrelay/protocol/crypto";
+/** For program-forward.ts. */
+export { AgentSessions } from "@blindrelay/protocol/session";
 export { messageBytes, SMALL_MAX_PLAINTEXT } from "../embedded/bounded.ts";
 export { provisionAgent, startAgent } from "../embedded/start.ts";
 

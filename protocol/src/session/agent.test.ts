@@ -243,10 +243,10 @@ describe("the agent's sessions", () => {
           const text = sealAsClient(sid, seq, `${seq}`);
           const sent = forged ? text.replace(`"seq":${seq}`, `"seq":${seq + 1}`) : text;
           take(agent.receive(sent, now), now);
-          expect(agent.waiting.length).toBeLessThanOrEqual(5);
+          expect(agent.delayed.length).toBeLessThanOrEqual(5);
         }
         pass(now + 5000);
-        expect(agent.waiting).toEqual([]);
+        expect(agent.delayed).toEqual([]);
         expect(heard).toEqual([...heard].sort((a, b) => a - b));
         for (const [i, at] of forgedAt.entries()) {
           const from = forgedAt.filter((other, j) => j <= i && other > at - 1000).length;

@@ -163,7 +163,7 @@ export class AgentSessions {
   declare lapsed: string[];
   declare buckets: Buckets;
   /** Packets of held sids that wait for a token, in order. */
-  declare waiting: string[];
+  declare delayed: string[];
   declare counters: {
     accepted: number;
     answered: number;
@@ -193,7 +193,7 @@ export class AgentSessions {
     this.answered = null;
     this.lapsed = [];
     this.buckets = new Buckets(options.limits.unheldPerSecond, options.limits.unheldBurst);
-    this.waiting = [];
+    this.delayed = [];
     this.counters = {
       accepted: 0,
       answered: 0,
@@ -220,9 +220,9 @@ export class AgentSessions {
     const held = this.find(packet.sid);
     if (held === null) return this.receiveUnheld(packet, now);
     if (packet.seq <= held.received) return this.refuse("replay");
-    if (this.waiting.length > 0 || this.buckets.readyAt(FORGERIES) > now) {
-      if (this.waiting.length >= this.limits.maxSessions) return this.refuse("rate");
-      this.waiting.push(text);
+    if (this.delayed.length > 0 || this.buckets.readyAt(FORGERIES) > now) {
+      if (this.delayed.length >= this.limits.maxSessions) return this.refuse("rate");
+      this.delayed.push(text);
       return { kind: "waits" };
     }
     return this.receiveHeld(packet, held, null, now);
@@ -230,13 +230,13 @@ export class AgentSessions {
 
   /** The verdict on the packet that has waited longest; null while it has to wait. */
   resume(now: number): AgentVerdict | null {
-    if (this.waiting.length === 0 || this.buckets.readyAt(FORGERIES) > now) return null;
+    if (this.delayed.length === 0 || this.buckets.readyAt(FORGERIES) > now) return null;
     // Those behind it wait for its verdict.
-    const behind = this.waiting;
+    const behind = this.delayed;
     const text = behind.shift() as string;
-    this.waiting = [];
+    this.delayed = [];
     const verdict = this.receive(text, now);
-    this.waiting = behind;
+    this.delayed = behind;
     return verdict;
   }
 
@@ -278,7 +278,7 @@ export class AgentSessions {
 
   /** When expire or resume has work to do; null while no session is held. */
   nextExpiry(): number | null {
-    let next = this.waiting.length > 0 ? this.buckets.readyAt(FORGERIES) : Infinity;
+    let next = this.delayed.length > 0 ? this.buckets.readyAt(FORGERIES) : Infinity;
     for (const session of this.sessions) next = Math.min(next, this.endOf(session));
     return next === Infinity ? null : next;
   }
@@ -289,7 +289,7 @@ export class AgentSessions {
    */
   end(): void {
     this.sessions = [];
-    this.waiting = [];
+    this.delayed = [];
     this.answered = null;
     for (const epoch of this.epochs) epoch.secret.fill(0);
     this.buckets = new Buckets(1, 0);

@@ -197,7 +197,7 @@ export const CHECKS = {
     for (let i = 0; i < 1_000; i++) sessions.receive(forged, 0);
     for (let i = 0; i < 1_000; i++) sessions.resume(0);
     assert.equal(sessions.counters.forged, 4);
-    assert(sessions.waiting.length <= build.session.DEFAULT_AGENT_LIMITS.maxSessions);
+    assert(sessions.delayed.length <= build.session.DEFAULT_AGENT_LIMITS.maxSessions);
   },
 
   oldSessionIsForgotten: (build: Build): void => {
