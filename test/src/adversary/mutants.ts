@@ -161,8 +161,8 @@ const EPOCHS: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
-        "    const opened = openPacket(this.suite, held.keys.c2a, packet);\n    const plaintext = opened === null && epoch !== null ? NO_BYTES : opened;\n",
+        "    const plaintext = this.open(held, packet);\n",
+        "    const opened = this.open(held, packet);\n    const plaintext = opened === null && epoch !== null ? NO_BYTES : opened;\n",
       ),
     ],
     rather: ["flip", "changeSeq"],
@@ -438,8 +438,8 @@ const CLIENTS: readonly Mutant[] = [
     patches: [
       patch(
         CLIENT,
-        "    return this.awaitAnswer(this.sealNext(jsonBytes(FIRST_PING)), now);\n",
-        '    this.move("pong");\n    return this.awaitAnswer(this.sealNext(jsonBytes(FIRST_PING)), now).concat([\n      { kind: "opened", sid: packet.sid, gap: 0 },\n    ]);\n',
+        "    return this.awaitAnswer(this.sealNext(this.firstPlaintext()), now);\n",
+        '    this.move("pong");\n    return this.awaitAnswer(this.sealNext(this.firstPlaintext()), now).concat([\n      { kind: "opened", sid: packet.sid, gap: 0 },\n    ]);\n',
       ),
     ],
     rather: ["call"],
@@ -497,8 +497,8 @@ const LEAVING: readonly Mutant[] = [
     patches: [
       patch(
         AGENT,
-        "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
-        "    if (epoch !== null) this.makePlace();\n    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
+        "    const plaintext = this.open(held, packet);\n",
+        "    if (epoch !== null) this.makePlace();\n    const plaintext = this.open(held, packet);\n",
       ),
     ],
     instead: {

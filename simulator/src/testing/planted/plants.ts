@@ -28,8 +28,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: "protocol/src/session/agent.ts",
     edits: [
       {
-        from: "    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
-        to: "    const mark = held.received;\n    held.received = packet.seq;\n    const plaintext = openPacket(this.suite, held.keys.c2a, packet);\n",
+        from: "    const plaintext = this.open(held, packet);\n",
+        to: "    const mark = held.received;\n    held.received = packet.seq;\n    const plaintext = this.open(held, packet);\n",
       },
       {
         from: "    const gap = packet.seq - held.received - 1;\n",
