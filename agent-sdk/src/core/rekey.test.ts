@@ -214,7 +214,8 @@ describe("a new secret over the air", () => {
     const storage = provisioned();
     opens(begun(storage), NEW);
     const other = tokenOf(8);
-    provisionSecrets(storage, other);
+    expect(provisionSecrets(storage, suite, AGENT_TOKEN)).toBe(false);
+    expect(provisionSecrets(storage, suite, other)).toBe(true);
     provisionBootCount(storage, suite, other);
     expect(start(storage, other)?.replaced).toBe(false);
     expect(start(storage, AGENT_TOKEN)?.replaced).toBe(true);

@@ -107,12 +107,19 @@ export const startSecrets = (
 };
 
 /**
- * The storage is provisioned for another secret; call it before the boot count is. The hashes of
- * those before it stay. Throws if the storage fails.
+ * The storage is to be provisioned for another secret; call it before the boot count is. The hashes
+ * of those before it stay. False if it had that secret before. Throws if the storage fails.
  */
-export const provisionSecrets = (storage: StoragePort, agentToken: string): void => {
+export const provisionSecrets = (
+  storage: StoragePort,
+  suite: Suite,
+  agentToken: string,
+): boolean => {
   const state = readSecrets(storage);
-  if (state.n > 0) writeBoth(storage, state, { token: agentToken, trial: null });
+  if (state.n === 0) return true;
+  if (state.from.indexOf(hashToken(suite, agentToken)) >= 0) return false;
+  if (state.token !== agentToken) writeBoth(storage, state, { token: agentToken, trial: null });
+  return true;
 };
 
 /** What a device gives to be rekeyed. */

@@ -158,7 +158,10 @@ export const provision = async (
   const suite = await loadNodeSuite();
   await underLock(stateDir, async (lock) => {
     // First: a cut between the two leaves a folder that can be provisioned again.
-    provisionSecrets(folderStorage(stateDir), options.agentToken);
+    if (!provisionSecrets(folderStorage(stateDir), suite, options.agentToken)) {
+      const text = "this folder had that agent_token before it was replaced over the air";
+      throw new StateError("usedToken", `${text}: make a new one`);
+    }
     bootOf(provisionBootCount(folderStorage(stateDir), suite, options.agentToken, seed));
     await lock.release();
   });
