@@ -21,8 +21,8 @@ import { run, WORKSPACE } from "./packages.ts";
 /** Two installs and a start, beside other tests. */
 const BUILD_MS = 300_000;
 /**
- * Measured: 48,220 (du -sk), of which the API's viewers are 3,000, @noble/curves 1,700, NATS's client
- * 1,300, and the console's files for boards 750.
+ * Measured: 48,220 (du -sk), of which the API's viewers are 3,000, @noble/curves 1,700, NATS's
+ * client 1,300, and the console's files for boards 750.
  */
 const IMAGE_KIB = 49_500;
 
