@@ -218,6 +218,7 @@ export class Rekeying {
     const trial: RekeyTrial = { id: id, token: secret, starts: 0 };
     writeNext(storage, SECRETS, state, { trial: trial });
     this.begin(secret, boot);
+    if (boot.seed !== undefined) boot.seed.fill(0);
   }
 
   /** Durable on return, if true. */
