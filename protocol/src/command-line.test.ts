@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { wrapHelp } from "./command-line.ts";
+import { joinKeys, wrapHelp } from "./command-line.ts";
 
 const HELP = `
 Example:
@@ -25,4 +25,20 @@ it("prose of a help fills a narrow terminal between words; examples and tables s
 
 it("a help that fits is left as it is", () => {
   expect(wrapHelp(HELP, 80)).toBe(HELP);
+});
+
+it("a key that begins with a dash belongs to the option before it", () => {
+  const key = `-V${"a".repeat(41)}`;
+  const verify = ["release", "verify", "file", "--public-key"];
+  expect(joinKeys([...verify, key, "--json"])).toEqual([
+    ...verify.slice(0, 3),
+    `--public-key=${key}`,
+    "--json",
+  ]);
+  expect(joinKeys(["start", "--release-keys", `${key},${key}`])).toEqual([
+    "start",
+    `--release-keys=${key},${key}`,
+  ]);
+  for (const words of [["-V"], ["call", key], ["--json", "-V"], ["--", key], ["--json", `${key}b`]])
+    expect(joinKeys(words)).toEqual(words);
 });

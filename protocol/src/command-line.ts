@@ -112,3 +112,21 @@ export const tidyCommands = (command: CommandLine, output: Output): void => {
   });
   for (const inner of command.commands) tidyCommands(inner, output);
 };
+
+/** A key of 32 bytes as base64url, or a list of such, that begins like an option. */
+const DASHED_KEY = /^-[A-Za-z0-9_-]{42}(?:,|$)/;
+
+/**
+ * A command line in which a key that begins with "-" belongs to the option before it: a parser
+ * would take it for options of its own, such as -V.
+ */
+export const joinKeys = (words: readonly string[]): string[] => {
+  const joined: string[] = [];
+  for (const word of words) {
+    const before = joined.at(-1) ?? "";
+    if (DASHED_KEY.test(word) && /^--[a-z][a-z-]*$/.test(before)) {
+      joined[joined.length - 1] = `${before}=${word}`;
+    } else joined.push(word);
+  }
+  return joined;
+};

@@ -15,7 +15,7 @@ if (process.pid === 1) {
 enableCompileCache();
 
 const { CommanderError } = await import("commander");
-const { EXIT, Failure } = await import("@blindrelay/protocol/command-line");
+const { EXIT, Failure, joinKeys } = await import("@blindrelay/protocol/command-line");
 const { dropForeignVariables } = await import("./settings/environment.ts");
 dropForeignVariables(process.env);
 const { makeCli } = await import("./cli.ts");
@@ -43,7 +43,7 @@ const endUnwritten = (error: NodeJS.ErrnoException): never =>
     : fail(new Failure("fault", `the answer could not be written: ${error.message}`));
 process.stdout.on("error", endUnwritten);
 try {
-  await makeCli().parseAsync();
+  await makeCli().parseAsync(joinKeys(process.argv));
   process.stdout.write("", () => {
     const { errored } = process.stdout;
     if (errored !== null) endUnwritten(errored);

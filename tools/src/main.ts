@@ -19,7 +19,7 @@ enableCompileCache();
 // Node's warnings about its own features (such as erasing types) are of no use to users.
 process.removeAllListeners("warning");
 
-const { Failure } = await import("@blindrelay/protocol/command-line");
+const { Failure, joinKeys } = await import("@blindrelay/protocol/command-line");
 const { exitCodeOf, makeCli } = await import("./cli.ts");
 const { wasInterrupted } = await import("./base/interrupted.ts");
 const { isClaimed } = await import("./base/uncaught.ts");
@@ -39,7 +39,8 @@ process.on("uncaughtException", (error) => {
 });
 let exitCode = 0;
 try {
-  await (await makeCli(process.env, process.argv.slice(2))).parseAsync();
+  const words = joinKeys(process.argv);
+  await (await makeCli(process.env, words.slice(2))).parseAsync(words);
 } catch (error) {
   exitCode = exitCodeOf(error);
 }
