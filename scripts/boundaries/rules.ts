@@ -130,6 +130,13 @@ export const RULES: Rule[] = [
     reason: "apps bundle it for their pages, and there such an import cannot be resolved",
   },
   {
+    kind: "reach",
+    name: "both ends of a bridged port have no Node",
+    files: ["agent-sdk/src/bridge/**", "client-sdk/src/serial/**"],
+    mayNotReach: ["node:*", "node:*/*"],
+    reason: "the simulator runs them under a virtual clock and a seed, the command on Node",
+  },
+  {
     kind: "pure",
     name: "portable code is pure",
     files: PORTABLE,

@@ -1,5 +1,5 @@
 /** What programs of this machine use as the port: a pseudo-terminal, a TCP port, a pipe. */
-import type { RemotePort, StatusLinesJson } from "./remote-port.ts";
+import type { RemotePort, StatusLinesJson } from "@blindrelay/client-sdk/serial";
 
 export interface LocalSide {
   /** For a person: where the port is now. */

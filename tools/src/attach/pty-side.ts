@@ -2,12 +2,12 @@
  * A pseudo-terminal as the port, under a path of the user's choice. It stays while the remote port
  * is away, and while no program has it open: what the device says meanwhile waits.
  */
+
 import { closeSync, lstatSync, readlinkSync, rmSync, symlinkSync, write } from "node:fs";
 import { ReadStream } from "node:tty";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { type LineSettings, settingsAsJson } from "@blindrelay/protocol/serial";
 import { printStatus } from "../base/output.ts";
-import { settingsAsJson } from "../bridge/settings.ts";
-import type { LineSettings } from "../serial/port.ts";
 import { openPty, type Pty } from "../serial/termios.ts";
 import type { LocalSide, Remote } from "./local-side.ts";
 

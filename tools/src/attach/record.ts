@@ -6,10 +6,11 @@
  *   {"at","lost":{"direction","outcome","from","bytes"}}        bytes that are missing
  *   {"at","note":text}                                          the port is away, or back
  */
+
 import { closeSync, openSync, writeSync } from "node:fs";
+import type { Loss } from "@blindrelay/client-sdk/serial";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isObject, own } from "@blindrelay/protocol/crypto";
-import type { Loss } from "./remote-port.ts";
 
 export interface Recorder {
   bytes(from: "device" | "program", bytes: Uint8Array): void;

@@ -3,10 +3,11 @@
  * order between the bytes, and is answered when the bridge has done it. Control lines are answered
  * at once and run as one sequence (signal-sequence.ts).
  */
+import type { ControlLines } from "@blindrelay/agent-sdk/bridge";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import type { StatusLinesJson } from "@blindrelay/client-sdk/serial";
+import type { SettingsJson } from "@blindrelay/protocol/serial";
 import { printStatus } from "../base/output.ts";
-import type { SettingsJson } from "../bridge/settings.ts";
-import type { ControlLines } from "../serial/port.ts";
 import {
   COM_PORT,
   CONTROL,
@@ -21,7 +22,6 @@ import {
   TelnetReader,
 } from "../serial/telnet.ts";
 import type { Remote } from "./local-side.ts";
-import type { StatusLinesJson } from "./remote-port.ts";
 import { SignalSequence } from "./signal-sequence.ts";
 import type { Codec } from "./tcp-side.ts";
 

@@ -3,8 +3,8 @@
  * tool's own gaps. Over a network each step would come too late: a chip that is reset into its boot
  * loader has milliseconds.
  */
+import type { ControlLines } from "@blindrelay/agent-sdk/bridge";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import type { ControlLines } from "../serial/port.ts";
 
 /** A tool that pauses for this long is not in a sequence: esptool's longest gap is 120 ms. */
 const QUIET_MS = 250;

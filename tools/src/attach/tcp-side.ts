@@ -1,9 +1,10 @@
 /** A TCP port for one program at a time, as plain bytes or over RFC 2217 (codec). */
+
 import { createServer, type Server, type Socket } from "node:net";
+import type { StatusLinesJson } from "@blindrelay/client-sdk/serial";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { printStatus } from "../base/output.ts";
 import type { LocalSide, Remote } from "./local-side.ts";
-import type { StatusLinesJson } from "./remote-port.ts";
 
 /** How a connection's bytes become the port's. */
 export interface Codec {

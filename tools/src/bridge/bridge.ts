@@ -3,6 +3,15 @@
  * open. When the last one is lost, the agent's link ends, so the agent shows as offline; when a
  * port returns, the agent starts again with a new boot count, as after any restart.
  */
+
+import { randomBytes } from "node:crypto";
+import {
+  type OpenPort,
+  type PortUser,
+  RawLine,
+  RawPort,
+  RawProgram,
+} from "@blindrelay/agent-sdk/bridge";
 import {
   type Agent,
   type AgentStatus,
@@ -16,12 +25,9 @@ import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { openFailure } from "../repl/port.ts";
 import { openerFor } from "../serial/open.ts";
-import type { OpenPort } from "../serial/port.ts";
-import { PortSupervisor, type PortUser } from "../serial/supervise.ts";
+import { PortSupervisor } from "../serial/supervise.ts";
 import type { PortMode, PortPlan } from "./config.ts";
 import { linesProgram } from "./lines.ts";
-import { RawLine, RawProgram } from "./raw.ts";
-import { RawPort } from "./raw-port.ts";
 import { carrySealed } from "./sealed.ts";
 
 /** What is reported to a person or a supervising program. */
@@ -164,10 +170,11 @@ export class Bridge {
   private usersOf(plans: readonly PortPlan[]): [PortPlan, (port: OpenPort) => Promise<PortUser>][] {
     const { timer } = this;
     const { url, log } = this.options;
+    const edge = { timer, random: randomBytes, date: () => new Date().toISOString() };
     // Who uses a raw port is known over its openings.
     const lines = plans.map(
       ({ port, name, access, settings }) =>
-        new RawLine(new RawPort(port, access, timer), [port, name], settings, timer),
+        new RawLine(new RawPort(port, access, edge), [port, name], settings, timer),
     );
     const raw = new RawProgram(lines);
     return plans.map((plan, index) => {

@@ -5,9 +5,11 @@
  */
 import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { type Access, messageOf, type OpeningLines } from "@blindrelay/agent-sdk/bridge";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
+import { DEFAULT_SETTINGS, type LineSettings, readSettings } from "@blindrelay/protocol/serial";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
 import type { Identity } from "../account/identity.ts";
@@ -16,15 +18,7 @@ import { readJsonFile } from "../base/text-file.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
 import { ADDRESS_FORMS, type PortAddress, parseAddress } from "../serial/address.ts";
 import { linesProblem } from "../serial/open.ts";
-import {
-  DEFAULT_SETTINGS,
-  type LineSettings,
-  messageOf,
-  type OpeningLines,
-} from "../serial/port.ts";
 import { type LineMapping, readMapping } from "./mapping.ts";
-import type { Access } from "./raw-port.ts";
-import { readSettings } from "./settings.ts";
 
 const strict = { additionalProperties: false } as const;
 

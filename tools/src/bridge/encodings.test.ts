@@ -5,9 +5,9 @@
  * ClassicUO/ClassicUO#1088: U+010D, cut to its low byte, ended a line.
  */
 import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { expect, it, onTestFinished } from "vitest";
 import { serialOpener } from "../serial/local.ts";
-import { DEFAULT_SETTINGS } from "../serial/port.ts";
 import { Cable, HAS_SOCAT } from "../serial/testing/pty.ts";
 import { LineEngine } from "./line-engine.ts";
 import { encodeLine, type LineCommand, readMapping } from "./mapping.ts";

@@ -11,8 +11,9 @@
  * look like one are dropped; if a device can echo a number in its answers ({#}), late answers are
  * recognized reliably.
  */
+
+import { DeviceAway } from "@blindrelay/agent-sdk/bridge";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import { DeviceAway } from "./away.ts";
 import { type LineCounts, LineReader, nmeaChecksum } from "./line-reader.ts";
 import { encodeLine, type LineCommand, type LineMapping } from "./mapping.ts";
 

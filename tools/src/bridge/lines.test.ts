@@ -1,9 +1,10 @@
 /**
  * Mode `lines` without ports: the mapping's rules, and the engine against a device in virtual time.
  */
+
+import { DeviceAway } from "@blindrelay/agent-sdk/bridge";
 import { ManualTimer, seededRandom } from "@blindrelay/agent-sdk/memory";
 import { describe, expect, it } from "vitest";
-import { DeviceAway } from "./away.ts";
 import { LineEngine } from "./line-engine.ts";
 import { LineReader, nmeaChecksum } from "./line-reader.ts";
 import { readMapping } from "./mapping.ts";

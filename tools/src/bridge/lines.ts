@@ -1,8 +1,8 @@
 /** Mode `lines`: the methods and events of a mapping, as a device program over an open port. */
+
+import { messageOf, type OpenPort, type PortUser } from "@blindrelay/agent-sdk/bridge";
 import type { Agent } from "@blindrelay/agent-sdk/node";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import { messageOf, type OpenPort } from "../serial/port.ts";
-import type { PortUser } from "../serial/supervise.ts";
 import { LineEngine } from "./line-engine.ts";
 import type { LineMapping } from "./mapping.ts";
 

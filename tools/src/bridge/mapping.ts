@@ -2,11 +2,12 @@
  * The mapping file of mode `lines`: how a device's line protocol becomes calls and events. Its JSON
  * Schema (`blindrelay bridge --schema`) is made from the definitions here.
  */
+
+import { messageOf } from "@blindrelay/agent-sdk/bridge";
 import { isChanged } from "@blindrelay/protocol/numbers";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
 import { Compile } from "typebox/compile";
-import { messageOf } from "../serial/port.ts";
 import type { LineEncoding } from "./line-reader.ts";
 
 const strict = { additionalProperties: false } as const;

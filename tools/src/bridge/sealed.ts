@@ -5,12 +5,11 @@
  */
 import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
+import type { OpenPort, PortUser } from "@blindrelay/agent-sdk/bridge";
 import { webSocketLinks } from "@blindrelay/agent-sdk/node";
 import type { Log, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { SerialCarrier } from "@blindrelay/agent-sdk/serial";
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
-import type { OpenPort } from "../serial/port.ts";
-import type { PortUser } from "../serial/supervise.ts";
 
 /** Bytes that wait for the port before texts are held back. */
 const WRITE_HIGH_BYTES = 16_384;

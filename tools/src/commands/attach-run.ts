@@ -4,7 +4,8 @@ import { randomBytes } from "node:crypto";
 import { hostname, userInfo } from "node:os";
 import { resolve } from "node:path";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
-import type { Agent, Client } from "@blindrelay/client-sdk";
+import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
+import { type Loss, RemotePort, UNKNOWN_METHOD } from "@blindrelay/client-sdk/serial";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
@@ -12,10 +13,10 @@ import type { LocalSide, Remote } from "../attach/local-side.ts";
 import { type Place, takePlace } from "../attach/place.ts";
 import { openPtySide } from "../attach/pty-side.ts";
 import { NO_RECORDER, openRecord, type Recorder } from "../attach/record.ts";
-import { type Loss, RemotePort } from "../attach/remote-port.ts";
 import { rfc2217Codec } from "../attach/rfc2217-codec.ts";
 import { openStdio } from "../attach/stdio-side.ts";
 import { openTcp, plainCodec } from "../attach/tcp-side.ts";
+import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printStatus, serveUnread } from "../base/output.ts";
@@ -113,6 +114,16 @@ const lossText = ({ direction, outcome, from, bytes }: Loss): string => {
   return `${bytes} bytes ${direction} ${what}${number}`;
 };
 
+const startFailure = (agentId: string, error: CallError): Failure => {
+  const { remote } = error;
+  if (remote === undefined) return callFailure(error);
+  const text =
+    remote.code === UNKNOWN_METHOD
+      ? `${agentId} has no serial port to share: it is not a bridge with --mode raw`
+      : `${agentId}: ${remote.message}`;
+  return new Failure("device", text, error);
+};
+
 class Attachment {
   private readonly settings: Settings;
   private readonly agentId: string;
@@ -197,7 +208,8 @@ class Attachment {
           const where = this.side?.where ?? "";
           this.tell({ event: "attached", where }, `attached: ${where}`);
         },
-        down: (reason) => this.down(reason),
+        down: (reason) =>
+          this.down(reason instanceof CallError ? startFailure(agentId, reason).message : reason),
         lost: (loss) => {
           this.record.lost(loss);
           this.tell({ event: "lost", ...loss }, lossText(loss));
@@ -216,7 +228,9 @@ class Attachment {
       if (id === agentId && online) remote.retryNow();
     });
     try {
-      await remote.start();
+      await remote.start().catch((error) => {
+        throw error instanceof CallError ? startFailure(agentId, error) : error;
+      });
       await Promise.race([over, interrupted()]);
     } finally {
       remote.stop();

@@ -1,6 +1,8 @@
 /** Implements `blindrelay bridge`. Rejects with a Failure. */
 
+import { messageOf } from "@blindrelay/agent-sdk/bridge";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { DEFAULT_SETTINGS, type FlowControl } from "@blindrelay/protocol/serial";
 import { identify } from "../account/identity.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printResult, printStatus, serveUnread } from "../base/output.ts";
@@ -19,7 +21,6 @@ import {
 } from "../bridge/config.ts";
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
-import { DEFAULT_SETTINGS, type FlowControl, messageOf } from "../serial/port.ts";
 
 export interface BridgeFlags {
   readonly mode?: "sealed" | "lines" | "raw";

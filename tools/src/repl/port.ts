@@ -2,11 +2,13 @@
  * A board's port for its prompt: any address of serial/, failures with their fix as exit codes, and
  * bytes sent no faster than the line, because XOFF does not stop what is in the system's buffer.
  */
+
 import { type Port, paced, type ReplPortEvents } from "@blindrelay/agent-sdk/board";
+import { messageOf, type OpeningLines } from "@blindrelay/agent-sdk/bridge";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { ADDRESS_FORMS, parseAddress } from "../serial/address.ts";
 import { linesProblem, openerFor } from "../serial/open.ts";
-import { DEFAULT_SETTINGS, messageOf, type OpeningLines } from "../serial/port.ts";
 
 export const DEFAULT_BAUD_RATE = DEFAULT_SETTINGS.baudRate;
 const BITS_PER_BYTE = 10; // with start and stop bit

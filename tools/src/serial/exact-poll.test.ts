@@ -1,8 +1,9 @@
 /** serialport on a real terminal: it waits for what somebody waits for, and for nothing else. */
+
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { SerialPort } from "serialport";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { serialOpener } from "./local.ts";
-import { DEFAULT_SETTINGS } from "./port.ts";
 import { Cable, HAS_SOCAT } from "./testing/pty.ts";
 
 /** More than a terminal, socat and a socket hold. */

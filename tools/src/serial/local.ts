@@ -1,18 +1,18 @@
 /** The serial ports of this machine, by path or by the serial number of their USB adapter. */
 import { lstatSync, statSync } from "node:fs";
-import { wakeEventLoop } from "@blindrelay/agent-sdk/serial/node";
-import type { SerialPort } from "serialport";
-import { pollExactly } from "./exact-poll.ts";
 import {
   type ControlLines,
-  type LineSettings,
   messageOf,
   NO_STATUS,
   type OpeningLines,
   PortError,
   type PortEvents,
   type PortOpener,
-} from "./port.ts";
+} from "@blindrelay/agent-sdk/bridge";
+import { wakeEventLoop } from "@blindrelay/agent-sdk/serial/node";
+import type { LineSettings } from "@blindrelay/protocol/serial";
+import type { SerialPort } from "serialport";
+import { pollExactly } from "./exact-poll.ts";
 import { type ListedPort, portsOfSysfs } from "./sysfs.ts";
 import { setLine } from "./termios.ts";
 

@@ -1,7 +1,8 @@
 /** The opener for an address. */
+
+import type { OpeningLines, PortOpener } from "@blindrelay/agent-sdk/bridge";
 import type { PortAddress } from "./address.ts";
 import { serialOpener, usbOpener } from "./local.ts";
-import type { OpeningLines, PortOpener } from "./port.ts";
 import { rfc2217Opener } from "./rfc2217.ts";
 import { tcpOpener } from "./tcp.ts";
 

@@ -4,7 +4,6 @@
  */
 import {
   type ControlLines,
-  type LineSettings,
   NO_STATUS,
   type OpeningLines,
   type OpenPort,
@@ -12,7 +11,8 @@ import {
   type PortEvents,
   type PortOpener,
   type StatusLines,
-} from "./port.ts";
+} from "@blindrelay/agent-sdk/bridge";
+import type { LineSettings } from "@blindrelay/protocol/serial";
 import { closeSocket, openSocket, writeSocket } from "./tcp.ts";
 import {
   COM_PORT,

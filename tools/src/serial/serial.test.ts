@@ -1,14 +1,15 @@
 /** Ports on real terminals and real sockets, and the supervisor in virtual time. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { type OpenPort, PortError, type PortEvents } from "@blindrelay/agent-sdk/bridge";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { encodeFrame, plainChecksum, wire } from "@blindrelay/agent-sdk/serial";
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { SerialPort } from "serialport";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { parseAddress } from "./address.ts";
 import { serialOpener, usbOpener } from "./local.ts";
-import { DEFAULT_SETTINGS, type OpenPort, PortError, type PortEvents } from "./port.ts";
 import { rfc2217Opener } from "./rfc2217.ts";
 import { PortSupervisor } from "./supervise.ts";
 import { tcpOpener } from "./tcp.ts";

@@ -3,8 +3,16 @@
  * growing pauses, until it is back. Unplugging never requires a restart. Writes have a deadline, so
  * that an XOFF that never ends counts as a lost port.
  */
+
+import {
+  messageOf,
+  type OpenPort,
+  PortError,
+  type PortOpener,
+  type PortUser,
+} from "@blindrelay/agent-sdk/bridge";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import { type LineSettings, messageOf, type OpenPort, PortError, type PortOpener } from "./port.ts";
+import type { LineSettings } from "@blindrelay/protocol/serial";
 
 const REOPEN_FIRST_MS = 250;
 const REOPEN_MAX_MS = 10_000;
@@ -15,13 +23,6 @@ const PIECE_BYTES = 1_024;
 /** At higher rates it is what the line takes in an eighth of a second: each write costs a call. */
 const PIECES_PER_SECOND = 8;
 const BITS_PER_BYTE = 11;
-
-/** The user of an open port, from its opening to its end. */
-export interface PortUser {
-  data(bytes: Uint8Array): void;
-  /** The port is gone. Awaited before the port is opened again. */
-  end(reason: string): Promise<void>;
-}
 
 export interface SupervisorOptions {
   readonly open: PortOpener;

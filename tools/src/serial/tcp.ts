@@ -1,7 +1,12 @@
 /** A device behind TCP: plain bytes, no settings. RFC 2217 runs over it too. */
 import { readFileSync } from "node:fs";
 import { connect, isIPv6, type Socket } from "node:net";
-import { NO_STATUS, PortError, type PortEvents, type PortOpener } from "./port.ts";
+import {
+  NO_STATUS,
+  PortError,
+  type PortEvents,
+  type PortOpener,
+} from "@blindrelay/agent-sdk/bridge";
 
 const CONNECT_LIMIT_MS = 10_000;
 /** These detect a dead peer behind a live cable, while nothing is sent. */

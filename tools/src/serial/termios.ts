@@ -4,7 +4,7 @@
  * a pseudo-terminal tells no settings.
  */
 import { closeSync, constants, openSync } from "node:fs";
-import type { FlowControl, LineSettings } from "./port.ts";
+import type { FlowControl, LineSettings } from "@blindrelay/protocol/serial";
 
 /** <asm-generic/ioctls.h>; struct termios2 has 44 bytes: five words of flags, c_cc, two rates. */
 const TCGETS2 = 0x802c_542a;

@@ -7,15 +7,14 @@
  * only one, makes a full store pause the port while something is heard from it; the others never
  * do: they are told what they miss.
  */
-import { randomBytes } from "node:crypto";
-import { CLIENT_LEFT, type SessionWiring } from "@blindrelay/agent-sdk/node";
-import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import type { Streams } from "@blindrelay/agent-sdk/streams";
+import { toBase64url } from "@blindrelay/protocol/crypto";
+import { Gather, MAX_KEPT_BYTES, NumberedBytes } from "@blindrelay/protocol/serial";
 import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
-import { Gather } from "../serial/gather.ts";
-import { MAX_KEPT_BYTES, NumberedBytes } from "../serial/numbered-bytes.ts";
-import { messageOf, type OpenPort } from "../serial/port.ts";
+import { CLIENT_LEFT, type SessionWiring } from "../core/agent.ts";
+import type { Streams } from "../core/streams.ts";
+import type { Random, TimerPort } from "../ports.ts";
 import { DeviceAway } from "./away.ts";
+import { messageOf, type OpenPort } from "./port.ts";
 
 export type Access = "first" | "takeover" | "read-only";
 
@@ -34,6 +33,14 @@ const ASKED_MS = 10_000;
 const ASKED_LOOK_MS = 50;
 /** How often a paused port's reader is looked for, and an untold end is told again. */
 const LOOK_MS = 250;
+
+/** What a port needs from its runtime. */
+export interface RawPortEdge {
+  readonly timer: TimerPort;
+  readonly random: Random;
+  /** The time as ISO 8601 says it, for people. */
+  date(): string;
+}
 
 /** How the sessions of the running agent are reached. */
 export interface SessionsOfPort extends Pick<SessionWiring, "heardAt"> {
@@ -110,6 +117,7 @@ export class RawPort {
   opening: string | null = null;
   readonly access: Access;
   private readonly name: string;
+  private readonly edge: RawPortEdge;
   private readonly timer: TimerPort;
   private port: OpenPort | null = null;
   private sessions: SessionsOfPort | null = null;
@@ -127,11 +135,12 @@ export class RawPort {
   private paused = false;
   private look: unknown = null;
 
-  constructor(name: string, access: Access, timer: TimerPort) {
+  constructor(name: string, access: Access, edge: RawPortEdge) {
     this.name = name;
     this.access = access;
-    this.timer = timer;
-    this.gather = new Gather(timer, () => this.flush());
+    this.edge = edge;
+    this.timer = edge.timer;
+    this.gather = new Gather(edge.timer, () => this.flush());
   }
 
   // ---- the port
@@ -139,7 +148,7 @@ export class RawPort {
   opened(port: OpenPort, sessions: SessionsOfPort): void {
     this.port = port;
     this.sessions = sessions;
-    this.opening = randomBytes(16).toString("base64url");
+    this.opening = toBase64url(this.edge.random(16));
     this.kept = new NumberedBytes();
     this.taken = 0;
     this.turn = 0;
@@ -658,7 +667,7 @@ export class RawPort {
       id,
       isBare,
       user,
-      since: new Date().toISOString(),
+      since: this.edge.date(),
       sid,
       writes: false,
       out: null,

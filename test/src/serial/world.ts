@@ -1,12 +1,20 @@
 /** `attach` and a raw bridge, with their streams, sessions and a link between that is lost. */
+
+import { randomBytes } from "node:crypto";
+import {
+  type Access,
+  NO_STATUS,
+  type OpenPort,
+  RawLine,
+  RawPort,
+  RawProgram,
+} from "@blindrelay/agent-sdk/bridge";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import type { Agent as BridgeAgent, SessionPart } from "@blindrelay/agent-sdk/node";
 import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
+import { type Loss, RemotePort } from "@blindrelay/client-sdk/serial";
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { StreamTable } from "@blindrelay/protocol/streams";
-import { RawLine, RawProgram } from "../../bridge/raw.ts";
-import { type Access, RawPort } from "../../bridge/raw-port.ts";
-import { DEFAULT_SETTINGS, NO_STATUS, type OpenPort } from "../../serial/port.ts";
-import { type Loss, RemotePort } from "../remote-port.ts";
 
 type Handler = (params: unknown, context: { readonly sid: string }) => unknown;
 type Send = () => void;
@@ -39,7 +47,11 @@ export class WorldPort {
     const name = `tty${number}`;
     this.name = name;
     this.world = world;
-    this.line = new RawPort(name, access, world.timer);
+    this.line = new RawPort(name, access, {
+      timer: world.timer,
+      random: randomBytes,
+      date: () => "2026-01-01T00:00:00Z",
+    });
     this.raw = new RawLine(this.line, [name, `modem${number}`], DEFAULT_SETTINGS, world.timer);
   }
 
@@ -371,7 +383,7 @@ export const attachTo = (world: World, options: AttachOptions = {}): Attached =>
       },
       writable: () => undefined,
       up: () => undefined,
-      down: (reason) => away.push(reason),
+      down: (reason) => away.push(String(reason)),
       lost: (loss) => {
         losses.push(loss);
         options.sees?.lost(loss);

@@ -1,8 +1,11 @@
 /** Mode `raw` without a port or a session: what a takeover does to the bytes. */
-import { type Agent, systemTimer } from "@blindrelay/agent-sdk/node";
+
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { toBase64 } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
-import { DEFAULT_SETTINGS, NO_STATUS } from "../serial/port.ts";
+import { seededRandom } from "../memory/index.ts";
+import { type Agent, systemTimer } from "../node/index.ts";
+import { NO_STATUS } from "./port.ts";
 import { RawLine, RawProgram } from "./raw.ts";
 import { RawPort } from "./raw-port.ts";
 
@@ -33,7 +36,7 @@ const world = () => {
     close: async () => undefined,
   };
   const timer = systemTimer();
-  const line = new RawPort("tty", "first", timer);
+  const line = new RawPort("tty", "first", { timer, random: seededRandom(1), date: () => "" });
   const raw = new RawLine(line, ["tty"], DEFAULT_SETTINGS, timer);
   const made = new RawProgram([raw]);
   made.program(agent as unknown as Agent);

@@ -4,14 +4,17 @@
  * while the port stays open and 256 KB suffice; anything else is said with position and number.
  */
 
-import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
-import { Failure } from "@blindrelay/protocol/command-line";
+import {
+  Gather,
+  MAX_KEPT_BYTES,
+  NumberedBytes,
+  type SettingsJson,
+} from "@blindrelay/protocol/serial";
 import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
-import { callFailure } from "../base/call-failure.ts";
-import type { SettingsJson } from "../bridge/settings.ts";
-import { Gather } from "../serial/gather.ts";
-import { MAX_KEPT_BYTES, NumberedBytes } from "../serial/numbered-bytes.ts";
+import type { Agent } from "../client.ts";
+import { CallError } from "../errors.ts";
+import type { TimerPort } from "../ports.ts";
+import type { SessionStreams } from "../streams.ts";
 
 /** Bytes that may come before the local side has taken any. */
 const READ_WINDOW_BYTES = 131_072;
@@ -21,7 +24,7 @@ const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 5_000;
 const CALL_MS = 30_000;
 /** JSON-RPC 2.0, "Method not found". */
-const UNKNOWN_METHOD = -32_601;
+export const UNKNOWN_METHOD = -32_601;
 
 /** Bytes that are gone, or may be, by their numbers since the opening of the port. */
 export interface Loss {
@@ -45,7 +48,8 @@ export interface RemoteEvents {
   /** There is room again. */
   writable(): void;
   up(settings: SettingsJson): void;
-  down(reason: string): void;
+  /** A CallError if it could not be resumed: see `start`. */
+  down(reason: string | CallError): void;
   lost(loss: Loss): void;
   changed(lines: StatusLinesJson): void;
 }
@@ -124,13 +128,9 @@ export class RemotePort {
     return MAX_KEPT_BYTES - this.kept.size;
   }
 
-  /** Rejects with a Failure if the port cannot be used now. */
-  async start(): Promise<void> {
-    try {
-      await this.connect();
-    } catch (error) {
-      throw this.startFailure(error);
-    }
+  /** Rejects with a CallError if the port cannot be used now. */
+  start(): Promise<void> {
+    return this.connect();
   }
 
   write(bytes: Uint8Array): void {
@@ -181,7 +181,7 @@ export class RemotePort {
   async signals(steps: readonly object[]): Promise<void> {
     if (this.isOld) {
       const needs = "0.2.0 or newer";
-      throw new Failure("device", `the bridge runs no reset sequences: it must be ${needs}`);
+      throw new Error(`the bridge runs no reset sequences: it must be ${needs}`);
     }
     this.send();
     await this.call("serial.signals", { steps });
@@ -431,21 +431,10 @@ export class RemotePort {
       await this.connect();
     } catch (error) {
       if (this.stopped) return;
-      if (this.failures === 1) this.events.down(this.startFailure(error).message);
+      if (!(error instanceof CallError)) throw error;
+      if (this.failures === 1) this.events.down(error);
       this.again();
     }
-  }
-
-  private startFailure(error: unknown): Failure {
-    if (!(error instanceof CallError)) throw error;
-    const { id } = this.agent;
-    const code = error.remote?.code;
-    if (code === undefined) return callFailure(error);
-    if (code === UNKNOWN_METHOD) {
-      const text = `${id} has no serial port to share: it is not a bridge with --mode raw`;
-      return new Failure("device", text, error);
-    }
-    return new Failure("device", `${id}: ${error.remote?.message}`, error);
   }
 
   // ---- to the device

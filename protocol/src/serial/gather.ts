@@ -3,7 +3,7 @@
  * within a few milliseconds together, and more than a few bytes within some more, so that bulk
  * makes few messages.
  */
-import type { TimerPort } from "@blindrelay/agent-sdk/ports";
+import type { TimerPort } from "../ports.ts";
 
 /** Each message costs a seal and one of the relay's requests. */
 const GATHER_MS = 5;

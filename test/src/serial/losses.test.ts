@@ -4,9 +4,9 @@
  * takeovers, purges and watchers, in orders drawn at random. A byte is known by its number.
  */
 import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
+import type { Loss, RemotePort } from "@blindrelay/client-sdk/serial";
 import { expect, it } from "vitest";
-import type { Loss, RemotePort } from "./remote-port.ts";
-import { attachTo, bytes, type LinkedClient, World, type WorldPort } from "./testing/world.ts";
+import { attachTo, bytes, type LinkedClient, World, type WorldPort } from "./world.ts";
 
 /** By hand: RESUME_SEEDS=200. */
 const SEEDS = Number(process.env.RESUME_SEEDS ?? 8);

@@ -1,7 +1,7 @@
 /** `attach` and a raw bridge over links that are lost. */
 import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
 import { describe, expect, it } from "vitest";
-import { bytes, started, World } from "./testing/world.ts";
+import { bytes, started, World } from "./world.ts";
 
 describe("attach to a raw bridge", () => {
   it.each([1, 2, 3, 4, 5, 6])(

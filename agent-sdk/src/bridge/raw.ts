@@ -17,14 +17,14 @@
  *
  * Without a reader the device's output is lost, as on an unconnected cable.
  */
-import type { Agent, CallContext, SessionPart, SessionWiring } from "@blindrelay/agent-sdk/node";
-import type { TimerPort } from "@blindrelay/agent-sdk/ports";
-import { Streams } from "@blindrelay/agent-sdk/streams";
-import { type LineSettings, type OpenPort, PortError, type StatusLines } from "../serial/port.ts";
-import type { PortUser } from "../serial/supervise.ts";
+import { type LineSettings, readSettings, settingsAsJson } from "@blindrelay/protocol/serial";
+import type { Agent, SessionPart, SessionWiring } from "../core/agent.ts";
+import type { CallContext } from "../core/dispatch.ts";
+import { Streams } from "../core/streams.ts";
+import type { TimerPort } from "../ports.ts";
 import { DeviceAway } from "./away.ts";
+import { type OpenPort, PortError, type PortUser, type StatusLines } from "./port.ts";
 import type { RawPort, Resume, SessionsOfPort } from "./raw-port.ts";
-import { readSettings, settingsAsJson } from "./settings.ts";
 import { readSignals, runSignals } from "./signals.ts";
 
 const CLAIM = /^[A-Za-z0-9_-]{22}$/;
@@ -92,7 +92,7 @@ export class RawLine {
   readonly names: readonly string[];
   /** As they were last set; the supervisor opens the port with the same ones. */
   settings: LineSettings;
-  private readonly timer: TimerPort;
+  readonly timer: TimerPort;
   private port: OpenPort | null = null;
   private polling: unknown = null;
 
@@ -264,10 +264,10 @@ export class RawProgram {
       });
       return settingsAsJson(raw.settings);
     });
-    this.handle("serial.signals", async ({ line }, params) => {
+    this.handle("serial.signals", async ({ line, timer }, params) => {
       line.checkWritable();
       const steps = readSignals(params);
-      await change(line, (port) => runSignals(port, steps));
+      await change(line, (port) => runSignals(port, steps, timer));
       return {};
     });
     this.handle("serial.status", async (raw) => {

@@ -3,8 +3,8 @@
  * so that no network is between its steps (a chip that is reset into its boot loader has
  * milliseconds).
  */
-import { setTimeout as sleep } from "node:timers/promises";
-import type { ControlLines, OpenPort } from "../serial/port.ts";
+import type { TimerPort } from "../ports.ts";
+import type { ControlLines, OpenPort } from "./port.ts";
 
 const MAX_STEPS = 32;
 const MAX_MS = 10_000;
@@ -54,13 +54,19 @@ export const readSignals = (params: unknown): readonly SignalStep[] => {
 };
 
 /** Resolves after the last step. Rejects with a PortError. */
-export const runSignals = async (port: OpenPort, steps: readonly SignalStep[]): Promise<void> => {
+export const runSignals = async (
+  port: OpenPort,
+  steps: readonly SignalStep[],
+  timer: TimerPort,
+): Promise<void> => {
   // From the instants, not from step to step, so that the errors of timers do not add up.
-  let at = performance.now();
+  let at = timer.now();
   for (const { afterMs, ...lines } of steps) {
     at += afterMs;
-    const waitMs = at - performance.now();
-    if (afterMs > 0 && waitMs > 0) await sleep(waitMs);
+    const waitMs = at - timer.now();
+    if (afterMs > 0 && waitMs > 0) {
+      await new Promise<void>((resolve) => timer.set(waitMs, resolve));
+    }
     if (Object.keys(lines).length > 0) await port.control(lines);
   }
 };

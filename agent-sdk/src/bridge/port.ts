@@ -3,24 +3,7 @@
  * Openers differ (local.ts, tcp.ts, rfc2217.ts); an open port works as described here.
  */
 
-export type Parity = "none" | "even" | "odd" | "mark" | "space";
-export type FlowControl = "none" | "rts" | "xon";
-
-export interface LineSettings {
-  readonly baudRate: number;
-  readonly dataBits: 5 | 6 | 7 | 8;
-  readonly parity: Parity;
-  readonly stopBits: 1 | 1.5 | 2;
-  readonly flowControl: FlowControl;
-}
-
-export const DEFAULT_SETTINGS: LineSettings = {
-  baudRate: 115_200,
-  dataBits: 8,
-  parity: "none",
-  stopBits: 1,
-  flowControl: "none",
-};
+import type { LineSettings } from "@blindrelay/protocol/serial";
 
 /** Lines that we drive. `break` holds the line low until it is set to false. */
 export interface ControlLines {
@@ -73,6 +56,13 @@ export interface OpenPort {
   status(): Promise<StatusLines>;
   /** Resolves when it is closed. Harmless when repeated. */
   close(): Promise<void>;
+}
+
+/** The user of an open port, from its opening to its end. */
+export interface PortUser {
+  data(bytes: Uint8Array): void;
+  /** The port is gone. Awaited before the port is opened again. */
+  end(reason: string): Promise<void>;
 }
 
 /** Opens the port; rejects with a PortError. Nothing is reported before it resolves. */

@@ -1,5 +1,26 @@
-/** Line settings in JSON: in the configuration file and in `serial.configure`. */
-import type { FlowControl, LineSettings, Parity } from "../serial/port.ts";
+/**
+ * Line settings, and as they are in JSON: in the configuration of a bridge and in
+ * `serial.configure`.
+ */
+
+export type Parity = "none" | "even" | "odd" | "mark" | "space";
+export type FlowControl = "none" | "rts" | "xon";
+
+export interface LineSettings {
+  readonly baudRate: number;
+  readonly dataBits: 5 | 6 | 7 | 8;
+  readonly parity: Parity;
+  readonly stopBits: 1 | 1.5 | 2;
+  readonly flowControl: FlowControl;
+}
+
+export const DEFAULT_SETTINGS: LineSettings = {
+  baudRate: 115_200,
+  dataBits: 8,
+  parity: "none",
+  stopBits: 1,
+  flowControl: "none",
+};
 
 export interface SettingsJson {
   readonly baud_rate: number;

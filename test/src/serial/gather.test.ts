@@ -1,6 +1,6 @@
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
+import { Gather } from "@blindrelay/protocol/serial";
 import { expect, it } from "vitest";
-import { Gather } from "./gather.ts";
 
 const world = () => {
   const timer = new ManualTimer();

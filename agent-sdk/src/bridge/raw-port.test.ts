@@ -1,11 +1,12 @@
 /** The numbers of a raw port, byte by byte, as a client sees them that grants what it chooses. */
-import { ManualTimer } from "@blindrelay/agent-sdk/memory";
-import type { SessionPart } from "@blindrelay/agent-sdk/node";
-import { Streams } from "@blindrelay/agent-sdk/streams";
+
+import { MAX_KEPT_BYTES } from "@blindrelay/protocol/serial";
 import { fromBase64, toBase64 } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
-import { MAX_KEPT_BYTES } from "../serial/numbered-bytes.ts";
-import { NO_STATUS } from "../serial/port.ts";
+import { Streams } from "../core/streams.ts";
+import { ManualTimer, seededRandom } from "../memory/index.ts";
+import type { SessionPart } from "../node/index.ts";
+import { NO_STATUS } from "./port.ts";
 import { RawPort } from "./raw-port.ts";
 
 /** What a writer may send at first. */
@@ -15,7 +16,11 @@ const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resol
 
 class Desk {
   readonly timer = new ManualTimer();
-  readonly line = new RawPort("tty0", "first", this.timer);
+  readonly line = new RawPort("tty0", "first", {
+    timer: this.timer,
+    random: seededRandom(1),
+    date: () => "",
+  });
   /** Writes that the port is accepting. */
   readonly writes: { readonly bytes: number[]; readonly taken: () => void }[] = [];
   /** By session: bytes that came, and the notifications about what is lost. */
