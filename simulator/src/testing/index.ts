@@ -8,6 +8,7 @@ export { type RelayChild, startRelay } from "../live/relay-process.ts";
 export { type Account, logIn, type MadeAgent, makeAgents } from "../live/rest.ts";
 export type { CallOutcome, CallRecord, CallRules } from "../oracle/calls.ts";
 export { CallOracle } from "../oracle/calls.ts";
+export { SerialOracle, SerialUser } from "../oracle/serial.ts";
 export { machine } from "../report/machine.ts";
 export { STYLE } from "../report/style.ts";
 export { escapeText, linear } from "../report/svg.ts";

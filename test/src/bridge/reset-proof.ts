@@ -35,8 +35,11 @@ for n in range(times):
     port.dtr = False
     port.reset_input_buffer()
     port.write(sync)
-    good += port.read(8 * (len(answer) + 9)).count(answer) == 8
-print(good, "of", times, "cts", port.cts)
+    came = port.read(8 * (len(answer) + 9))
+    if came.count(answer) == 8: good += 1
+    else: print("reset", n + 1, "was answered with", len(came), "bytes", flush=True)
+print(good, "of", times, flush=True)
+print("cts", port.cts)
 `;
 
 const ESPTOOL = `

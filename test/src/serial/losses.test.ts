@@ -4,7 +4,8 @@
  * takeovers, purges and watchers, in orders drawn at random. A byte is known by its number.
  */
 import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
-import type { Loss, RemotePort } from "@blindrelay/client-sdk/serial";
+import type { RemotePort } from "@blindrelay/client-sdk/serial";
+import { SerialOracle, SerialUser } from "@blindrelay/simulator/testing";
 import { expect, it } from "vitest";
 import { attachTo, bytes, type LinkedClient, World, type WorldPort } from "./world.ts";
 
@@ -12,142 +13,37 @@ import { attachTo, bytes, type LinkedClient, World, type WorldPort } from "./wor
 const SEEDS = Number(process.env.RESUME_SEEDS ?? 8);
 const STEPS = 60;
 
-/** What a program wrote, until it is told of its loss. */
-interface Written {
-  readonly opening: string;
-  readonly number: number;
-  readonly byte: number;
-  told: Loss["outcome"] | null;
-  /** It was purged if the device does not have it. */
-  isPurged: boolean;
-  hasArrived: boolean;
-}
-
-/** What the tests see of the numbers on both sides. */
-interface Numbers {
-  readonly opening: string;
-  readonly readAt: number;
-  readonly sendAt: number;
-  readonly kept: { readonly end: number };
-}
-
-/** A port with its device. */
-class Device {
-  readonly said = new Map<string, number[]>();
-  private readonly written = new Map<string, Written[]>();
-  readonly port: WorldPort;
-
-  constructor(port: WorldPort) {
-    this.port = port;
-    port.accepted = (got, number, user) => {
-      const { opening } = this;
-      for (const [at, byte] of got.entries()) this.take(opening, user, number + at, byte);
-    };
-  }
-
-  get opening(): string {
-    return this.port.line.opening as string;
-  }
-
-  plug(): void {
-    this.port.plug();
-    this.said.set(this.opening, []);
-  }
-
-  says(more: Uint8Array): void {
-    this.said.get(this.opening)?.push(...more);
-    this.port.line.data(more);
-  }
-
-  /** Some numbers are given again, to bytes after others that were told as lost. */
-  at(opening: string, user: string, number: number): Written[] {
-    const key = `${opening} ${user} ${number}`;
-    const found = this.written.get(key) ?? [];
-    this.written.set(key, found);
-    return found;
-  }
-
-  private take(opening: string, user: string, number: number, byte: number): void {
-    const found = this.at(opening, user, number).find(
-      (one) => one.byte === byte && !one.hasArrived && one.told !== "not sent",
-    );
-    if (found === undefined) expect.fail(`byte ${number} of ${user} is another, or comes again`);
-    found.hasArrived = true;
-  }
-}
-
 /** A program that reads, and writes unless it watches. */
 class Program {
   readonly remote: RemotePort;
   readonly link: LinkedClient;
-  readonly name: string;
+  readonly user: SerialUser;
   private readonly world: World;
-  private readonly device: Device;
-  private written: Written[] = [];
-  private opening: string | null = null;
-  private at = 0;
-  /** Bytes may be missing without a word. */
-  private purges = 0;
 
   constructor(world: World, device: Device, name: string, watch: boolean, takeover = false) {
     this.world = world;
-    this.device = device;
-    this.name = name.padEnd(22, "-");
+    const claim = name.padEnd(22, "-");
+    this.user = new SerialUser(device.oracle, claim, () => this.remote);
     const { remote, link } = attachTo(world, {
       port: device.port.name,
-      claim: this.name,
+      claim,
       user: name,
       watch,
       takeover,
-      sees: { data: (came) => this.data(came), lost: (loss) => this.lost(loss) },
+      sees: { data: (came) => this.user.got(came), lost: (loss) => this.user.lost(loss) },
     });
     this.remote = remote;
     this.link = link;
   }
 
-  get numbers(): Numbers {
-    return this.remote as unknown as Numbers;
-  }
-
-  /** It has had the port. */
-  get isKnown(): boolean {
-    return typeof this.numbers.opening === "string";
-  }
-
-  get hasAll(): boolean {
-    const { opening, readAt } = this.numbers;
-    const { device } = this;
-    return opening === device.opening && readAt === device.said.get(opening)?.length;
-  }
-
   write(more: Uint8Array): void {
-    const { opening, kept } = this.numbers;
-    for (const [at, byte] of more.entries()) {
-      const number = kept.end + at;
-      const one = { opening, number, byte, told: null, isPurged: false, hasArrived: false };
-      this.device.at(opening, this.name, number).push(one);
-      this.written.push(one);
-    }
+    this.user.writes(more);
     this.remote.write(more);
   }
 
   purge(read: boolean, write: boolean): void {
-    const { sendAt, opening } = this.numbers;
-    if (write) {
-      for (const one of this.open) {
-        one.isPurged = true;
-        // What was not sent leaves its number to the next byte.
-        if (one.opening === opening && one.number >= sendAt) one.told = "not sent";
-      }
-    }
-    if (read) this.purges++;
+    this.user.purging(read, write);
     this.remote.purge(read, write).catch(() => undefined);
-  }
-
-  /** What should still arrive. */
-  get open(): Written[] {
-    this.written = this.written.filter(({ told, hasArrived }) => told === null && !hasArrived);
-    return this.written;
   }
 
   leave(): void {
@@ -155,40 +51,28 @@ class Program {
     this.world.forget(this.link.sid, CLIENT_LEFT);
     this.link.isDead = true;
   }
+}
 
-  private data(came: Uint8Array): void {
-    const { opening, readAt } = this.numbers;
-    const from = readAt - came.length;
-    if (opening === this.opening) {
-      if (this.purges === 0) expect(from).toBe(this.at);
-      else expect(from).toBeGreaterThanOrEqual(this.at);
-    } else {
-      // Of the first one, what came before is nobody's.
-      if (this.opening !== null && this.purges === 0) expect([0, this.at]).toContain(from);
-      this.opening = opening;
-      this.purges = 0;
-    }
-    expect([...came]).toEqual(this.device.said.get(opening)?.slice(from, readAt));
-    this.at = readAt;
+/** A port with its device. */
+class Device {
+  readonly oracle = new SerialOracle((what) => expect.fail(what));
+  readonly port: WorldPort;
+
+  constructor(port: WorldPort) {
+    this.port = port;
+    port.accepted = (got, number, user) => {
+      this.oracle.took(port.line.opening as string, user, number, got);
+    };
   }
 
-  private lost({ direction, outcome, from, bytes: count }: Loss): void {
-    const first = from as number;
-    const last = first + (count as number);
-    if (direction === "from the device") {
-      // It is the beginning of another opening, or where this client was.
-      if (this.opening === null) this.opening = this.numbers.opening;
-      else if (this.purges === 0) expect([0, this.at]).toContain(first);
-      this.at = last;
-      return;
-    }
-    const { opening } = this.numbers;
-    for (let number = first; number < last; number++) {
-      const found = this.device.at(opening, this.name, number).find(({ told }) => told === null);
-      if (found === undefined) expect.fail(`byte ${number} of ${this.name} was told before`);
-      if (outcome === "not sent") expect(found.hasArrived).toBe(false);
-      found.told = outcome;
-    }
+  plug(): void {
+    this.port.plug();
+    this.oracle.opened(this.port.line.opening as string);
+  }
+
+  says(more: Uint8Array): void {
+    this.oracle.says(more);
+    this.port.line.data(more);
   }
 }
 
@@ -226,7 +110,7 @@ class History {
     const writer = random(3) === 0 && this.rival !== null ? this.rival : this.main;
     port.slowMs = [0, 0, random(25), 200][random(4)] as number;
     if (choice < 13) {
-      if (writer.isKnown && writer.remote.room > 6_000) writer.write(some());
+      if (writer.user.isKnown && writer.remote.room > 6_000) writer.write(some());
     } else if (choice < 22) {
       if (!port.isPaused && port.isPlugged) device.says(some());
     } else if (choice < 27) this.any().link.cut();
@@ -246,8 +130,8 @@ class History {
     const { main, rival, world } = this;
     this.device.port.slowMs = 0;
     if (rival !== null) this.end(rival);
-    await world.run(() => main.remote.isUp && main.hasAll);
-    await world.run(() => main.open.every(({ isPurged }) => isPurged));
+    await world.run(() => main.remote.isUp && main.user.hasAll);
+    await world.run(() => main.user.open.every(({ isPurged }) => isPurged));
   }
 
   private program(name: string, watch: boolean, takeover = false): Program {
