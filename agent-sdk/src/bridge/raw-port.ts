@@ -311,6 +311,8 @@ export class RawPort {
     const known = this.claims.get(asked.claim);
     const claim = known ?? this.makeClaim(asked.claim, sid, asked.user, false);
     const wrote = claim.writes;
+    // While another is asked, the port may close: this one is told from where it is.
+    if (known === undefined) this.goOn(claim, asked);
     try {
       if (asked.write !== undefined && !claim.writes) await this.demand(claim, asked.takeover);
       if (this.opening === null) throw this.away();
@@ -325,10 +327,7 @@ export class RawPort {
     claim.sid = sid;
     claim.user = asked.user;
     this.stopExpiry(claim);
-    if (asked.opening === this.opening && from !== undefined) {
-      claim.next = from;
-      claim.acknowledged = from;
-    }
+    this.goOn(claim, asked);
     // Another process, which does not know what waits of the one before, sends nothing again.
     const waiting = this.queuedOf(claim);
     const written = asked.opening === this.opening ? this.taken : this.taken + waiting;
@@ -348,6 +347,13 @@ export class RawPort {
     this.bound();
     const turn = this.turn + (this.lastWriter === claim.id ? 0 : 1);
     return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written, turn };
+  }
+
+  /** Where its client is in this opening, if it knows it. */
+  private goOn(claim: Claim, { opening, read: { from } }: Resume): void {
+    if (opening !== this.opening || from === undefined) return;
+    claim.next = from;
+    claim.acknowledged = from;
   }
 
   /** Forgets what has not been sent to the session's claims, or not been written of theirs. */

@@ -391,10 +391,10 @@ export class RemotePort {
     } else if (event === "serial.lost") {
       const { opening, from, bytes } = (data ?? {}) as Record<string, unknown>;
       if (opening !== this.opening || typeof from !== "number" || typeof bytes !== "number") return;
-      // What the answer said already is not said again.
-      const first = Math.max(from, this.readAt);
-      if (from + bytes <= first) return;
-      if (this.isPurging === 0) this.tellLost(first, from + bytes - first);
+      // What the answer said already is not said again; what should have come before this does not.
+      const { readAt } = this;
+      if (from + bytes <= readAt) return;
+      if (this.isPurging === 0) this.tellLost(readAt, from + bytes - readAt);
       this.readAt = from + bytes;
     }
   }

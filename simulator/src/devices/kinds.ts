@@ -4,7 +4,9 @@
  * reports.
  */
 import type { Program } from "@blindrelay/agent-sdk";
+import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { Stream } from "../base/random-streams.ts";
+import { bridge } from "./bridge.ts";
 import { busy } from "./busy.ts";
 import echo from "./echo.ts";
 import sensor, { celsiusAt } from "./sensor.ts";
@@ -45,8 +47,19 @@ export const BUSY: Kind = {
   interview: interviewBusy,
 };
 
+/** For searches too. */
+export const BRIDGE: Kind = {
+  name: "bridge",
+  program: bridge({
+    timer: systemTimer(),
+    random: (length) => crypto.getRandomValues(new Uint8Array(length)),
+    date: () => new Date().toISOString(),
+  }),
+  interview: interviewBridge,
+};
+
 export function kindNamed(name: string): Kind {
-  const kind = [...KINDS, BUSY].find((one) => one.name === name);
+  const kind = [...KINDS, BUSY, BRIDGE].find((one) => one.name === name);
   if (kind === undefined) throw new RangeError(`there is no kind ${name}`);
   return kind;
 }
@@ -146,6 +159,18 @@ function interviewBusy(): Interview {
       method: "busy.count",
       params: {},
       right: (result) => typeof fields(result).n === "number",
+    }),
+  };
+}
+
+/** It has two ports. */
+function interviewBridge(): Interview {
+  return {
+    restarted: () => undefined,
+    ask: () => ({
+      method: "serial.ports",
+      params: {},
+      right: (result) => (fields(result).ports as unknown[] | undefined)?.length === 2,
     }),
   };
 }

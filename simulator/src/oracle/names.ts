@@ -12,6 +12,7 @@ export const ORACLES = {
   bounds: "queues, tables and counts stay within their bounds",
   told: "nothing is left unsaid: what is not delivered is refused, and clients hear who comes and goes",
   events: "no event is lost in silence, and streams are whole",
+  serial: "no byte of a bridged port comes twice, or out of its place, or is lost in silence",
   "one-link": "an agent has one link over all nodes",
   requests: "a session token sends at most 10,000 requests over all nodes",
   owners: "no packet reaches another user's peers",

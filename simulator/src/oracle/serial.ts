@@ -51,7 +51,8 @@ export class SerialOracle {
   /** The device took these; `number` is that of the first, and `user` the claim that wrote them. */
   took(opening: string, user: string, number: number, bytes: Uint8Array): void {
     for (const [at, byte] of bytes.entries()) {
-      const found = this.at(opening, user, number + at).find(
+      // Of those that had this number, older ones were mostly purged.
+      const found = this.at(opening, user, number + at).findLast(
         (one) => one.byte === byte && !one.hasArrived && one.told !== "not sent",
       );
       if (found === undefined) {
@@ -79,15 +80,15 @@ export class SerialOracle {
 export class SerialUser {
   private readonly port: SerialOracle;
   private readonly claim: string;
-  private readonly remote: () => RemotePort;
+  private readonly remote: () => RemotePort | null;
   private written: Written[] = [];
   private opening: string | null = null;
   private at = 0;
-  /** Bytes may be missing without a word. */
-  private purges = 0;
+  /** Of these openings bytes may be missing without a word. */
+  private readonly purgedIn = new Set<string>();
 
   /** `remote`: its end of the port, once something has come. */
-  constructor(port: SerialOracle, claim: string, remote: () => RemotePort) {
+  constructor(port: SerialOracle, claim: string, remote: () => RemotePort | null) {
     this.port = port;
     this.claim = claim;
     this.remote = remote;
@@ -95,7 +96,7 @@ export class SerialUser {
 
   /** It has had the port. */
   get isKnown(): boolean {
-    return this.numbers.opening !== null;
+    return typeof this.numbers?.opening === "string";
   }
 
   /** It has what the device has said since the port was opened. */
@@ -103,6 +104,11 @@ export class SerialUser {
     const { opening, readAt } = this.numbers;
     const { port } = this;
     return opening === port.opening && readAt === port.saidIn(opening).length;
+  }
+
+  /** The number of the next byte from the device. */
+  get readTo(): number {
+    return this.numbers?.readAt ?? 0;
   }
 
   /** What should still arrive. */
@@ -140,7 +146,7 @@ export class SerialUser {
         if (one.opening === opening && one.number >= sendAt) one.told = "not sent";
       }
     }
-    if (read) this.purges++;
+    if (read && opening !== null) this.purgedIn.add(opening);
   }
 
   got(came: Uint8Array): void {
@@ -148,17 +154,16 @@ export class SerialUser {
     const opening = this.numbers.opening ?? "";
     const from = readAt - came.length;
     if (opening === this.opening) {
-      if (this.purges === 0 ? from !== this.at : from < this.at) {
+      if (this.isPurged ? from < this.at : from !== this.at) {
         this.violate(`bytes from ${from} come after byte ${this.at - 1}, and nothing was said`);
       }
     } else {
       // Of the first one, what came before is nobody's.
-      const isMissing = this.opening !== null && this.purges === 0;
+      const isMissing = this.opening !== null && !this.isPurged;
       if (isMissing && from !== 0 && from !== this.at) {
         this.violate(`the first bytes of another opening are from ${from}, and nothing was said`);
       }
       this.opening = opening;
-      this.purges = 0;
     }
     const said = this.port.saidIn(opening);
     const wrong = came.findIndex((byte, at) => byte !== said[from + at]);
@@ -175,7 +180,7 @@ export class SerialUser {
     if (direction === "from the device") {
       // It is the beginning of another opening, or where this client was.
       if (this.opening === null) this.opening = this.numbers.opening;
-      else if (this.purges === 0 && from !== 0 && from !== this.at) {
+      else if (!this.isPurged && from !== 0 && from !== this.at) {
         this.violate(`a loss from byte ${from} is told after byte ${this.at - 1}`);
       }
       this.at = last;
@@ -193,6 +198,11 @@ export class SerialUser {
       }
       found.told = outcome;
     }
+  }
+
+  private get isPurged(): boolean {
+    const { opening } = this.numbers;
+    return this.purgedIn.has(opening ?? "") || this.purgedIn.has(this.opening ?? "");
   }
 
   private get numbers(): Numbers {

@@ -12,7 +12,14 @@ import { parseInvariant, withSources } from "./invariants.ts";
 import { MAX_DEVICES } from "./limits.ts";
 import { makePlan, makesCalls, plannedCalls } from "./plan.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
-import { FAULTS, type FaultKind, MAX_BOARDS, type Scenario, ScenarioSchema } from "./schema.ts";
+import {
+  FAULTS,
+  type FaultKind,
+  MAX_BOARDS,
+  NEEDED_KIND,
+  type Scenario,
+  ScenarioSchema,
+} from "./schema.ts";
 import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED, showMs } from "./units.ts";
 
@@ -230,10 +237,11 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
   for (const [i, { kind, devices: group, from }] of (scenario.drivers ?? []).entries()) {
     const at = ["drivers", i];
     within([...at, "from"], from);
-    if (kind !== "subscriber" && kind !== "streams") {
+    const needed = NEEDED_KIND[kind];
+    if (needed === undefined) {
       if (group !== undefined) report([...at, "devices"], `${kind} has an agent of its own`);
-    } else if (groups.get(group ?? "")?.kind !== "busy") {
-      report(at, `${kind} needs devices of the kind busy (devices: …)`);
+    } else if (groups.get(group ?? "")?.kind !== needed) {
+      report(at, `${kind} needs devices of the kind ${needed} (devices: …)`);
     }
   }
   for (const [i, fault] of faults.entries()) {

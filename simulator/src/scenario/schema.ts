@@ -24,16 +24,24 @@ export const MAX_NODES = 9;
 export const ENGINES = ["node", "xs", "espruino"] as const;
 /** Each is a process of its own. */
 export const MAX_BOARDS = 100;
-export const KIND_NAMES = ["sensor", "valve", "echo", "busy"] as const;
+export const KIND_NAMES = ["sensor", "valve", "echo", "busy", "bridge"] as const;
 export const DRIVER_KINDS = [
   "subscriber",
   "streams",
+  "serial",
   "flood",
   "garbage",
   "bindings",
   "slow",
   "takeover",
 ] as const;
+
+/** The kind of the devices that a driver uses; the others have agents of their own. */
+export const NEEDED_KIND: { readonly [driver: string]: string } = {
+  subscriber: "busy",
+  streams: "busy",
+  serial: "bridge",
+};
 
 export const Network = Type.Object(
   {
@@ -180,9 +188,9 @@ export const Driver = Type.Object(
   {
     kind: Type.Enum([...DRIVER_KINDS], {
       description:
-        "subscriber and streams: of devices of the kind busy; the others speak the protocol without an SDK, and reach its limits.",
+        "subscriber and streams: of devices of the kind busy; serial: of the kind bridge; the others speak the protocol without an SDK, and reach its limits.",
     }),
-    devices: Type.Optional(name("For subscriber and streams: the group of devices.")),
+    devices: Type.Optional(name("For subscriber, streams and serial: the group of devices.")),
     from: Type.Optional(duration("When it begins. Default: 15s.")),
     every: Type.Optional(duration("How long it rests before it begins again. Default: 60s.")),
   },

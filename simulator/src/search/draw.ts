@@ -14,6 +14,7 @@ import {
   type Fault,
   type FaultKind,
   KIND_NAMES,
+  NEEDED_KIND,
   type Scenario,
 } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
@@ -21,7 +22,7 @@ import { durationMs } from "../scenario/units.ts";
 /** Those that need a file of their own are left out. */
 const KINDS = (Object.keys(FAULTS) as FaultKind[]).filter((kind) => kind !== "device.update");
 const ATTACKS = ["drop", "duplicate", "reorder", "replay", "forge"] as const;
-const RAW = DRIVER_KINDS.filter((kind) => kind !== "subscriber" && kind !== "streams");
+const RAW = DRIVER_KINDS.filter((kind) => !Object.hasOwn(NEEDED_KIND, kind));
 /** Without faults, before the end: longer than anything takes to recover. */
 const QUIET_S = 140;
 const MAX_FAULTS = 12;
@@ -109,14 +110,19 @@ export class Drawing {
   }
 
   private devices(): DeviceGroupSpec[] {
-    return Array.from({ length: 1 + this.below(2) }, (_, i) => ({
-      group: `g${i}`,
-      count: this.likely(15) ? 6 + this.below(7) : 1 + this.below(3),
-      kind: this.one(KIND_NAMES),
-      ...(this.likely(50) ? { start: { over: "5s" } } : {}),
-      ...(this.likely(30) ? { network: this.network() } : {}),
-      ...(this.likely(20) ? { packet_version: "2" as const } : {}),
-    }));
+    return Array.from({ length: 1 + this.below(2) }, (_, i) => {
+      const group = {
+        group: `g${i}`,
+        count: this.likely(15) ? 6 + this.below(7) : 1 + this.below(3),
+        kind: this.one(KIND_NAMES),
+        ...(this.likely(50) ? { start: { over: "5s" } } : {}),
+        ...(this.likely(30) ? { network: this.network() } : {}),
+        ...(this.likely(20) ? { packet_version: "2" as const } : {}),
+      };
+      // What is written to its ports fills a slow line, and calls time out behind it.
+      if (group.kind === "bridge") delete group.network?.bandwidth;
+      return group;
+    });
   }
 
   private clients(devices: readonly DeviceGroupSpec[]): ClientGroupSpec[] {
@@ -150,6 +156,9 @@ export class Drawing {
       if (this.likely(50)) {
         drivers.push({ kind: "streams", devices: group, every: `${20 + this.below(60)}s` });
       }
+    }
+    for (const { group, kind } of devices) {
+      if (kind === "bridge") drivers.push({ kind: "serial", devices: group });
     }
     for (const kind of RAW) {
       if (this.likely(7)) drivers.push({ kind, from: `${15 + this.below(10)}s`, every: "5m" });

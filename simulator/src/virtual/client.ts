@@ -2,7 +2,13 @@
  * A client of the virtual world: the public client SDK over virtual time and the virtual network.
  */
 
-import { type Agent, type CallError, Client, type Presence } from "@blindrelay/client-sdk";
+import {
+  type Agent,
+  type CallError,
+  Client,
+  type Presence,
+  type TimerPort,
+} from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { Stream } from "../base/random-streams.ts";
@@ -72,6 +78,13 @@ export class VirtualClient implements Peer {
     this.draws = new Stream(`${world.seed}/${options.id}/random`);
   }
 
+  /** The time of its process. */
+  readonly timer: TimerPort = {
+    now: () => this.world.clock.nowMs(),
+    set: (ms, fn) => this.world.clock.at(this.world.clock.dueUs(ms), runTimer, this, fn),
+    clear: (handle) => this.world.clock.cancel(handle as Happening),
+  };
+
   get isOn(): boolean {
     return this.sinceUs <= this.world.clock.nowUs;
   }
@@ -93,11 +106,7 @@ export class VirtualClient implements Peer {
             return world.net.connect(this, events);
           },
         },
-        timer: {
-          now: () => world.clock.nowMs(),
-          set: (ms, fn) => world.clock.at(world.clock.dueUs(ms), runTimer, this, fn),
-          clear: (handle) => world.clock.cancel(handle as Happening),
-        },
+        timer: this.timer,
         random: (length) => this.draws.bytes(length),
         suite: world.suite,
         x25519,
@@ -126,6 +135,9 @@ export class VirtualClient implements Peer {
   stop(): void {
     this.sdk?.close();
     this.sdk = null;
+    if (!this.online) return;
+    this.online = false;
+    this.world.linked(this, false);
   }
 
   /** Calls a device; `done` is called once with the outcome. */

@@ -11,6 +11,7 @@ import { bindings } from "./driver-bindings.ts";
 import { flood } from "./driver-flood.ts";
 import { garbage } from "./driver-garbage.ts";
 import { RawWorld } from "./driver-raw.ts";
+import { serial } from "./driver-serial.ts";
 import { slow } from "./driver-slow.ts";
 import { streams } from "./driver-streams.ts";
 import { Subscriber } from "./driver-subscriber.ts";
@@ -37,6 +38,13 @@ export const startDriver = (
   const everyMs = durationMs(spec.every ?? DEFAULT_EVERY);
   const { clock } = world;
   const devices = world.devices.filter(({ plan }) => plan.group === spec.devices);
+  if (spec.kind === "serial") {
+    for (const [i, device] of devices.entries()) {
+      const begin = (): void => serial(world, id, device, `172.18.${number & 255}.${i & 255}`);
+      clock.at(fromUs, begin, null, null);
+    }
+    return;
+  }
   if (spec.kind === "subscriber" || spec.kind === "streams") {
     const address = `172.17.${number >> 8}.${number & 255}`;
     const account = devices[0]?.userId ?? DEFAULT_ACCOUNT;

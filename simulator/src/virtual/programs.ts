@@ -3,11 +3,13 @@
  * `kind:NAME`.
  */
 import { relative, resolve } from "node:path";
+import type { RawPortEdge } from "@blindrelay/agent-sdk/bridge";
+import { bridge } from "../devices/bridge.ts";
 import { busy } from "../devices/busy.ts";
 import { KINDS, kindNamed } from "../devices/kinds.ts";
 import { shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import { type LoadedProgram, loadProgram, parseProgram } from "./program.ts";
+import { type Globals, type LoadedProgram, loadProgram, parseProgram } from "./program.ts";
 
 /**
  * Reads every program that the scenario names. Throws a ScenarioError if the virtual world cannot
@@ -77,5 +79,20 @@ function bundledPrograms(): Map<string, LoadedProgram> {
     isAsync: false,
     instantiate: ({ setInterval }) => busy(setInterval),
   });
+  programs.set("kind:bridge", {
+    file: "bridge",
+    source: "",
+    isAsync: true,
+    instantiate: (globals) => bridge(edgeOf(globals)),
+  });
   return programs;
+}
+
+function edgeOf(globals: Globals): RawPortEdge {
+  const { setTimeout: set, clearTimeout: clear, performance, crypto, Date: Dates } = globals;
+  return {
+    timer: { now: (performance as Performance).now, set: (ms, fn) => set(fn, ms), clear },
+    random: (length) => (crypto as Crypto).getRandomValues(new Uint8Array(length)),
+    date: () => new Dates().toISOString(),
+  };
 }

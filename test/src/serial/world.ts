@@ -102,6 +102,8 @@ export class WorldPort {
 /** A bridge whose agent and ports can be replaced, and links that deliver when they are told to. */
 export class World {
   readonly timer = new ManualTimer();
+  /** What becomes of the bridge's answers. */
+  answers: (answer: unknown) => unknown = (answer) => answer;
   readonly ports: readonly WorldPort[];
   /** The first port. */
   readonly tty: WorldPort;
@@ -191,7 +193,7 @@ export class World {
       if (method === "system.ping") return {};
       const handler = this.handlers.get(method);
       if (handler === undefined) throw Object.assign(new Error("unknown"), { code: -32_601 });
-      return handler(params, { sid });
+      return this.answers(await handler(params, { sid }));
     };
     run().then(
       (value) => answer(value, null),

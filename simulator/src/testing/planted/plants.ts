@@ -126,6 +126,22 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     oracle: "bounds",
     devices: 5,
   },
+  "a program resumes its port a byte early": {
+    file: "client-sdk/src/serial/remote-port.ts",
+    edits: [{ from: "from: this.readAt };", to: "from: Math.max(0, this.readAt - 1) };" }],
+    scenario: "serial-ports",
+    seed: 1,
+    oracle: "serial",
+    devices: 1,
+  },
+  "a bridge resumes its reader a byte early": {
+    file: "agent-sdk/src/bridge/raw-port.ts",
+    edits: [{ from: "    claim.next = from;", to: "    claim.next = Math.max(0, from - 1);" }],
+    scenario: "serial-ports",
+    seed: 1,
+    oracle: "serial",
+    devices: 1,
+  },
 };
 
 /** Bugs that only the search must find: what is left unsaid, limits, order and memory. */
@@ -158,6 +174,15 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
       {
         from: '      this.#disconnector.endWith(older.connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
         to: '      peers.add(older);\n      this.#disconnector.endWith(connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
+      },
+    ],
+  },
+  "a bridge expects a byte that it has": {
+    file: "agent-sdk/src/bridge/raw-port.ts",
+    edits: [
+      {
+        from: "? this.taken : this.taken + waiting;",
+        to: "? Math.max(0, this.taken - 1) : this.taken + waiting;",
       },
     ],
   },
