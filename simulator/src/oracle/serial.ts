@@ -188,7 +188,8 @@ export class SerialUser {
     }
     const opening = this.numbers.opening ?? "";
     for (let number = from; number < last; number++) {
-      const found = this.port.at(opening, this.claim, number).find(({ told }) => told === null);
+      const had = this.port.at(opening, this.claim, number);
+      const found = had.findLast(({ told }) => told === null);
       if (found === undefined) {
         this.violate(`byte ${number} is told as lost twice`);
         return;
