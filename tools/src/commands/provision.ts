@@ -21,6 +21,7 @@ import {
   demandToken,
   keepKey,
   makeKey,
+  replaceKey,
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
@@ -68,14 +69,8 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
     const { name } = await rest.ask("Agent", "GET", path);
     const { api_token } = await rest.ask("AgentExport", "GET", `${path}/export`);
     demandToken(api_token, "agent", settings.httpUrl());
-    const before = settings.profile?.keyring[agentId] ?? null;
-    keepKey(settings, agentId, key);
-    return {
-      agentId,
-      relayToken: api_token,
-      name,
-      undo: async () => keepKey(settings, agentId, before),
-    };
+    const putBack = replaceKey(settings, agentId, key);
+    return { agentId, relayToken: api_token, name, undo: async () => putBack() };
   }
   const made = await createAgent(settings, flags.name ?? flags.id ?? "board", flags.id ?? null);
   keepKey(settings, made.agent_id, key);
