@@ -4,7 +4,7 @@ import { rekeyProof } from "@blindrelay/protocol/crypto";
 import { AgentSessions, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, it } from "vitest";
-import { CuttableStorage, MEDIA, type Medium, PowerCut } from "../memory/index.ts";
+import { CuttableStorage, MEDIA, type Medium, MemoryStorage, PowerCut } from "../memory/index.ts";
 import type { StoragePort } from "../ports.ts";
 import { AGENT_ID, AGENT_TOKEN, Client, World } from "../testing/world.ts";
 import { provisionBootCount, raiseBootCount } from "./bootcount.ts";
@@ -47,8 +47,7 @@ const start = (
     suite,
     storage,
     pushKey,
-    token: secrets.token,
-    from: secrets.from,
+    secrets,
     makeSessions: (agentToken, { count: bootCount }) =>
       new AgentSessions({
         suite,
@@ -258,4 +257,124 @@ describe.each(MEDIA)("power cuts while rekeying, on a medium that does %s", (med
       expect(opens(device, tokenOf(8))).toBe(false);
     }
   });
+});
+
+/** One write fails, before or after it took place. */
+class FailingStorage extends MemoryStorage {
+  private left: number;
+  private readonly isWritten: boolean;
+
+  constructor(from: StoragePort & { names(): string[] }, left: number, isWritten: boolean) {
+    super();
+    for (const name of from.names()) super.write(name, from.read(name) ?? "");
+    this.left = left;
+    this.isWritten = isWritten;
+  }
+
+  get hasFailed(): boolean {
+    return this.left <= 0;
+  }
+
+  override write(name: string, text: string): void {
+    this.left--;
+    if (this.left !== 0 || this.isWritten) super.write(name, text);
+    if (this.left === 0) throw new Error("the medium failed");
+  }
+}
+
+describe("a storage that fails", () => {
+  const origin = new MemoryStorage();
+  provisionBootCount(origin, suite, AGENT_TOKEN);
+
+  it.each([false, true])("takes no other secret until the next start (written: %s)", (written) => {
+    let refused = 0;
+    for (let write = 1; ; write++) {
+      // The start itself has written the count.
+      const storage = new FailingStorage(origin, write + 2, written);
+      const device = start(storage) as Device;
+      const old = new Client(device.world).open();
+      const first = old.call("system.rekey", { secret: NEW, id: "one" });
+      const isNew = opens(device, NEW);
+      if (!storage.hasFailed) break;
+      expect(isNew).toBe(false);
+      const again = new Client(device.world).open();
+      const said = again.call("system.rekey", {});
+      const other = again.call("system.rekey", { secret: tokenOf(8), id: "two" });
+      if (said.error !== undefined) refused++;
+      // Nothing was begun: a count that failed leaves everything as it was.
+      else
+        expect([first.result, said.result.trial, other.error]).toEqual([
+          undefined,
+          null,
+          undefined,
+        ]);
+      const next = start(storage) as Device;
+      const held = said.error === undefined ? [tokenOf(8), AGENT_TOKEN] : [NEW, AGENT_TOKEN];
+      expect(held.map((token) => opens(next, token))).toContain(true);
+    }
+    expect(refused).toBe(3);
+  });
+});
+
+it("leaves no older secret on the medium after the start that follows a cut", () => {
+  const origin = provisioned();
+  opens(begun(origin), NEW);
+  const third = tokenOf(8);
+  let left = 0;
+  /** The power goes in a step of the confirmation; whether it did. */
+  const cutAt = (step: number): boolean => {
+    const storage = origin.copy();
+    const device = start(storage) as Device;
+    rekey(device, { secret: third, id: "two" }, NEW);
+    const before = storage.steps;
+    storage.cutAfter(step);
+    opens(device, third);
+    const after = storage.copy();
+    const holds = (token: string): boolean =>
+      ["secret.0", "secret.1"].some((name) => after.read(name)?.includes(token));
+    if (holds(third) && holds(NEW)) left++;
+    const next = start(after) as Device;
+    if (opens(next, third)) expect(holds(NEW)).toBe(false);
+    return storage.steps - before >= step;
+  };
+  for (let step = 1; cutAt(step); step += 7);
+  expect(left).toBeGreaterThan(0);
+});
+
+it("knows the secret of the configuration after any number of others", () => {
+  const storage = provisioned();
+  let device = start(storage) as Device;
+  let token = AGENT_TOKEN;
+  for (let n = 20; n < 90; n++) {
+    const next = tokenOf(n);
+    expect(rekey(device, { secret: next, id: `${n}` }, token).result.id).toBe(`${n}`);
+    expect(opens(device, next)).toBe(true);
+    token = next;
+    if (n === 40) device = start(storage) as Device;
+  }
+  const again = start(storage) as Device;
+  expect([again.replaced, opens(again, token)]).toEqual([true, true]);
+  expect(start(storage, tokenOf(20))).toBeNull();
+});
+
+it("lets a client of the old secret in while strangers use up the openings", () => {
+  const device = begun(provisioned());
+  const { world } = device;
+  const client = new Client(world);
+  const [opening] = client.session.open(world.timer.now());
+  if (opening?.kind !== "send") throw new Error("no opening");
+  world.say(opening.text);
+  const flood = (): void => {
+    for (let n = 0; n <= DEFAULT_AGENT_LIMITS.unheldBurst; n++) {
+      const stranger = new Client(world, "bare", tokenOf(9));
+      const [forged] = stranger.session.open(world.timer.now());
+      if (forged?.kind === "send") world.link().end.send(forged.text);
+    }
+    world.settle();
+  };
+  flood();
+  expect(opens(device, AGENT_TOKEN)).toBe(false);
+  client.pump();
+  expect(client.session.state).toBe("open");
+  expect(client.call("system.rekey").result).toEqual({ serial: 0, trial: "one" });
 });

@@ -31,7 +31,7 @@ import type { StoragePort } from "../ports.ts";
 import type { AgentCore } from "./agent-core.ts";
 import { type BootCountResult, hashToken, raiseBootCount } from "./bootcount.ts";
 import { demandNewSerial, keepSerial, lastSerial, provenSerial } from "./push-serial.ts";
-import { readNewer, writeNext } from "./record.ts";
+import { isWrittenTwice, readNewer, writeNext } from "./record.ts";
 import { SecretTrial } from "./secret-trial.ts";
 
 export const REKEY_METHOD = "system.rekey";
@@ -78,6 +78,8 @@ export interface StartSecrets {
   readonly trial: string | null;
   /** The configuration has an older secret than the storage. */
   readonly isReplaced: boolean;
+  /** Hash of the configuration's. */
+  readonly configured: string;
 }
 
 /**
@@ -90,19 +92,26 @@ export const startSecrets = (
   configured: string,
 ): StartSecrets | null => {
   const state = readSecrets(storage);
+  const hash = hashToken(suite, configured);
   const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
-  if (isReplaced && state.from.indexOf(hashToken(suite, configured)) < 0) return null;
+  if (isReplaced && state.from.indexOf(hash) < 0) return null;
   let trial = state.trial;
-  if (trial !== null) {
-    const next = trial.starts > 0 ? null : Object.assign({}, trial, { starts: 1 });
-    writeNext(storage, SECRETS, state, { trial: next });
-    trial = next;
+  if (trial !== null && trial.starts === 0) {
+    trial = Object.assign({}, trial, { starts: 1 });
+    writeNext(storage, SECRETS, state, { trial: trial });
+  } else if (trial !== null) {
+    trial = null;
+    writeBoth(storage, state, { trial: null });
+  } else if (state.n > 0 && !isWrittenTwice(storage, SECRETS, state)) {
+    // A cut came between the two: the other file may have a secret that is no longer used.
+    writeNext(storage, SECRETS, state, {});
   }
   return {
     token: state.token === "" ? configured : state.token,
     from: state.from,
     trial: trial === null ? null : trial.token,
     isReplaced: isReplaced,
+    configured: hash,
   };
 };
 
@@ -130,9 +139,7 @@ export interface RekeyPort {
   readonly storage: StoragePort;
   /** The push key, which has to prove a new secret; null: there is none. */
   readonly pushKey: string | null;
-  /** The secret of this start, and the hashes of those before it. */
-  readonly token: string;
-  readonly from: readonly string[];
+  readonly secrets: StartSecrets;
   /** The sessions of a secret, for a count that was raised. */
   makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
   /** The configuration's secret is no longer the device's. */
@@ -147,12 +154,15 @@ export class Rekeying {
   declare private token: string;
   declare private from: readonly string[];
   declare private trial: SecretTrial | null;
+  /** A record may or may not have been written: what is stored counts at the next start only. */
+  declare private isUnsure: boolean;
 
   constructor(port: RekeyPort) {
     this.port = port;
-    this.token = port.token;
-    this.from = port.from;
+    this.token = port.secrets.token;
+    this.from = port.secrets.from;
     this.trial = null;
+    this.isUnsure = false;
     port.core.dispatcher.add(REKEY_METHOD, (params) => this.answer(params));
   }
 
@@ -179,6 +189,7 @@ export class Rekeying {
 
   private answer(params: unknown): object {
     const storage = this.port.storage;
+    if (this.isUnsure) throw new Error("a secret could not be stored: restart the device");
     const asked = isObject(params) ? params : {};
     const state = readSecrets(storage);
     if (own(asked, "secret") === undefined && own(asked, "id") === undefined) {
@@ -216,21 +227,30 @@ export class Rekeying {
     const boot = raiseBootCount(storage, suite, this.token, this.from);
     if (!boot.ok) throw new Error(boot.advice);
     const trial: RekeyTrial = { id: id, token: secret, starts: 0 };
-    writeNext(storage, SECRETS, state, { trial: trial });
-    this.begin(secret, boot);
-    if (boot.seed !== undefined) boot.seed.fill(0);
+    this.isUnsure = true;
+    try {
+      writeNext(storage, SECRETS, state, { trial: trial });
+      this.begin(secret, boot);
+    } finally {
+      if (boot.seed !== undefined) boot.seed.fill(0);
+    }
+    this.isUnsure = false;
   }
 
   /** Durable on return, if true. */
   private confirm(trial: SecretTrial, agentToken: string): boolean {
     const { core, storage, suite } = this.port;
-    const hash = hashToken(suite, this.token);
-    const from = this.from.concat([hash]).slice(-MAX_FROM);
+    const configured = this.port.secrets.configured;
+    const hashes = this.from.concat([hashToken(suite, this.token)]);
+    // The configuration's is kept: the next start will show it again.
+    const others = hashes.filter((hash) => hash !== configured);
+    const from = [configured].concat(others.slice(1 - MAX_FROM));
     try {
       const state = readSecrets(storage);
       writeBoth(storage, state, { token: agentToken, from: from, trial: null });
     } catch {
       // Nothing was said under it, so the medium decides at the next start.
+      this.isUnsure = true;
       this.stop(trial);
       return false;
     }
@@ -252,6 +272,7 @@ export class Rekeying {
       writeNext(this.port.storage, SECRETS, readSecrets(this.port.storage), { trial: null });
     } catch {
       // The second start from now on drops it.
+      this.isUnsure = true;
     }
   }
 

@@ -356,8 +356,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
         suite,
         storage,
         pushKey: key,
-        token: secrets.token,
-        from: secrets.from,
+        secrets,
         makeSessions: (agentToken, { count: bootCount, seed }) => {
           const all = { ...ofSessions, agentToken, bootCount };
           return forward(seed)?.(all) ?? new AgentSessions(all);
