@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import { type RestartReason, tokenProblem } from "@blindrelay/protocol";
-import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { deviceKeyProblem, isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { isVersionText } from "@blindrelay/protocol/releases";
@@ -21,7 +21,7 @@ import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
 import { reasonOf } from "../core/dispatch.ts";
-import { deviceKeyProblem, forwardSessions, NO_SEED } from "../core/forward.ts";
+import { forwardSessions, NO_SEED } from "../core/forward.ts";
 import { giveStorage } from "../core/give-storage.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
