@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vectorsScript } from "../../build/engine-scripts.ts";
 import { buildXsModules } from "../../build/xs.ts";
 import { findXsEngine } from "../../build/xs-engine.ts";
-import { answerCrypt } from "../engines/xs-crypt.ts";
 import { XS_NOT_ENOUGH_MEMORY, XS_TOO_MUCH_COMPUTATION, XsWorker } from "../engines/xs-worker.ts";
+import { XsConformance } from "../testing/xs-conformance.ts";
 
 const ENGINE_BUILD_MS = 600_000;
 const found = await findXsEngine();
@@ -26,34 +26,24 @@ const cases: readonly (readonly [string, string, boolean])[] = [
 describe.skipIf(found.kind === "missing")(
   `the Moddable build in XS${found.kind === "missing" ? ` (skipped: ${found.reason})` : ""}`,
   () => {
-    let worker: XsWorker;
+    let xs: XsConformance;
     beforeAll(async () => {
-      worker = new XsWorker({
-        engine,
-        maxCompute: 1e9,
-        maxMemoryKiB: 131072,
-        answer: (asked) => Buffer.from(JSON.stringify(answerCrypt(JSON.parse(asked.toString())))),
-      });
-      worker.evaluate(await vectorsScript(await buildXsModules()));
+      xs = new XsConformance(engine, await vectorsScript(await buildXsModules()));
     }, ENGINE_BUILD_MS);
-    afterAll(() => worker.close());
+    afterAll(() => xs.close());
 
     const read = (field: string): string => {
       const url = new URL(`../../../protocol/vectors/${FILE_NAMES[field]}`, import.meta.url);
       return readFileSync(url, "utf8");
     };
-    const check = (field: string, text: string, native: boolean): string[] => {
-      const command = { op: "vectors", field, text, native };
-      return JSON.parse(worker.command(Buffer.from(JSON.stringify(command))).reply.toString());
-    };
 
     it.each(cases)("agrees with every case of %s, %s", (field, _how, native) => {
-      expect(check(field, read(field), native)).toEqual([]);
+      expect(xs.check(field, read(field), native)).toEqual([]);
     });
 
     it("detects an incorrect vector", () => {
       const bent = read("hmac").replace(/"mac": "./, '"mac": "_');
-      expect(check("hmac", bent, true)).not.toEqual([]);
+      expect(xs.check("hmac", bent)).not.toEqual([]);
     });
 
     it.each([
