@@ -1,7 +1,8 @@
 /**
- * Run by memory.test.ts: an agent and a client whose sessions under "3" or "4" have ended, and which
- * wait to be dumped. Their secrets are told to the parent under a mask, so that the telling leaves
- * no copy. Arguments: the version, and what is kept against the rules (a kind of secret, or "").
+ * Run by memory.test.ts: an agent and a client whose sessions under "3" or "4" have ended, and
+ * which wait to be dumped. Their secrets are told to the parent under a mask, so that the telling
+ * leaves no copy. Arguments: the version, and what is kept against the rules (a kind of secret, or
+ * "").
  */
 import { randomBytes } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
