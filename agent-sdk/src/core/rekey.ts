@@ -36,6 +36,10 @@ import { SecretTrial } from "./secret-trial.ts";
 
 export const REKEY_METHOD = "system.rekey";
 
+/** A warning of a start, and of the moment when it happens. */
+export const REPLACED =
+  "the agent_token was replaced over the air: the one that this start was given is not used any more";
+
 /** Two files. */
 const SECRETS = "secret";
 const TRIAL_MS = 600_000;
@@ -140,6 +144,8 @@ export interface RekeyPort {
   /** The push key, which has to prove a new secret; null: there is none. */
   readonly pushKey: string | null;
   readonly secrets: StartSecrets;
+  /** In place of MAX_FROM. */
+  readonly maxFrom?: number;
   /** The sessions of a secret, for a count that was raised. */
   makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
   /** The configuration's secret is no longer the device's. */
@@ -244,7 +250,8 @@ export class Rekeying {
     const hashes = this.from.concat([hashToken(suite, this.token)]);
     // The configuration's is kept: the next start will show it again.
     const others = hashes.filter((hash) => hash !== configured);
-    const from = [configured].concat(others.slice(1 - MAX_FROM));
+    const most = this.port.maxFrom === undefined ? MAX_FROM : this.port.maxFrom;
+    const from = [configured].concat(others.slice(1 - most));
     try {
       const state = readSecrets(storage);
       writeBoth(storage, state, { token: agentToken, from: from, trial: null });

@@ -33,7 +33,13 @@ import {
   openLog,
   serveLog,
 } from "../core/log.ts";
-import { provisionSecrets, Rekeying, type StartSecrets, startSecrets } from "../core/rekey.ts";
+import {
+  provisionSecrets,
+  REPLACED,
+  Rekeying,
+  type StartSecrets,
+  startSecrets,
+} from "../core/rekey.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -166,9 +172,6 @@ export const provision = async (
     await lock.release();
   });
 };
-
-const REPLACED =
-  "the agent_token was replaced over the air: the one that this start was given is not used any more";
 
 /** The secrets of this start, on a locked folder. */
 const claimSecrets = (
