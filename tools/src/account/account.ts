@@ -164,7 +164,8 @@ export const replaceKey = (settings: Settings, agentId: string, key: Key): (() =
 
 /**
  * Keeps one that is about to be sent to the device itself. `before`: when the one that it may
- * replace was last sent; one that another command has sent since stays. Returns what is pending now.
+ * replace was last sent; one that another command has sent since stays. Returns what is pending
+ * now.
  */
 export const keepSentKey = (
   settings: Settings,

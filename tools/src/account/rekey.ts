@@ -6,8 +6,15 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
+import {
+  ANSWER_MS,
+  hasSecret,
+  type SecretState,
+  secretState,
+  sendSecret,
+} from "@blindrelay/client-sdk/rekey";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { isObject, own, rekeyProof } from "@blindrelay/protocol/crypto";
+import { rekeyProof } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../base/call-failure.ts";
 import type { Key } from "../config/profile.ts";
@@ -15,10 +22,6 @@ import type { Secret, Settings } from "../config/settings.ts";
 import { keepProvenKey, keepSentKey, makeKey } from "./account.ts";
 import { agentWith } from "./agent-with.ts";
 
-const METHOD = "system.rekey";
-/** How long an agent may take to answer under a secret that it may not have. */
-const OPEN_MS = 5_000;
-const CALL_MS = 30_000;
 /** Between two looks for an agent that is offline. */
 const RETRY_MS = 2_000;
 /**
@@ -26,42 +29,6 @@ const RETRY_MS = 2_000;
  */
 const FORGOTTEN_MS = 15 * 60_000;
 const SURELY_FORGOTTEN_MS = 30 * 60_000;
-
-interface Answer {
-  readonly serial: number;
-  /** Undefined: an agent that does not say. */
-  readonly trial: string | null | undefined;
-}
-
-const asAnswer = (value: unknown): Answer => {
-  const said = isObject(value) ? value : {};
-  const [serial, trial] = [own(said, "serial"), own(said, "trial")];
-  return {
-    serial: typeof serial === "number" ? serial : 0,
-    trial: typeof trial === "string" || trial === null ? trial : undefined,
-  };
-};
-
-/**
- * Whether the agent answers under a secret, which it may not have. Rejects with a CallError if it
- * is not there.
- */
-const answersTo = async (
-  client: Client,
-  agentId: string,
-  secret: Secret,
-  timeoutMs = OPEN_MS,
-): Promise<boolean> => {
-  try {
-    const options = { timeoutMs, idempotent: true };
-    await agentWith(client, agentId, secret).call("system.ping", undefined, options);
-    return true;
-  } catch (error) {
-    if (!(error instanceof CallError)) throw error;
-    if (error.code === "TIMED_OUT" || error.code === "OUTCOME_UNKNOWN") return false;
-    throw error;
-  }
-};
 
 const keyOf = ({ agentToken, version, deviceKey }: Secret): Key => ({
   agent_token: agentToken,
@@ -94,7 +61,8 @@ export const presentSecret = async (
   for (;;) {
     const leftMs = Math.max(1, deadline - performance.now());
     try {
-      if (!(await answersTo(client, agentId, sent, Math.min(OPEN_MS, leftMs)))) return secret;
+      if (!(await hasSecret(agentWith(client, agentId, sent), Math.min(ANSWER_MS, leftMs))))
+        return secret;
       keepProvenKey(settings, agentId, keyOf(sent), secret.agentToken);
       return sent;
     } catch (error) {
@@ -116,40 +84,18 @@ export const presentAgent = async (
 ): Promise<Agent> =>
   agentWith(client, agentId, await presentSecret(client, settings, agentId, secret, waiting));
 
-/** Sends the pending secret. Its refusal is a Failure; an unknown outcome is none. */
-const send = async (
-  client: Client,
-  agentId: string,
-  secret: Secret,
-  sent: { readonly agentToken: string; readonly id: string },
-  proof: object,
-): Promise<void> => {
-  try {
-    const params = { secret: sent.agentToken, id: sent.id, ...proof };
-    const options = { timeoutMs: CALL_MS };
-    await agentWith(client, agentId, secret).call(METHOD, params, options);
-  } catch (error) {
-    if (!(error instanceof CallError)) throw error;
-    if (error.code !== "TIMED_OUT" && error.code !== "OUTCOME_UNKNOWN") throw callFailure(error);
-  }
-};
-
 /** What the agent says of its trial, under its present secret. */
-const ask = async (client: Client, agentId: string, secret: Secret): Promise<Answer> => {
+const ask = async (present: Agent, agentId: string): Promise<SecretState> => {
   try {
-    const options = { timeoutMs: CALL_MS, idempotent: true };
-    return asAnswer(await agentWith(client, agentId, secret).call(METHOD, {}, options));
+    return await secretState(present);
   } catch (error) {
-    if (!(error instanceof CallError)) throw error;
-    if (error.remote?.code === -32601) {
-      const why = "started with --no-rekey, or from before system.rekey";
-      throw new Failure("agentError", `${agentId} does not take a new secret: ${why}`, error);
-    }
-    throw callFailure(error);
+    if (!(error instanceof CallError) || error.remote?.code !== -32601) throw error;
+    const why = "started with --no-rekey, or from before system.rekey";
+    throw new Failure("agentError", `${agentId} does not take a new secret: ${why}`, error);
   }
 };
 
-const isForgotten = (at: string, { trial }: Answer): boolean => {
+const isForgotten = (at: string, { trial }: SecretState): boolean => {
   const ms = Date.now() - Date.parse(at);
   return trial === null ? ms > FORGOTTEN_MS : trial === undefined && ms > SURELY_FORGOTTEN_MS;
 };
@@ -166,11 +112,12 @@ const rekeyed = async (
     throw new Failure("usage", `the keyring has no secret for ${agentId} that could be changed`);
   }
   let sent = settings.sentSecretOf(agentId);
-  if (sent !== null && (await answersTo(client, agentId, sent))) {
+  if (sent !== null && (await hasSecret(agentWith(client, agentId, sent)))) {
     keepProvenKey(settings, agentId, keyOf(sent), secret.agentToken);
     return;
   }
-  const said = await ask(client, agentId, secret);
+  const present = agentWith(client, agentId, secret);
+  const said = await ask(present, agentId);
   const again = sent === null || isForgotten(sent.at, said) ? null : sent;
   const key = again ? keyOf(again) : makeKey(secret.version, secret.deviceKey ?? undefined);
   const id = again?.id ?? randomBytes(16).toString("base64url");
@@ -183,8 +130,8 @@ const rekeyed = async (
     pushKey === null
       ? {}
       : { serial, proof: rekeyProof(nodeSuite(), pushKey, agentId, serial, digest) };
-  await send(client, agentId, secret, sent, proof);
-  if (await answersTo(client, agentId, sent)) {
+  await sendSecret(present, { secret: sent.agentToken, id: sent.id, ...proof });
+  if (await hasSecret(agentWith(client, agentId, sent))) {
     keepProvenKey(settings, agentId, keyOf(sent), secret.agentToken);
     return;
   }
