@@ -1,18 +1,16 @@
 /** The runtimes whose devices take a new secret, each over a medium and a link from outside. */
-import { fileURLToPath } from "node:url";
 import type { AgentStatus, LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk";
 import { type ConnectWire, MemoryPreference, XsDevice } from "@blindrelay/agent-sdk/engines";
 import { deviceScript, quickjsScript } from "@blindrelay/agent-sdk/testing/build/engine-scripts";
 import { buildXsModules } from "@blindrelay/agent-sdk/testing/build/xs";
 import { loadQuickjs, QuickjsDevice } from "@blindrelay/agent-sdk/testing/quickjs-device";
 import type { Version } from "@blindrelay/protocol/crypto";
+import { PROGRAMS } from "../runtime-parity/programs.ts";
 import { engine, whySkipped, withoutEngine } from "../xs/engine.ts";
 
 const MAX_COMPUTE = 1e9;
 const PROGRAM = "echo";
-const programs = {
-  [PROGRAM]: fileURLToPath(new URL("../../../simulator/src/devices/echo.ts", import.meta.url)),
-};
+const programs = { [PROGRAM]: PROGRAMS[PROGRAM].path };
 
 /** The configuration of a device; `url`: of the relay's WebSocket. */
 export interface Identity {
