@@ -35,9 +35,9 @@ export interface RekeyedParts {
 }
 
 /** Flash is short: a record takes 67 bytes for each. */
-const MAX_FROM = 8;
+const SMALL_MAX_FROM = 8;
 
-const raise = (parts: RekeyedParts, token: string, from: readonly string[]): Boot => {
+const raiseOrThrow = (parts: RekeyedParts, token: string, from: readonly string[]): Boot => {
   const boot = raiseBootCount(parts.storage, parts.suite, token, from);
   if (!boot.ok) throw new Error(boot.advice);
   return boot;
@@ -55,13 +55,13 @@ export const startRekeyed = (
   let secrets = startSecrets(storage, suite, configured);
   if (secrets === null) {
     // Only what provisioned the device since can have given this secret a count.
-    const boot = raise(parts, configured, []);
+    const boot = raiseOrThrow(parts, configured, []);
     if (boot.seed !== undefined) boot.seed.fill(0);
     provisionSecrets(storage, suite, configured);
     secrets = startSecrets(storage, suite, configured) as StartSecrets;
   }
   const of = secrets;
-  const boot = raise(parts, of.token, of.from);
+  const boot = raiseOrThrow(parts, of.token, of.from);
   if (of.isReplaced) log("warn", REPLACED);
   return {
     secrets: of,
@@ -74,7 +74,7 @@ export const startRekeyed = (
         storage: storage,
         pushKey: pushKey === undefined ? null : pushKey,
         secrets: of,
-        maxFrom: MAX_FROM,
+        maxFrom: SMALL_MAX_FROM,
         makeSessions: makeSessions,
         replaced: () => log("warn", REPLACED),
         sha256: parts.sha256,

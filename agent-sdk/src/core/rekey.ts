@@ -189,8 +189,8 @@ export class Rekeying {
   }
 
   private signatureKey(agentToken: string): HmacKey {
-    const { suite, agentId } = this.port;
-    return deriveSignatureKey(suite, extractPrk(suite, agentId, agentToken));
+    const suite = this.port.suite;
+    return deriveSignatureKey(suite, extractPrk(suite, this.port.agentId, agentToken));
   }
 
   private answer(params: unknown): object {
@@ -217,7 +217,8 @@ export class Rekeying {
 
   private accept(state: SecretState, params: object, secret: string, id: string): void {
     const port = this.port;
-    const { suite, storage } = port;
+    const suite = port.suite;
+    const storage = port.storage;
     const hash = hashToken(suite, secret);
     if (equalTexts(secret, this.token) || this.from.indexOf(hash) >= 0) {
       throw new Error("this device had that secret: make a new one");
@@ -245,7 +246,9 @@ export class Rekeying {
 
   /** Durable on return, if true. */
   private confirm(trial: SecretTrial, agentToken: string): boolean {
-    const { core, storage, suite } = this.port;
+    const core = this.port.core;
+    const storage = this.port.storage;
+    const suite = this.port.suite;
     const configured = this.port.secrets.configured;
     const hashes = this.from.concat([hashToken(suite, this.token)]);
     // The configuration's is kept: the next start will show it again.
