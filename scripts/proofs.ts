@@ -67,7 +67,14 @@ interface Proof {
 export const PROOFS: Readonly<Record<string, Proof>> = {
   adversary: {
     tests: ["test/src/adversary/**"],
-    inputs: [...SDKS, "relay-server", "simulator/src"],
+    inputs: [
+      ...SDKS,
+      "relay-server",
+      "simulator/src",
+      "test/src/hostile-boards",
+      "test/src/runtime-parity",
+      "test/src/xs",
+    ],
   },
   boards: {
     tests: [

@@ -4,7 +4,7 @@
  */
 import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { checkVectors } from "@blindrelay/protocol/testing";
-import { checkForward, type ForwardFile } from "@blindrelay/protocol/testing/forward";
+import { checkField } from "@blindrelay/protocol/testing/forward";
 import type { Program } from "../../core/agent.ts";
 import type { Forward } from "../../core/forward.ts";
 import type { Rekey } from "../../core/start-options.ts";
@@ -51,13 +51,13 @@ export const serve = (
     emit: (event: string, data: string): void => {
       core?.agent.emit(event, JSON.parse(data));
     },
-    /** One sentence for each failure, as JSON. `field`: "forward" for forward-secrecy.json. */
-    vectors: (field: string, text: string): string =>
-      JSON.stringify(
-        field === "forward"
-          ? checkForward(ports.suite, nobleX25519, JSON.parse(text) as ForwardFile)
-          : checkVectors(ports.suite, { [field]: JSON.parse(text) }),
-      ),
+    /** One sentence for each failure, as JSON. `field`: of `checkField`, or of `checkVectors`. */
+    vectors: (field: string, text: string): string => {
+      const file: unknown = JSON.parse(text);
+      const { suite } = ports;
+      const found = checkField(suite, nobleX25519, field, file);
+      return JSON.stringify(found ?? checkVectors(suite, { [field]: file }));
+    },
   };
   Object.assign(globalThis, { device });
 };
