@@ -33,7 +33,12 @@ const rekeyed = (): MemoryStorage => {
   const storage = new MemoryStorage();
   provisionBootCount(storage, suite, A);
   const { configured, ...before } = startSecrets(storage, suite, A) as { configured: string };
-  writeNext(storage, "secret", { n: 0, ...before }, { token: B, from: [configured], trial: null });
+  writeNext(
+    storage,
+    "secret",
+    { n: 0, ...before },
+    { token: B, earlier: [configured], trial: null },
+  );
   return storage;
 };
 

@@ -37,8 +37,8 @@ export interface RekeyedParts {
 /** Flash is short: a record takes 67 bytes for each. */
 const SMALL_MAX_FROM = 8;
 
-const raiseOrThrow = (parts: RekeyedParts, token: string, from: readonly string[]): Boot => {
-  const boot = raiseBootCount(parts.storage, parts.suite, token, from);
+const raiseOrThrow = (parts: RekeyedParts, token: string, earlier: readonly string[]): Boot => {
+  const boot = raiseBootCount(parts.storage, parts.suite, token, earlier);
   if (!boot.ok) throw new Error(boot.advice);
   return boot;
 };
@@ -51,7 +51,10 @@ export const startRekeyed = (
   agentId: string,
   configured: string,
 ): RekeyedStart => {
-  const { storage, suite, log, pushKey } = parts;
+  const storage = parts.storage;
+  const suite = parts.suite;
+  const log = parts.log;
+  const pushKey = parts.pushKey;
   let secrets = startSecrets(storage, suite, configured);
   if (secrets === null) {
     // Only what provisioned the device since can have given this secret a count.
@@ -61,7 +64,7 @@ export const startRekeyed = (
     secrets = startSecrets(storage, suite, configured) as StartSecrets;
   }
   const of = secrets;
-  const boot = raiseOrThrow(parts, of.token, of.from);
+  const boot = raiseOrThrow(parts, of.token, of.earlier);
   if (of.isReplaced) log("warn", REPLACED);
   return {
     secrets: of,

@@ -199,7 +199,7 @@ const claimSecrets = (
  */
 const claimBootCount = (
   { stateDir, packetVersion = "1" }: StartOptions,
-  { token, from }: StartSecrets,
+  { token, earlier }: StartSecrets,
   suite: Suite,
   log: Log,
 ): Boot => {
@@ -208,7 +208,7 @@ const claimBootCount = (
     bootOf(provisionBootCount(storage, suite, token, drawSeed(packetVersion)));
     log("warn", NEW_STATE, { stateDir });
   }
-  const result = raiseBootCount(storage, suite, token, from);
+  const result = raiseBootCount(storage, suite, token, earlier);
   if (!result.ok && result.problem === "missing") {
     throw new StateError(
       "foreign",
