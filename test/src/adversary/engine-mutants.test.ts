@@ -1,7 +1,7 @@
 /**
- * Each rule of the exchange of suites "3" and "4", left out of an agent's code inside XS and QuickJS
- * and of a client's in a browser: the conformance that these engines run must notice it, as on Node
- * (mutants.test.ts).
+ * Each rule of the exchange of suites "3" and "4", left out of an agent's code inside XS and
+ * QuickJS, and of a client's in a browser: the conformance that these engines run must notice it,
+ * as on Node (mutants.test.ts).
  */
 import { readFileSync } from "node:fs";
 import { ManualTimer, MemoryStorage, seededRandom } from "@blindrelay/agent-sdk/memory";

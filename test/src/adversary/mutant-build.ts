@@ -48,8 +48,8 @@ export const buildMutant = (root: string, patches: readonly Patch[]): void => {
 };
 
 /**
- * What `use` makes with the modules of `agent-sdk/build` in such a copy, which build it: `load` takes
- * the name of one. The copy is gone afterwards.
+ * What `use` makes with the modules of `agent-sdk/build` in such a copy, which build it: `load`
+ * takes the name of one. The copy is gone afterwards.
  */
 export const withMutantBuild = async <Made>(
   patches: readonly Patch[],
