@@ -81,6 +81,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
       "test/src/espruino/**",
       "test/src/runtime-parity/**",
       "test/src/quickjs/**",
+      "test/src/rekey/**",
       "test/src/storage/**",
       "test/src/xs/**",
     ],

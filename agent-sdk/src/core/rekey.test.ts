@@ -32,7 +32,7 @@ const start = (
 ): Device | null => {
   const secrets = startSecrets(storage, suite, configured);
   if (secrets === null) return null;
-  const boot = raiseBootCount(storage, suite, secrets.token, secrets.from);
+  const boot = raiseBootCount(storage, suite, secrets.token, secrets.earlier);
   if (!boot.ok) return null;
   starts++;
   const world = new World({

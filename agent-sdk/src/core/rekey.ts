@@ -36,6 +36,10 @@ import { SecretTrial } from "./secret-trial.ts";
 
 export const REKEY_METHOD = "system.rekey";
 
+/** A warning of a start, and of the moment when it happens. */
+export const REPLACED =
+  "the agent_token was replaced over the air: the one that this start was given is not used any more";
+
 /** Two files. */
 const SECRETS = "secret";
 const TRIAL_MS = 600_000;
@@ -55,11 +59,11 @@ interface SecretState {
   /** "": the one of the configuration. */
   readonly token: string;
   /** Hashes of those before it. */
-  readonly from: readonly string[];
+  readonly earlier: readonly string[];
   readonly trial: RekeyTrial | null;
 }
 
-const CONFIGURED: SecretState = { n: 0, token: "", from: [], trial: null };
+const CONFIGURED: SecretState = { n: 0, token: "", earlier: [], trial: null };
 
 const readSecrets = (storage: StoragePort): SecretState => readNewer(storage, SECRETS, CONFIGURED);
 
@@ -73,7 +77,7 @@ const writeBoth = (storage: StoragePort, before: SecretState, change: object): v
 export interface StartSecrets {
   readonly token: string;
   /** Hashes of the secrets before it, which boot slots may name. */
-  readonly from: readonly string[];
+  readonly earlier: readonly string[];
   /** The secret on trial; null: none is. */
   readonly trial: string | null;
   /** The configuration has an older secret than the storage. */
@@ -94,7 +98,7 @@ export const startSecrets = (
   const state = readSecrets(storage);
   const hash = hashToken(suite, configured);
   const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
-  if (isReplaced && state.from.indexOf(hash) < 0) return null;
+  if (isReplaced && state.earlier.indexOf(hash) < 0) return null;
   let trial = state.trial;
   if (trial !== null && trial.starts === 0) {
     trial = Object.assign({}, trial, { starts: 1 });
@@ -108,7 +112,7 @@ export const startSecrets = (
   }
   return {
     token: state.token === "" ? configured : state.token,
-    from: state.from,
+    earlier: state.earlier,
     trial: trial === null ? null : trial.token,
     isReplaced: isReplaced,
     configured: hash,
@@ -126,7 +130,7 @@ export const provisionSecrets = (
 ): boolean => {
   const state = readSecrets(storage);
   if (state.n === 0) return true;
-  if (state.from.indexOf(hashToken(suite, agentToken)) >= 0) return false;
+  if (state.earlier.indexOf(hashToken(suite, agentToken)) >= 0) return false;
   if (state.token !== agentToken) writeBoth(storage, state, { token: agentToken, trial: null });
   return true;
 };
@@ -140,6 +144,8 @@ export interface RekeyPort {
   /** The push key, which has to prove a new secret; null: there is none. */
   readonly pushKey: string | null;
   readonly secrets: StartSecrets;
+  /** In place of MAX_FROM. */
+  readonly maxFrom?: number;
   /** The sessions of a secret, for a count that was raised. */
   makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
   /** The configuration's secret is no longer the device's. */
@@ -152,7 +158,7 @@ export class Rekeying {
   // `declare`, because Espruino cannot parse a field without a value; this erases to nothing.
   declare private readonly port: RekeyPort;
   declare private token: string;
-  declare private from: readonly string[];
+  declare private earlier: readonly string[];
   declare private trial: SecretTrial | null;
   /** A record may or may not have been written: what is stored counts at the next start only. */
   declare private isUnsure: boolean;
@@ -160,7 +166,7 @@ export class Rekeying {
   constructor(port: RekeyPort) {
     this.port = port;
     this.token = port.secrets.token;
-    this.from = port.secrets.from;
+    this.earlier = port.secrets.earlier;
     this.trial = null;
     this.isUnsure = false;
     port.core.dispatcher.add(REKEY_METHOD, (params) => this.answer(params));
@@ -174,7 +180,7 @@ export class Rekeying {
     const core = port.core;
     const before = core.sessions as AgentSessions;
     const trial = new SecretTrial(before, port.makeSessions(agentToken, boot), () =>
-      this.confirm(trial, agentToken),
+      this.confirm(agentToken),
     );
     this.trial = trial;
     core.sessions = trial;
@@ -183,8 +189,8 @@ export class Rekeying {
   }
 
   private signatureKey(agentToken: string): HmacKey {
-    const { suite, agentId } = this.port;
-    return deriveSignatureKey(suite, extractPrk(suite, agentId, agentToken));
+    const suite = this.port.suite;
+    return deriveSignatureKey(suite, extractPrk(suite, this.port.agentId, agentToken));
   }
 
   private answer(params: unknown): object {
@@ -211,9 +217,10 @@ export class Rekeying {
 
   private accept(state: SecretState, params: object, secret: string, id: string): void {
     const port = this.port;
-    const { suite, storage } = port;
+    const suite = port.suite;
+    const storage = port.storage;
     const hash = hashToken(suite, secret);
-    if (equalTexts(secret, this.token) || this.from.indexOf(hash) >= 0) {
+    if (equalTexts(secret, this.token) || this.earlier.indexOf(hash) >= 0) {
       throw new Error("this device had that secret: make a new one");
     }
     const key = port.pushKey;
@@ -224,7 +231,7 @@ export class Rekeying {
       demandNewSerial(serial, lastSerial(storage));
       keepSerial(storage, serial);
     }
-    const boot = raiseBootCount(storage, suite, this.token, this.from);
+    const boot = raiseBootCount(storage, suite, this.token, this.earlier);
     if (!boot.ok) throw new Error(boot.advice);
     const trial: RekeyTrial = { id: id, token: secret, starts: 0 };
     this.isUnsure = true;
@@ -238,16 +245,21 @@ export class Rekeying {
   }
 
   /** Durable on return, if true. */
-  private confirm(trial: SecretTrial, agentToken: string): boolean {
-    const { core, storage, suite } = this.port;
+  private confirm(agentToken: string): boolean {
+    const trial = this.trial as SecretTrial;
+    const core = this.port.core;
+    const storage = this.port.storage;
+    const suite = this.port.suite;
     const configured = this.port.secrets.configured;
-    const hashes = this.from.concat([hashToken(suite, this.token)]);
+    const hashes = this.earlier.concat([hashToken(suite, this.token)]);
     // The configuration's is kept: the next start will show it again.
     const others = hashes.filter((hash) => hash !== configured);
-    const from = [configured].concat(others.slice(1 - MAX_FROM));
+    const most = this.port.maxFrom === undefined ? MAX_FROM : this.port.maxFrom;
+    while (others.length >= most) others.shift();
+    const earlier = [configured].concat(others);
     try {
       const state = readSecrets(storage);
-      writeBoth(storage, state, { token: agentToken, from: from, trial: null });
+      writeBoth(storage, state, { token: agentToken, earlier: earlier, trial: null });
     } catch {
       // Nothing was said under it, so the medium decides at the next start.
       this.isUnsure = true;
@@ -255,7 +267,7 @@ export class Rekeying {
       return false;
     }
     this.token = agentToken;
-    this.from = from;
+    this.earlier = earlier;
     this.trial = null;
     core.adopt(trial.next);
     trial.before.end();

@@ -33,7 +33,13 @@ import {
   openLog,
   serveLog,
 } from "../core/log.ts";
-import { provisionSecrets, Rekeying, type StartSecrets, startSecrets } from "../core/rekey.ts";
+import {
+  provisionSecrets,
+  REPLACED,
+  Rekeying,
+  type StartSecrets,
+  startSecrets,
+} from "../core/rekey.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -167,9 +173,6 @@ export const provision = async (
   });
 };
 
-const REPLACED =
-  "the agent_token was replaced over the air: the one that this start was given is not used any more";
-
 /** The secrets of this start, on a locked folder. */
 const claimSecrets = (
   { stateDir, agentToken }: StartOptions,
@@ -196,7 +199,7 @@ const claimSecrets = (
  */
 const claimBootCount = (
   { stateDir, packetVersion = "1" }: StartOptions,
-  { token, from }: StartSecrets,
+  { token, earlier }: StartSecrets,
   suite: Suite,
   log: Log,
 ): Boot => {
@@ -205,7 +208,7 @@ const claimBootCount = (
     bootOf(provisionBootCount(storage, suite, token, drawSeed(packetVersion)));
     log("warn", NEW_STATE, { stateDir });
   }
-  const result = raiseBootCount(storage, suite, token, from);
+  const result = raiseBootCount(storage, suite, token, earlier);
   if (!result.ok && result.problem === "missing") {
     throw new StateError(
       "foreign",

@@ -10,6 +10,9 @@ import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
 import { toHex, utf8Bytes } from "../encoding/bytes.ts";
 import { TAG_BYTES } from "../spec.ts";
 
+/** SHA-256, 32 bytes. */
+export const nobleSha256 = (data: Uint8Array): Uint8Array => sha256(data);
+
 /** Throws a RangeError for a key that is not 32 bytes. */
 export const checkAeadKey = (key: Uint8Array): void => {
   if (key.length !== 32) throw new RangeError("an AEAD key is derived as 32 bytes");

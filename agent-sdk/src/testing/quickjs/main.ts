@@ -7,13 +7,29 @@ import { checkVectors } from "@blindrelay/protocol/testing";
 import { checkField } from "@blindrelay/protocol/testing/forward";
 import type { Program } from "../../core/agent.ts";
 import type { Forward } from "../../core/forward.ts";
+import type { Rekey } from "../../core/start-options.ts";
 import type { AgentCore, Host, StartOptions } from "../../embedded/index.ts";
 import { embeddedPorts, provisionAgent, startAgent, withStorage } from "../../embedded/index.ts";
 
 /** What only tests need from a host: each state of the link, as JSON. */
 declare const host: Host & { state(status: string): void };
 
-export const serve = (programs: { readonly [name: string]: Program }, forward: Forward): void => {
+interface Optional {
+  readonly forward: Forward;
+  readonly rekey: (pushKey?: string) => Rekey;
+}
+
+/** What the host passes to `start`, as JSON. */
+export type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory" | "rekey"> & {
+  /** It lets its secret be replaced over the relay; `pushKey`: only if that proves the new one. */
+  readonly takesRekeys?: boolean;
+  readonly pushKey?: string;
+};
+
+export const serve = (
+  programs: { readonly [name: string]: Program },
+  { forward, rekey }: Optional,
+): void => {
   const ports = embeddedPorts(host);
   let core: AgentCore | null = null;
   const device = {
@@ -21,9 +37,11 @@ export const serve = (programs: { readonly [name: string]: Program }, forward: F
     /** `seed`: "" for none. */
     provision: (agentToken: string, seed: string): void =>
       provisionAgent(ports, agentToken, seed === "" ? undefined : seed),
-    start: (options: string, program: string): void => {
+    start: (text: string, program: string): void => {
+      const { takesRekeys, pushKey, ...options } = JSON.parse(text) as QuickjsStart;
       core = startAgent(ports, {
-        ...(JSON.parse(options) as Omit<StartOptions, "program" | "runtime">),
+        ...options,
+        ...(takesRekeys && { rekey: rekey(pushKey) }),
         program: withStorage(programs[program] as Program, ports.storage),
         runtime: "quickjs",
         forward,
