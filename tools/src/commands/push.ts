@@ -6,6 +6,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
 import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
@@ -102,6 +103,7 @@ With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no 
 
 const pushTo = async (
   client: Client,
+  settings: Settings,
   agentId: string,
   secret: Secret,
   programs: Programs,
@@ -111,8 +113,10 @@ const pushTo = async (
   notice: (text: string) => void,
 ): Promise<Pushed> => {
   checkToken(secret.agentToken, "e2e", "agent token");
-  const handle = agentWith(client, agentId, secret);
-  const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
+  const deadline = performance.now() + seconds * 1000;
+  const present = await presentSecret(client, settings, agentId, secret, { deadline, waits });
+  const handle = agentWith(client, agentId, present);
+  const agent = new PushedAgent(agentId, handle, present.agentToken, notice);
   return agent.push(programs, { seconds, pushKey, waits, progress });
 };
 
@@ -135,7 +139,17 @@ const pushToOne = async (
   try {
     const waits = flags.wait === true;
     client = await connectClient(settings, waits ? null : CONNECT_LIMIT_MS, { waits });
-    const pushed = await pushTo(client, agentId, secret, programs, pushKey, flags, show, notice);
+    const pushed = await pushTo(
+      client,
+      settings,
+      agentId,
+      secret,
+      programs,
+      pushKey,
+      flags,
+      show,
+      notice,
+    );
     line.clear();
     if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -225,7 +239,7 @@ const pushToMany = async (
       // From the keyring: a secret in the environment belongs to one agent.
       const secret = settings.keptSecretOf(agentId) as Secret;
       return outcomeOfPush(agentId, () =>
-        pushTo(client, agentId, secret, programs, pushKey, flags, nothing, nothing),
+        pushTo(client, settings, agentId, secret, programs, pushKey, flags, nothing, nothing),
       );
     };
     const { staged, abortOver } = flags;
