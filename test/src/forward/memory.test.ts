@@ -4,19 +4,40 @@
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, readFileSync, readSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { deriveSessionKeys, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { seededRandom } from "@blindrelay/agent-sdk/memory";
+import { XsWorker } from "@blindrelay/agent-sdk/testing/xs-worker";
+import { makeToken } from "@blindrelay/protocol";
+import { deriveSessionKeys, type Version } from "@blindrelay/protocol/crypto";
 import { ForwardClientSession } from "@blindrelay/protocol/forward-client";
 import { DEFAULT_CLIENT_TIMINGS } from "@blindrelay/protocol/session";
+import { nobleChachaSuite } from "@blindrelay/protocol/suites/noble-chacha";
+import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
-import { describe, expect, it } from "vitest";
-import { AGENT_ID, type Kind, MASK, type Told } from "./dumped.ts";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { engine, withoutEngine } from "../xs/engine.ts";
+import { AGENT_ID, converse } from "./conversation.ts";
+import { MASK, type Told } from "./dumped.ts";
+import { type Kind, tellingSuite, tellingX25519 } from "./telling.ts";
 
-const CHUNK = 2 ** 24;
-/** Enough of a secret not to be there by chance. */
-const PART = 16;
+const CHUNK = 2 ** 18;
+/** In the middle: X25519 changes bits at both ends of a private value. */
+const part = (secret: Uint8Array): Uint8Array => secret.subarray(8, 24);
+const OVERLAP = 16;
+const UNTOUCHED = Buffer.alloc(CHUNK + OVERLAP);
 
 /** Memory that the process can write, piece by piece; each overlaps the next one. */
 function* memoryOf(pid: number): Generator<Buffer> {
@@ -26,13 +47,13 @@ function* memoryOf(pid: number): Generator<Buffer> {
       const [, from = "", to = ""] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
       const end = Number.parseInt(to, 16);
       for (let at = Number.parseInt(from, 16); at < end; at += CHUNK) {
-        const piece = Buffer.alloc(Math.min(CHUNK + PART, end - at));
+        const piece = Buffer.alloc(Math.min(CHUNK + OVERLAP, end - at));
         try {
           readSync(file, piece, 0, piece.length, at);
         } catch {
           break; // a device's, or the kernel's
         }
-        yield piece;
+        if (!piece.equals(UNTOUCHED.subarray(0, piece.length))) yield piece;
       }
     }
   } finally {
@@ -40,21 +61,36 @@ function* memoryOf(pid: number): Generator<Buffer> {
   }
 }
 
-/** What whoever has agent_token derives for these sessions: no dump is needed for that. */
-const derivable = ({ agentToken, sids }: Told, version: Version): Set<string> => {
-  const found = new Set<string>();
-  const plain = nodeSuite();
-  const noting =
-    <Key>(make: (key: Uint8Array) => Key) =>
-    (key: Uint8Array): Key => {
-      found.add(Buffer.from(key).toString("hex"));
-      return make(key);
-    };
-  const suite: Suite = {
-    ...plain,
-    hmacKey: noting(plain.hmacKey),
-    aeadKey: (v, key) => noting((noted) => plain.aeadKey(v, noted))(key),
+interface Secret {
+  readonly kind: Kind;
+  readonly bytes: Buffer;
+}
+
+const kindsOf = (secrets: readonly Secret[]): Kind[] =>
+  [...new Set(secrets.map(({ kind }) => kind))].sort();
+
+const KINDS: readonly Kind[] = ["derived", "private", "sealing", "shared"];
+
+/** The kinds of those that are there. */
+const foundIn = (pieces: Iterable<Buffer>, secrets: readonly Secret[]): Kind[] => {
+  const found: Secret[] = [];
+  for (const piece of pieces)
+    found.push(...secrets.filter(({ bytes }) => piece.includes(part(bytes))));
+  return kindsOf(found);
+};
+
+/** Those that whoever has agent_token cannot derive anyway. */
+const beyondToken = (
+  secrets: readonly Secret[],
+  agentToken: string,
+  sids: readonly string[],
+  version: Version,
+): Secret[] => {
+  const known = new Set<string>();
+  const note = (bytes: Uint8Array): void => {
+    known.add(Buffer.from(bytes).toString("hex"));
   };
+  const suite = tellingSuite(nodeSuite(), (_kind, key) => note(key));
   const client = new ForwardClientSession(
     {
       ...{ suite, agentId: AGENT_ID, agentToken, version, timings: DEFAULT_CLIENT_TIMINGS },
@@ -64,49 +100,96 @@ const derivable = ({ agentToken, sids }: Told, version: Version): Set<string> =>
   );
   for (const sid of sids) {
     deriveSessionKeys(suite, client.prk, version, sid.split(".")[0] as string);
-    const { chain } = client.deriveKeys(sid) as unknown as { chain: Uint8Array };
-    found.add(Buffer.from(chain).toString("hex"));
+    note((client.deriveKeys(sid) as unknown as { readonly chain: Uint8Array }).chain);
   }
-  return found;
+  // Most are both sides'.
+  const all = new Map(secrets.map((secret) => [secret.bytes.toString("hex"), secret]));
+  for (const hex of known) all.delete(hex);
+  return [...all.values()];
 };
 
-/** How many secrets of each kind a thief looks for, and the kinds of those that are there. */
-const theft = async (version: Version, keep: Kind | "") => {
-  const program = fileURLToPath(new URL("dumped.ts", import.meta.url));
-  // Without our instruments, which keep keys.
-  const bare = ["-u", "NODE_OPTIONS", process.execPath, "--expose-gc", program, version, keep];
-  const child = spawn("env", bare, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
-  try {
-    const [told] = (await once(child, "message")) as [Told];
-    const known = derivable(told, version);
-    const wanted = told.secrets
-      .map(({ kind, masked }) => ({ kind, bytes: Buffer.from(masked.map((byte) => byte ^ MASK)) }))
-      .filter(({ bytes }) => !known.has(bytes.toString("hex")));
-    const found = new Set<Kind>();
-    for (const piece of memoryOf(child.pid as number)) {
-      for (const { kind, bytes } of wanted)
-        if (piece.includes(bytes.subarray(0, PART))) found.add(kind);
+describe.skipIf(!existsSync("/proc/self/mem"))("a dump of Node (skipped without /proc)", () => {
+  const theft = async (version: Version, keep: Kind | "") => {
+    const program = fileURLToPath(new URL("dumped.ts", import.meta.url));
+    // Without our instruments, which keep keys.
+    const bare = ["-u", "NODE_OPTIONS", process.execPath, "--expose-gc", program, version, keep];
+    const child = spawn("env", bare, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    try {
+      const [told] = (await once(child, "message")) as [Told];
+      const all = told.secrets.map(({ kind, masked }) => ({
+        kind,
+        bytes: Buffer.from(masked.map((byte) => byte ^ MASK)),
+      }));
+      const wanted = beyondToken(all, told.agentToken, told.sids, version);
+      return { kinds: kindsOf(wanted), found: foundIn(memoryOf(child.pid as number), wanted) };
+    } finally {
+      child.disconnect();
     }
-    return { kinds: new Set(wanted.map(({ kind }) => kind)), found: [...found] };
-  } finally {
-    child.disconnect();
-  }
-};
+  };
 
-describe.skipIf(!existsSync("/proc/self/mem"))(
-  "a dump of the process (skipped without /proc)",
-  () => {
-    it.each<Version>(["3", "4"])("has no secret of ended sessions under %s", async (version) => {
-      const { kinds, found } = await theft(version, "");
-      expect([...kinds].sort()).toEqual(["derived", "private", "sealing", "shared"]);
-      expect(found).toEqual([]);
+  it.each<Version>(["3", "4"])("has no secret of ended sessions under %s", async (version) => {
+    expect(await theft(version, "")).toEqual({ kinds: KINDS, found: [] });
+  });
+
+  it.each(KINDS)("would show a %s one that was kept", async (kind) => {
+    expect((await theft("3", kind)).found).toEqual([kind]);
+  });
+});
+
+describe.skipIf(withoutEngine)("a dump of XS", () => {
+  const folder = mkdtempSync(join(tmpdir(), "blindrelay-dump-"));
+  const agentToken = makeToken("e2e", new Uint8Array(32).fill(3));
+  const [seed, next] = [7, 8];
+  let script = "";
+  beforeAll(async () => {
+    const { outputFiles } = await build({
+      entryPoints: [fileURLToPath(new URL("in-xs.ts", import.meta.url))],
+      bundle: true,
+      write: false,
+      format: "iife",
+      target: "esnext",
+      platform: "neutral",
+      mainFields: ["module", "main"],
     });
+    script = outputFiles[0]?.text ?? "";
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
 
-    it.each<Kind>(["private", "shared", "derived", "sealing"])(
-      "would show a %s one that was kept",
-      async (kind) => {
-        expect((await theft("3", kind)).found).toEqual([kind]);
-      },
-    );
-  },
-);
+  /** One session, a collection, another session and a collection; `live`: of objects in use. */
+  const theft = async (keeps: boolean) => {
+    const all: Secret[] = [];
+    const tell = (kind: Kind, secret: Uint8Array): void => {
+      all.push({ kind, bytes: Buffer.from(secret) });
+    };
+    const suite = tellingSuite(nobleChachaSuite(), tell);
+    const x25519 = tellingX25519(nobleX25519, tell);
+    const random = seededRandom(seed);
+    const sids = converse({ suite, x25519, random, agentToken, version: "3" }, 1);
+    const wanted = beyondToken(all, agentToken, sids, "3");
+    const worker = new XsWorker({ engine, maxCompute: 1e10 });
+    try {
+      worker.evaluate(script);
+      const run = (from: number) =>
+        worker.evaluate(`run(${JSON.stringify(agentToken)}, ${from}, 1, ${keeps})`);
+      const snapshot = join(folder, "heap");
+      run(seed);
+      worker.snapshot(snapshot);
+      const live = foundIn([readFileSync(snapshot)], wanted);
+      const freed = foundIn(memoryOf(worker.pid), wanted);
+      run(next);
+      worker.snapshot(snapshot);
+      return { kinds: kindsOf(wanted), live, freed, later: foundIn(memoryOf(worker.pid), wanted) };
+    } finally {
+      await worker.close();
+    }
+  };
+
+  it("has no secret in an object that is used, and none at all after the next session", async () => {
+    // What XS frees stays in memory until it is used again.
+    expect(await theft(false)).toEqual({ kinds: KINDS, live: [], freed: KINDS, later: [] });
+  });
+
+  it("would show private values that were kept", async () => {
+    expect(await theft(true)).toMatchObject({ live: ["private"], later: ["private"] });
+  });
+});
