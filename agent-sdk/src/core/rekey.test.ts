@@ -29,6 +29,7 @@ const start = (
   storage: StoragePort,
   configured = AGENT_TOKEN,
   pushKey: string | null = null,
+  maxFrom: number | undefined = undefined,
 ): Device | null => {
   const secrets = startSecrets(storage, suite, configured);
   if (secrets === null) return null;
@@ -48,6 +49,7 @@ const start = (
     storage,
     pushKey,
     secrets,
+    ...(maxFrom !== undefined && { maxFrom }),
     makeSessions: (agentToken, { count: bootCount }) =>
       new AgentSessions({
         suite,
@@ -341,21 +343,28 @@ it("leaves no older secret on the medium after the start that follows a cut", ()
   expect(left).toBeGreaterThan(0);
 });
 
-it("knows the secret of the configuration after any number of others", () => {
-  const storage = provisioned();
-  let device = start(storage) as Device;
-  let token = AGENT_TOKEN;
-  for (let n = 20; n < 90; n++) {
-    const next = tokenOf(n);
-    expect(rekey(device, { secret: next, id: `${n}` }, token).result.id).toBe(`${n}`);
-    expect(opens(device, next)).toBe(true);
-    token = next;
-    if (n === 40) device = start(storage) as Device;
-  }
-  const again = start(storage) as Device;
-  expect([again.replaced, opens(again, token)]).toEqual([true, true]);
-  expect(start(storage, tokenOf(20))).toBeNull();
-});
+it.each([
+  { most: undefined, texts: 4500 },
+  { most: 8, texts: 700 },
+])(
+  "knows the secret of the configuration after any number of others (maxFrom: $most)",
+  ({ most, texts }) => {
+    const storage = provisioned();
+    let device = start(storage, AGENT_TOKEN, null, most) as Device;
+    let token = AGENT_TOKEN;
+    for (let n = 20; n < 90; n++) {
+      const next = tokenOf(n);
+      expect(rekey(device, { secret: next, id: `${n}` }, token).result.id).toBe(`${n}`);
+      expect(opens(device, next)).toBe(true);
+      token = next;
+      if (n === 40) device = start(storage, AGENT_TOKEN, null, most) as Device;
+    }
+    expect(storage.read("secret.0")?.length).toBeLessThan(texts);
+    const again = start(storage) as Device;
+    expect([again.replaced, opens(again, token)]).toEqual([true, true]);
+    expect(start(storage, tokenOf(20))).toBeNull();
+  },
+);
 
 it("lets a client of the old secret in while strangers use up the openings", () => {
   const device = begun(provisioned());
