@@ -16,5 +16,7 @@ export type { SdkFile, SdkVariant, SdkWay } from "./sdk-file.ts";
 export { sdkFileName, sdkFileOf } from "./sdk-file.ts";
 export type { SetUpOptions, Starts } from "./set-up.ts";
 export { SetUpFailure, setUpBoard } from "./set-up.ts";
+export type { Mark, Place, SourceMap } from "./source-map.ts";
+export { inSource, placeOf } from "./source-map.ts";
 export type { Wifi } from "./wifi.ts";
 export { wifiProblem } from "./wifi.ts";
