@@ -383,5 +383,7 @@ describe("globals", () => {
     expect(prefixGlobals(code)).toBe(
       "const $a=1;class $B{a(){return this.a}}const $f=b=>{const c=$a;return new $B(c).a($f)+'a'};exports.a=$f;",
     );
+    // The boot code's own global has that name.
+    expect(prefixGlobals("const br=1,bs=br;")).toBe("const $$br=1,$bs=$$br;");
   });
 });
