@@ -2,6 +2,7 @@ export type { Board } from "./board.ts";
 export { CONFIG_FILE, readBoard } from "./board.ts";
 export type { BoardReason } from "./failure.ts";
 export { BoardFailure } from "./failure.ts";
+export { FirstError } from "./first-error.ts";
 export type { FlashOptions, FlashReport, Lack, Notice } from "./flash.ts";
 export { boardProblem, flashEspruino, lackOf, startEspruino } from "./flash.ts";
 export type { Port, ReplPortEvents } from "./port.ts";

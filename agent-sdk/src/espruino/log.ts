@@ -52,7 +52,7 @@ export const watchThrows = (fn: (thrown: unknown) => void): void => {
  */
 export const placeIn = (thrown: unknown): string => {
   const stack = thrown ? (thrown as { stack?: unknown }).stack : "";
-  const found = /program(\.1)?:[0-9:]+/.exec(String(stack));
+  const found = /program[.1]*:[0-9:]+/.exec(String(stack));
   // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
   return found === null ? "" : " (" + found[0] + ")";
 };

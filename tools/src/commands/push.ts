@@ -1,4 +1,5 @@
 /** `blindrelay push`: sends a device program over the relay, on trial until it is confirmed. */
+import type { SourceMap } from "@blindrelay/agent-sdk/board";
 import { type Client, type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
@@ -8,6 +9,7 @@ import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
+import { keepBuild } from "../config/kept-builds.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { addRolloutFlags, type FleetFlags, WHERE } from "../fleet/flags.ts";
@@ -102,6 +104,7 @@ With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no 
 
 const pushTo = async (
   client: Client,
+  builds: string | null,
   agentId: string,
   secret: Secret,
   programs: Programs,
@@ -113,7 +116,14 @@ const pushTo = async (
   checkToken(secret.agentToken, "e2e", "agent token");
   const handle = agentWith(client, agentId, secret);
   const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
-  return agent.push(programs, { seconds, pushKey, waits, progress });
+  let sent: SourceMap | null = null;
+  const sends = (id: string, map: SourceMap): void => {
+    sent = map;
+    keepBuild(builds, id, map, null);
+  };
+  const pushed = await agent.push(programs, { seconds, pushKey, waits, progress, sends });
+  if (sent !== null) keepBuild(builds, pushed.id, sent, { agentId, port: null });
+  return pushed;
 };
 
 const pushToOne = async (
@@ -135,7 +145,18 @@ const pushToOne = async (
   try {
     const waits = flags.wait === true;
     client = await connectClient(settings, waits ? null : CONNECT_LIMIT_MS, { waits });
-    const pushed = await pushTo(client, agentId, secret, programs, pushKey, flags, show, notice);
+    const { buildsDir } = settings;
+    const pushed = await pushTo(
+      client,
+      buildsDir,
+      agentId,
+      secret,
+      programs,
+      pushKey,
+      flags,
+      show,
+      notice,
+    );
     line.clear();
     if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -207,6 +228,7 @@ const pushToMany = async (
     throw new Failure("unreachable", "no agent to push to is online");
   }
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
+  const { buildsDir } = settings;
   const line = new ProgressLine();
   const report = emptyReport();
   const begun = new Set<string>();
@@ -225,7 +247,7 @@ const pushToMany = async (
       // From the keyring: a secret in the environment belongs to one agent.
       const secret = settings.keptSecretOf(agentId) as Secret;
       return outcomeOfPush(agentId, () =>
-        pushTo(client, agentId, secret, programs, pushKey, flags, nothing, nothing),
+        pushTo(client, buildsDir, agentId, secret, programs, pushKey, flags, nothing, nothing),
       );
     };
     const { staged, abortOver } = flags;
