@@ -214,6 +214,9 @@ describe("stored functions", () => {
     expect(code).toBe(
       "const a = /* @__PURE__ */ inStorage(() => 1); const b = (x) => x; const c = 3;",
     );
+    // A call cannot be assigned.
+    const listener = "let a = () => 1; const set = { on: (fn) => { a = fn; } };";
+    expect(markStored(listener, new Set())).toBe(listener);
   });
 
   it("are refused with parameters that their maker does not name", () => {
