@@ -29,6 +29,7 @@ const FILES = {
     "simulator/src/testing/planted/seek.test.ts",
     "simulator/src/virtual/watchdog.test.ts",
     "test/src/{agent-life,bridge,cli,engines,examples,field,fleet,instruments,releases}/**",
+    "test/src/forward/memory.test.ts",
     "tools/src/commands/small.test.ts",
   ],
   /** Searches, attacks, measurements, whole commands: long, and touched by few changes. */

@@ -17,7 +17,7 @@ const SCRIPTS: { readonly [name: string]: string } = {
 };
 
 /** What a board without a bridge may need: the page sets up no other. */
-const boardFiles = BOARD_FILES.filter(({ way }) => way !== "serial");
+const boardFiles = BOARD_FILES.filter(({ way, rekey }) => way !== "serial" && !rekey);
 
 /** Files that were bundled. */
 const inputs = new Set<string>();

@@ -67,13 +67,21 @@ interface Proof {
 export const PROOFS: Readonly<Record<string, Proof>> = {
   adversary: {
     tests: ["test/src/adversary/**"],
-    inputs: [...SDKS, "relay-server", "simulator/src"],
+    inputs: [
+      ...SDKS,
+      "relay-server",
+      "simulator/src",
+      "test/src/hostile-boards",
+      "test/src/runtime-parity",
+      "test/src/xs",
+    ],
   },
   boards: {
     tests: [
       "test/src/espruino/**",
       "test/src/runtime-parity/**",
       "test/src/quickjs/**",
+      "test/src/rekey/**",
       "test/src/storage/**",
       "test/src/xs/**",
     ],

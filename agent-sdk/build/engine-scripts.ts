@@ -38,8 +38,8 @@ const onBareEngine = (modules: XsModules): Plugin => ({
       path: "storage",
       namespace: BUILT,
     }));
-    onResolve({ filter: /\/moddable\/program-forward\.ts$/ }, () => ({
-      path: "forward",
+    onResolve({ filter: /\/moddable\/program-(forward|rekey)\.ts$/ }, ({ path }) => ({
+      path: path.includes("forward") ? "forward" : "rekey",
       namespace: BUILT,
     }));
     onLoad({ filter: /.*/, namespace: BUILT }, ({ path }) => ({
@@ -72,21 +72,29 @@ interface Programs {
   readonly [name: string]: string;
 }
 
-/** Where `forward` is exported, for devices that speak packet versions "3" and "4". */
-const FORWARD = {
-  "quickjs/main": "./src/embedded/forward.ts",
-  "xs/host": "./src/moddable/program-forward.ts",
+/**
+ * Where `forward` and `rekey` are exported, for devices that speak packet versions "3" and "4" or
+ * take a new secret.
+ */
+const OPTIONAL = {
+  "quickjs/main": ["./src/embedded/forward.ts", "./src/embedded/rekey.ts"],
+  "xs/host": ["./src/moddable/program-forward.ts", "./src/moddable/program-rekey.ts"],
 };
 
 /** Lines that pass these programs to the `serve` of `host`. */
-const serving = (host: keyof typeof FORWARD, programs: Programs, forward = true): string[] => {
+const serving = (host: keyof typeof OPTIONAL, programs: Programs, optional = true): string[] => {
   const names = Object.keys(programs);
   const table = names.map((name, i) => `${JSON.stringify(name)}: p${i}`);
   return [
     `import { serve } from "./src/testing/${host}.ts";`,
     ...names.map((name, i) => `import p${i} from ${JSON.stringify(programs[name])};`),
-    ...(forward ? [`import { forward } from "${FORWARD[host]}";`] : []),
-    `serve({ ${table.join(", ")} }${forward ? ", forward" : ""});`,
+    ...(optional
+      ? [
+          `import { forward } from "${OPTIONAL[host][0]}";`,
+          `import { rekey } from "${OPTIONAL[host][1]}";`,
+        ]
+      : []),
+    `serve({ ${table.join(", ")} }${optional ? ", { forward, rekey }" : ""});`,
   ];
 };
 
@@ -107,13 +115,13 @@ export const boundsScript = (target: string): Promise<string> =>
     { target },
   );
 
-/** Driven by src/engines/xs-device.ts. `forward`: with packet versions "3" and "4". */
+/** Driven by src/engines/xs-device.ts. `optional`: with `forward` and `rekey`. */
 export const deviceScript = (
   modules: XsModules,
   programs: Programs,
-  forward = true,
+  optional = true,
 ): Promise<string> =>
-  script([XS_BRIDGE, ...serving("xs/host", programs, forward)], {
+  script([XS_BRIDGE, ...serving("xs/host", programs, optional)], {
     plugins: [onBareEngine(modules)],
   });
 

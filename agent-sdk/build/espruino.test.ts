@@ -8,6 +8,7 @@ import {
   espruinoFile,
   espruinoParts,
   espruinoPush,
+  espruinoRekey,
   espruinoWhole,
   espruinoWifi,
 } from "../src/testing/budgets.ts";
@@ -88,6 +89,24 @@ describe.each([false, true])("with Wi-Fi, push: %s", (push) => {
     expect(
       lean.modules.filter((path) => /\/(network|wifi|wifi-problem|wake|sleep)\.ts$/.test(path)),
     ).toEqual([]);
+  });
+});
+
+describe.each(PUSHES)("with rekey, $variant over $over", ({ variant, build }) => {
+  const lean = build(variant, true);
+  const whole = build(variant, true, true);
+
+  it("stays within what Espruino runs, and within its bytes", () => {
+    expect(checkDialect(whole.code, [...GUARDED, ...whole.late])).toEqual([]);
+    expect(unexecutedArrows(whole.code)).toEqual([]);
+    const added = whole.stored.length - lean.stored.length;
+    expect(espruinoRekey(variant, added)).toMatchObject({ verdict: "ok" });
+  });
+
+  it("is in no file that was built without it", () => {
+    expect(whole.code).toContain("system.rekey");
+    expect(lean.code).not.toContain("rekey");
+    expect(lean.modules.filter((path) => /rekey|secret-trial/.test(path))).toEqual([]);
   });
 });
 

@@ -97,19 +97,23 @@ export type Variant = AeadVersion | "any";
 
 export const VARIANTS: readonly Variant[] = ["1", "2", "any"];
 
-const boardOf = (variant: Variant): BundleOptions =>
-  variant === "any"
-    ? BOARD
-    : { ...BOARD, natives: [...NATIVES, at(`../src/espruino/suite-${variant}.ts`)] };
+const boardOf = (variant: Variant, rekey: boolean): BundleOptions => ({
+  ...BOARD,
+  natives: [
+    ...NATIVES,
+    ...(variant === "any" ? [] : [at(`../src/espruino/suite-${variant}.ts`)]),
+    ...(rekey ? [at("../src/espruino/rekey.ts")] : []),
+  ],
+});
 
 /**
  * The file that a board keeps in Storage as "blindrelay". `push`: it accepts programs over the
- * relay.
+ * relay; `rekey`: a new secret.
  */
 const build =
   (links: Links) =>
-  (variant: Variant, push = false): Bundle =>
-    bundle(ENTRY, boardOf(variant), entryOf(links, push));
+  (variant: Variant, push = false, rekey = false): Bundle =>
+    bundle(ENTRY, boardOf(variant, rekey), entryOf(links, push));
 
 export const buildEspruino = build("socket");
 

@@ -1,6 +1,6 @@
 /**
  * The files for boards by their names: each packet version and any, over WebSockets, over Wi-Fi
- * that the file joins and over a UART, with and without push.
+ * that the file joins and over a UART, with and without push, and with push and rekey.
  */
 import { type SdkWay, sdkFileName } from "../src/board/sdk-file.ts";
 import type { Bundle } from "./bundle.ts";
@@ -12,7 +12,9 @@ import {
   type Variant,
 } from "./espruino.ts";
 
-const BUILDS: { readonly [way in SdkWay]: (variant: Variant, push: boolean) => Bundle } = {
+type Build = (variant: Variant, push: boolean, rekey: boolean) => Bundle;
+
+const BUILDS: { readonly [way in SdkWay]: Build } = {
   network: buildEspruino,
   wifi: buildEspruinoWifi,
   serial: buildEspruinoSerial,
@@ -21,15 +23,23 @@ const BUILDS: { readonly [way in SdkWay]: (variant: Variant, push: boolean) => B
 export interface BoardFile {
   readonly name: string;
   readonly way: SdkWay;
+  readonly rekey: boolean;
   readonly build: () => Bundle;
 }
 
+const KINDS = [
+  { push: false, rekey: false },
+  { push: true, rekey: false },
+  { push: true, rekey: true },
+];
+
 export const BOARD_FILES: readonly BoardFile[] = VARIANTS.flatMap((variant) =>
   (["network", "wifi", "serial"] as const).flatMap((way) =>
-    [false, true].map((push) => ({
-      name: sdkFileName({ way, variant, push }),
+    KINDS.map(({ push, rekey }) => ({
+      name: sdkFileName({ way, variant, push, rekey }),
       way,
-      build: () => BUILDS[way](variant, push),
+      rekey,
+      build: () => BUILDS[way](variant, push, rekey),
     })),
   ),
 );

@@ -1,7 +1,8 @@
 /**
  * `npm run build:espruino`: writes the files of dist/espruino and prints the size of each part: for
  * each packet version and for any, over WebSockets, over Wi-Fi that the file joins and over a UART,
- * with and without push. Exit code 1 if Espruino could not run one of them.
+ * with and without push, and with push and rekey. Exit code 1 if Espruino could not run one of
+ * them.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";

@@ -19,6 +19,7 @@ const MODDABLE = [
   "src/moddable/core.ts",
   "src/moddable/suite.ts",
   "src/moddable/program-forward.ts",
+  "src/moddable/program-rekey.ts",
 ].map((path) => join(sdk, path));
 
 const bundle = async (entry: string, outfile: string, write: boolean): Promise<string[]> => {

@@ -1,5 +1,5 @@
 /**
- * The Moddable build: six modules of plain JavaScript that `mcconfig` takes as they are.
+ * The Moddable build: seven modules of plain JavaScript that `mcconfig` takes as they are.
  *
  *   blindrelay         the public API: src/moddable/index.ts
  *   blindrelay/core    everything that may be preloaded into flash: src/moddable/core.ts
@@ -7,6 +7,7 @@
  *   blindrelay/storage `agent.storage`, for programs that use it: src/moddable/program-storage.ts
  *   blindrelay/log     a log that can be read over the relay: src/moddable/program-log.ts
  *   blindrelay/forward packet versions "3" and "4", with X25519: src/moddable/program-forward.ts
+ *   blindrelay/rekey   a secret that is replaced over the relay: src/moddable/program-rekey.ts
  *
  * XS runs the whole language, so modules are bundled and nothing is rewritten. Names are kept: XS
  * compiles to bytecode, and function names in a stack trace are worth the 2 KB of flash.
@@ -24,6 +25,7 @@ export interface XsModules {
   readonly storage: string;
   readonly log: string;
   readonly forward: string;
+  readonly rekey: string;
 }
 
 /** Specifiers under which the manifest lists the modules. */
@@ -34,6 +36,7 @@ export const XS_SPECIFIERS: { readonly [name in keyof XsModules]: string } = {
   storage: "blindrelay/storage",
   log: "blindrelay/log",
   forward: "blindrelay/forward",
+  rekey: "blindrelay/rekey",
 };
 
 const sdk = resolve(import.meta.dirname, "..");
@@ -44,7 +47,11 @@ const ENTRIES: { readonly [name in keyof XsModules]: string } = {
   storage: resolve(sdk, "src/moddable/program-storage.ts"),
   log: resolve(sdk, "src/moddable/program-log.ts"),
   forward: resolve(sdk, "src/moddable/program-forward.ts"),
+  rekey: resolve(sdk, "src/moddable/program-rekey.ts"),
 };
+
+/** Files of the module "rekey". */
+const REKEY = /\/(rekey|give-rekey|secret-trial|record|push-serial)\.ts$/;
 
 /** An import from one of these modules by another stays an import, by its name in the manifest. */
 const apart: Plugin = {
@@ -62,6 +69,14 @@ const apart: Plugin = {
         ? { path: XS_SPECIFIERS.core, external: true }
         : null,
     );
+    // Nor a second copy of what every project contains.
+    onResolve({ filter: /^@blindrelay\/protocol|\/bootcount\.ts$/ }, ({ path, importer }) => {
+      if (!REKEY.test(importer)) return null;
+      return {
+        path: XS_SPECIFIERS[path.endsWith("noble-chacha") ? "noble" : "core"],
+        external: true,
+      };
+    });
   },
 };
 
@@ -105,16 +120,17 @@ const copyingLean = (noble: string): string => {
 
 /** Builds the modules in memory. */
 export const buildXsModules = async (): Promise<XsModules> => {
-  const [blindrelay, core, noble, storage, log, forward] = await Promise.all([
+  const [blindrelay, core, noble, storage, log, forward, rekey] = await Promise.all([
     bundle(ENTRIES.blindrelay),
     bundle(ENTRIES.core),
     bundle(ENTRIES.noble),
     bundle(ENTRIES.storage),
     bundle(ENTRIES.log),
     bundle(ENTRIES.forward),
+    bundle(ENTRIES.rekey),
   ]);
   return {
-    ...{ blindrelay, core, storage, log },
+    ...{ blindrelay, core, storage, log, rekey },
     noble: copyingLean(noble),
     forward: copyingLean(forward),
   };
@@ -130,6 +146,7 @@ export const moduleBytes = (
   storage: modules.storage.length,
   log: modules.log.length,
   forward: modules.forward.length,
+  rekey: modules.rekey.length,
 });
 
 /** The path where moddable/manifest.json looks for them. */

@@ -7,6 +7,7 @@ import {
   espruinoFile,
   espruinoParts,
   espruinoPush,
+  espruinoRekey,
   espruinoTimes,
   espruinoVariables,
   espruinoWifi,
@@ -53,6 +54,10 @@ export async function benchSizes(): Promise<Report> {
     ...VARIANTS.map((variant) => {
       const whole = buildEspruinoWifi(variant).stored.length;
       return espruinoWifi(variant, whole - buildEspruino(variant).stored.length);
+    }),
+    ...VARIANTS.map((variant) => {
+      const whole = buildEspruino(variant, true, true).stored.length;
+      return espruinoRekey(variant, whole - buildEspruino(variant, true).stored.length);
     }),
     ...espruinoParts(buildEspruino("2", true).parts),
   ];

@@ -10,7 +10,12 @@ import {
   SESSION_RENEW_MS,
   tokenProblem,
 } from "@blindrelay/protocol";
-import { fromBase64url, isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
+import {
+  deviceKeyProblem,
+  fromBase64url,
+  isVersion,
+  type Version,
+} from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
 import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
 import type { Peer } from "./core/peer.ts";
@@ -381,13 +386,6 @@ const demand = (problem: string | null, what: string): void => {
 };
 
 const isRenewal = (ms: number): boolean => ms >= MIN_RENEW_MS && ms <= SESSION_RENEW_MS;
-
-/** Why a text cannot be a device's public key under this version, or null. */
-const deviceKeyProblem = (version: Version, key: string | undefined): string | null => {
-  if (key === undefined) return null;
-  if (!isForward(version)) return 'a device key needs packet version "3" or "4"';
-  return fromBase64url(key)?.length === 32 ? null : "a device key is 43 characters of base64url";
-};
 
 /** Why a text cannot be an agent's end-to-end secret, or null. */
 const secretProblem = (secret: string, foreignAllowed: boolean): string | null => {

@@ -184,6 +184,8 @@ interface Callable {
   ): Promise<unknown>;
 }
 
+type AgentOf = (agentId: string) => Callable | null | Promise<Callable | null>;
+
 /** Not sent, and nothing that another attempt would change. */
 const REFUSALS: readonly string[] = ["AGENT_NOT_FOUND", "REFUSED", "BAD_ARGUMENT", "TOO_LARGE"];
 
@@ -200,13 +202,10 @@ const outcomeOfError = (id: string, error: unknown, sent: boolean, idempotent: b
 /** Agents that are called as one. */
 export class Fleet {
   private readonly list: () => Promise<readonly string[]>;
-  private readonly agentOf: (agentId: string) => Callable | null;
+  private readonly agentOf: AgentOf;
 
   /** Created by `Client.fleet`. `agentOf`: null if its secret is not known here. */
-  constructor(
-    list: () => Promise<readonly string[]>,
-    agentOf: (agentId: string) => Callable | null,
-  ) {
+  constructor(list: () => Promise<readonly string[]>, agentOf: AgentOf) {
     this.list = list;
     this.agentOf = agentOf;
   }
@@ -228,7 +227,7 @@ export class Fleet {
       const left = (): number => Math.max(1, deadline - performance.now());
       let sent = false;
       try {
-        const agent = this.agentOf(id);
+        const agent = await this.agentOf(id);
         if (agent === null) return outcomeOf(id, "skipped", "its secret is not on this machine");
         const reach = { timeoutMs: left(), idempotent: true, waitForAgent };
         await agent.call("system.ping", undefined, reach);

@@ -54,6 +54,23 @@ it("renews after an hour", async () => {
   client.close();
 });
 
+it("says once that an agent is not proven, and goes on trying", async () => {
+  const world = new World();
+  world.agent("pump-7", SECRET, "3");
+  const client = await world.connected();
+  const deviceKey = Buffer.alloc(32, 9).toString("base64url");
+  const pump = client.agent("pump-7", SECRET, { version: "3", deviceKey });
+  const heard: string[] = [];
+  pump.on("event", () => undefined);
+  pump.on("interrupted", (reason) => heard.push(reason));
+  await world.run(120_000);
+  expect(heard).toEqual([expect.stringContaining("was not proven")]);
+  const call = world.follow(pump.call("echo", []));
+  await world.run(1_000);
+  expect(call.error?.code).toBe("UNPROVEN");
+  client.close();
+});
+
 it("makes each call end once and by its deadline, whenever the agent restarts unseen", async () => {
   const at = fc.nat(40_000);
   const history = fc.record({

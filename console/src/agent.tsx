@@ -1,11 +1,13 @@
 /** One agent: what the relay knows of it and, with its secret, its methods and events. */
 import { CallError } from "@blindrelay/client-sdk/browser";
+import { REKEY_METHOD } from "@blindrelay/client-sdk/rekey";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ManageAgent } from "./agent-actions.tsx";
+import { ChangeSecret } from "./change-secret.tsx";
 import {
   Field,
   FileInput,
@@ -58,6 +60,9 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
           <summary>Take its secret to another machine</summary>
           <KeyringEntry model={model} agentId={agentId} secret={kept} />
         </details>
+      )}
+      {opened?.info.methods?.includes(REKEY_METHOD) && kept && (
+        <ChangeSecret model={model} agentId={agentId} secret={kept} />
       )}
       {opened && (
         <section aria-labelledby="events">

@@ -7,10 +7,11 @@ import type { Model } from "./model.ts";
 import { entryOf, type FoundSecret } from "./secret-file.ts";
 
 /** As a download: the page sends nothing. */
-const save = (name: string, text: string): void => {
+export const saveEntry = (agentId: string, secret: FoundSecret): void => {
+  const text = entryOf(agentId, secret);
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   const link = document.createElement("a");
-  Object.assign(link, { href: url, download: name });
+  Object.assign(link, { href: url, download: `${agentId}.keyring.json` });
   link.click();
   URL.revokeObjectURL(url);
 };
@@ -38,7 +39,7 @@ export const KeyringEntry = (props: {
   const { busy, trouble, act } = useAction();
   const text = entryOf(agentId, secret);
   const download = () => {
-    save(`${agentId}.keyring.json`, text);
+    saveEntry(agentId, secret);
     model.keepsElsewhere(agentId);
   };
   const show = () =>

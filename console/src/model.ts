@@ -15,7 +15,9 @@ import {
   type LinkReport,
   type Presence,
 } from "@blindrelay/client-sdk/browser";
+import { hasSecret, secretState, sendSecret } from "@blindrelay/client-sdk/rekey";
 import { type AnswerName, type Query, withQuery } from "@blindrelay/client-sdk/rest/core";
+import { rekeyProof } from "@blindrelay/protocol/crypto";
 import type {
   AccessKeyCreate,
   AccessKeyCreated,
@@ -29,6 +31,7 @@ import type {
   ReleasePage,
   ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
+import { nobleChachaSuite, sha256Hex } from "@blindrelay/protocol/suites/noble-chacha";
 import type { BoardTrouble } from "./board/troubles.ts";
 import { fixOf } from "./fixes.ts";
 import { restOf, Trouble } from "./rest.ts";
@@ -97,6 +100,12 @@ const optionsOf = ({ version, deviceKey }: FoundSecret): AgentOptions => ({
   ...(deviceKey === undefined ? {} : { deviceKey }),
 });
 
+/** A secret that is sent to a device which has another one. */
+export interface Renewal {
+  readonly renewed: FoundSecret;
+  readonly id: string;
+}
+
 const agentPath = (agentId: string): string => `/agents/${encodeURIComponent(agentId)}`;
 
 export class Model {
@@ -109,7 +118,7 @@ export class Model {
   /** The whole list has arrived once. */
   loaded = false;
   listing: AgentListing = { search: "", online: "", sort: "name", descending: false };
-  /** Secrets that were read from a keyring and not yet used. */
+  /** Secrets that were made here, read from a keyring or typed. */
   readonly secrets = new Map<string, FoundSecret>();
   /** Agents whose secret was made in this page, and is nowhere else yet but on the device. */
   readonly unkept = new Set<string>();
@@ -117,6 +126,8 @@ export class Model {
   /** Names by ids, for the audit log. */
   readonly usernames = new Map<string, string>();
   readonly opened = new Map<string, Opened>();
+  /** What ends the listening to each of them. */
+  readonly #listening = new Map<string, (() => void)[]>();
   link: LinkReport = { state: "online" };
   /** For screen readers: the last change of presence. */
   announcement = "";
@@ -246,7 +257,7 @@ export class Model {
   async deleteAgent(agentId: string): Promise<void> {
     await restOf(this.#accessToken).tell("DELETE", agentPath(agentId));
     this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
-    this.opened.delete(agentId);
+    this.#close(agentId);
     this.secrets.delete(agentId);
     this.unkept.delete(agentId);
     this.#draw();
@@ -340,24 +351,43 @@ export class Model {
    */
   async open(agentId: string, secret: FoundSecret): Promise<void> {
     try {
-      const link = this.#client.agent(agentId, secret.agentToken, optionsOf(secret));
-      const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
-      if (this.opened.has(agentId)) return;
-      this.opened.set(agentId, { link, info });
-      link.on("event", (what, data) => {
-        // The log has a place of its own.
-        if (what !== "system.logged") this.#hear({ agentId, kind: "event", what, data });
-      });
-      link.on("gap", (count, of) => {
-        this.#hear({ agentId, kind: "missing", what: `${count} ${of} were lost` });
-      });
-      link.on("reopened", (reason) => {
-        this.#hear({ agentId, kind: "missing", what: `events may be missing: ${reason}` });
-      });
-      this.#draw();
+      const opened = await this.#ask(agentId, secret);
+      if (!this.opened.has(agentId)) this.#listen(agentId, secret, opened);
     } catch (error) {
       throw troubleOfCall(error);
     }
+  }
+
+  async #ask(agentId: string, secret: FoundSecret): Promise<Opened> {
+    const link = this.#client.agent(agentId, secret.agentToken, optionsOf(secret));
+    const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
+    return { link, info };
+  }
+
+  #listen(agentId: string, secret: FoundSecret, opened: Opened): void {
+    const { link } = opened;
+    this.#close(agentId);
+    this.secrets.set(agentId, secret);
+    this.opened.set(agentId, opened);
+    this.#listening.set(agentId, [
+      link.on("event", (what, data) => {
+        // The log has a place of its own.
+        if (what !== "system.logged") this.#hear({ agentId, kind: "event", what, data });
+      }),
+      link.on("gap", (count, of) => {
+        this.#hear({ agentId, kind: "missing", what: `${count} ${of} were lost` });
+      }),
+      link.on("reopened", (reason) => {
+        this.#hear({ agentId, kind: "missing", what: `events may be missing: ${reason}` });
+      }),
+    ]);
+    this.#draw();
+  }
+
+  #close(agentId: string): void {
+    for (const stop of this.#listening.get(agentId) ?? []) stop();
+    this.#listening.delete(agentId);
+    this.opened.delete(agentId);
   }
 
   /**
@@ -381,6 +411,33 @@ export class Model {
       }
       await new Promise((done) => setTimeout(done, POLL_MS));
       signal.throwIfAborted();
+    }
+  }
+
+  /**
+   * Gives the agent a secret that the user has saved, and uses it from then on; it may be sent
+   * again. `pushKey`: of a device that has one; otherwise "". Rejects with a Trouble; the agent may
+   * have either secret then.
+   */
+  async rekey(agentId: string, sent: Renewal, pushKey: string): Promise<void> {
+    const { id, renewed } = sent;
+    const secret = renewed.agentToken;
+    const handle = (one: FoundSecret) =>
+      this.#client.agent(agentId, one.agentToken, optionsOf(one));
+    try {
+      if (!(await hasSecret(handle(renewed)))) {
+        const present = handle(this.secrets.get(agentId) as FoundSecret);
+        const serial = (await secretState(present)).serial + 1;
+        const proof = () =>
+          rekeyProof(nobleChachaSuite(), pushKey, agentId, serial, sha256Hex(secret));
+        const proven = pushKey === "" ? {} : { serial, proof: proof() };
+        await sendSecret(present, { secret, id, ...proven });
+        if (!(await hasSecret(handle(renewed))))
+          throw new CallError("TIMED_OUT", `${agentId} has not answered under its new secret`);
+      }
+      this.#listen(agentId, renewed, await this.#ask(agentId, renewed));
+    } catch (error) {
+      throw troubleOfCall(error);
     }
   }
 

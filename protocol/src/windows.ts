@@ -3,7 +3,7 @@
  * it; nobody has tried it there (docs/questions.md).
  */
 import { createHash } from "node:crypto";
-import { realpathSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, realpathSync } from "node:fs";
 
 export const IS_WINDOWS = process.platform === "win32";
 
@@ -12,4 +12,15 @@ export const pipeOf = (folder: string): string => {
   const path = realpathSync.native(folder).toLowerCase();
   const digest = createHash("sha256").update(path).digest("hex").slice(0, 32);
   return `\\\\.\\pipe\\blindrelay-${digest}`;
+};
+
+/** The folder's names are on the medium on return; on Windows that is left to the file system. */
+export const flushFolder = (folder: string): void => {
+  if (IS_WINDOWS) return;
+  const handle = openSync(folder, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
 };

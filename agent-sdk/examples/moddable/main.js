@@ -16,6 +16,7 @@ const crypt = { Digest, HMAC, BlockCipher, Mode };
 const chipNumber = () => (Modules.has("net") ? Modules.importNow("net").get("MAC") : undefined);
 
 const inForward = () => Modules.importNow("blindrelay/forward").forward;
+const inRekey = () => Modules.importNow("blindrelay/rekey").rekey;
 
 if (config.provision) {
   provisionAgent(config.agent_token, crypt, config.seed);
@@ -28,6 +29,7 @@ if (config.provision) {
     packetVersion: config.packet_version,
     deviceKey: config.device_key,
     ...(/[34]/.test(config.packet_version) && { forward: inForward() }),
+    ...(config.rekey !== false && { rekey: inRekey()(config.push_key) }),
     firmwareVersion: config.firmware_version,
     serialNumber: chipNumber(),
     program,

@@ -31,6 +31,8 @@ export interface Board {
   readonly push: boolean;
   /** Likewise: whether these must be proven with a push key. */
   readonly guarded: boolean;
+  /** Likewise: whether its secret can be replaced over the relay. */
+  readonly rekey: boolean;
   /** Where its console is, such as "USB"; null if the firmware cannot tell. */
   readonly console: string | null;
 }
@@ -45,7 +47,7 @@ return {version:e.VERSION,board:e.BOARD,serial:""+(e.SERIAL||""),modules:(e.MODU
 sha1:!!(c&&c.SHA1),sha256:!!(c&&c.SHA256),aes:!!(c&&c.AES),
 freeBytes:s.getFree(),trashBytes:s.getStats?s.getStats().trashBytes:null,
 variables:process.memory().total,isWide:"\\u20ac".charCodeAt(0)===8364,files:s.list(),agentId:g.agent_id||null,packetVersion:g.v||null,
-uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,guarded:!!g.push_key,console:E.getConsole?E.getConsole():null}
+uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,guarded:!!g.push_key,rekey:g.rekey===true,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 
 export const readBoard = async (board: EspruinoRepl): Promise<Board> =>

@@ -19,11 +19,18 @@ export interface BoardConfig {
   readonly relay_token: string;
   readonly agent_token: string;
   readonly v: Version;
+  /** The private half of the device's own key, under "3" and "4", which only Moddable has here. */
+  readonly device_key?: string;
   readonly name?: string;
   /** False: it accepts no programs over the relay. */
   readonly push?: false;
   /** It accepts only programs that are proven with this push key. */
   readonly push_key?: string;
+  /**
+   * Whether the agent's secret can be replaced over the relay; absent: on Moddable, where there is
+   * room for it.
+   */
+  readonly rekey?: boolean;
   readonly wifi?: Wifi;
   readonly serial?: {
     readonly port: string;

@@ -13,15 +13,23 @@ export interface SdkFile {
   readonly variant: SdkVariant;
   /** It accepts programs over the relay. */
   readonly push: boolean;
+  /** It takes a new secret over the relay; only with push. */
+  readonly rekey: boolean;
 }
 
 /** For a board that is provisioned. */
-export const sdkFileOf = ({ sha256, packetVersion, uart, wifi, push }: Board): SdkFile => ({
-  way: uart !== null ? "serial" : wifi ? "wifi" : "network",
-  variant: sha256 && packetVersion !== null ? packetVersion : "any",
-  push,
-});
+export const sdkFileOf = (board: Board): SdkFile => {
+  const { sha256, packetVersion, uart, wifi, push, rekey } = board;
+  return {
+    way: uart !== null ? "serial" : wifi ? "wifi" : "network",
+    variant: sha256 && packetVersion !== null ? packetVersion : "any",
+    push,
+    rekey: push && rekey,
+  };
+};
 
 /** Its name among the files that agent-sdk's build makes. */
-export const sdkFileName = ({ way, variant, push }: SdkFile): string =>
-  `blindrelay-${way === "network" ? "" : `${way}-`}${push ? "push-" : ""}${variant}.bin`;
+export const sdkFileName = ({ way, variant, push, rekey }: SdkFile): string => {
+  const parts = [push && "push", rekey && "rekey"].filter((part) => part !== false);
+  return ["blindrelay", ...(way === "network" ? [] : [way]), ...parts, `${variant}.bin`].join("-");
+};

@@ -9,8 +9,6 @@ import { fromBase64url, isForward } from "@blindrelay/protocol/crypto";
 import { ForwardAgentSessions } from "@blindrelay/protocol/forward-agent";
 import type { AgentSessions, AgentSessionsOptions } from "@blindrelay/protocol/session";
 
-const KEY_BYTES = 32;
-
 /** What an agent has beside its secret under versions "3" and "4". */
 export interface ForwardParts {
   readonly x25519: X25519;
@@ -19,16 +17,6 @@ export interface ForwardParts {
   /** The private half of the pinned key, base64url of 32 bytes; undefined: there is none. */
   readonly deviceKey: string | undefined;
 }
-
-/** What is wrong with a device key, as a sentence; null if it is 32 bytes, or undefined. */
-export const deviceKeyProblem = (version: Version, key: string | undefined): string | null => {
-  if (key === undefined) return null;
-  if (!isForward(version)) return `a device key belongs to packet versions "3" and "4"`;
-  const bytes = fromBase64url(key);
-  return bytes !== null && bytes.length === KEY_BYTES
-    ? null
-    : "a device key is 43 characters of base64url";
-};
 
 /** Why an agent may not start under `version` without a seed. */
 export const NO_SEED =

@@ -33,7 +33,7 @@ const FAILURE_WRITE_MS = 600000;
 const AROUND_LINES = 96;
 /** When lines for a session could not be sent. */
 const TELL_AGAIN_MS = 5000;
-const TOKEN_PREFIXES = ["acct_", "agt_", "sess_", "login_", "e2e_", "key_", "push_"];
+const MASKED_PREFIXES = ["acct_", "agt_", "sess_", "login_", "e2e_", "key_", "push_"];
 /** A token has 49 of them after its prefix; a cut one is masked too. */
 const TOKEN_DIGITS = 20;
 const MASKED = "***";
@@ -140,7 +140,7 @@ const maskDigits = (text: string): string => {
 const maskSecrets = (given: string, secrets: readonly string[]): string => {
   let text = given;
   for (const secret of secrets) text = withoutSecret(text, secret);
-  for (const prefix of TOKEN_PREFIXES) {
+  for (const prefix of MASKED_PREFIXES) {
     let at = text.indexOf(prefix);
     while (at >= 0) {
       at += prefix.length;

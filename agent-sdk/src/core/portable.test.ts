@@ -9,6 +9,7 @@ const OPTIONAL = ["Uint8Array.fromBase64"];
 it.each([
   "agent-core.ts",
   "bootcount.ts",
+  "give-rekey.ts",
   "streams.ts",
   "../serial/links.ts",
   "../serial/espruino.ts",

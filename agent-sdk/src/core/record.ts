@@ -31,6 +31,16 @@ export const readNewer = <State extends { readonly n: number }>(
   return a.n > b.n ? a : b;
 };
 
+/** Whether the other file has nothing but this record, by the number before. */
+export const isWrittenTwice = <State extends { readonly n: number }>(
+  storage: StoragePort,
+  name: string,
+  state: State,
+): boolean => {
+  const n = state.n - 1;
+  return storage.read(`${name}.${n & 1}`) === encodeRecord(Object.assign({}, state, { n: n }));
+};
+
 /**
  * Writes the record that follows `before`, reads it back, and returns it. Throws if it is not
  * stored.

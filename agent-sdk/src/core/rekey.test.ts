@@ -1,74 +1,26 @@
 import { createHash } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
 import { rekeyProof } from "@blindrelay/protocol/crypto";
-import { AgentSessions, DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
+import { DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, it } from "vitest";
-import { CuttableStorage, MEDIA, type Medium, PowerCut } from "../memory/index.ts";
+import { CuttableStorage, MEDIA, type Medium, MemoryStorage, PowerCut } from "../memory/index.ts";
 import type { StoragePort } from "../ports.ts";
-import { AGENT_ID, AGENT_TOKEN, Client, World } from "../testing/world.ts";
-import { provisionBootCount, raiseBootCount } from "./bootcount.ts";
-import { provisionSecrets, Rekeying, startSecrets } from "./rekey.ts";
+import {
+  askRekey,
+  opens,
+  type RekeyedDevice,
+  startRekeyed,
+  tenMinutesLater,
+} from "../testing/rekeyed-device.ts";
+import { AGENT_ID, AGENT_TOKEN, Client } from "../testing/world.ts";
+import { provisionBootCount } from "./bootcount.ts";
+import { provisionSecrets } from "./rekey.ts";
 
 const suite = nodeSuite();
 const tokenOf = (byte: number): string => makeToken("e2e", new Uint8Array(32).fill(byte));
 const NEW = tokenOf(7);
 const PUSH_KEY = makeToken("push", new Uint8Array(32).fill(9));
-const MINUTES = 60_000;
-
-interface Device {
-  readonly world: World;
-  /** Of the configuration that is no longer used. */
-  replaced: boolean;
-}
-
-let starts = 0;
-
-/** A start on this storage, with the secret of its configuration; null: it does not start. */
-const start = (
-  storage: StoragePort,
-  configured = AGENT_TOKEN,
-  pushKey: string | null = null,
-): Device | null => {
-  const secrets = startSecrets(storage, suite, configured);
-  if (secrets === null) return null;
-  const boot = raiseBootCount(storage, suite, secrets.token, secrets.from);
-  if (!boot.ok) return null;
-  starts++;
-  const world = new World({
-    seed: starts,
-    bootCount: boot.count,
-    core: { agentToken: secrets.token },
-  });
-  const device: Device = { world, replaced: secrets.isReplaced };
-  const rekeying = new Rekeying({
-    core: world.core,
-    agentId: AGENT_ID,
-    suite,
-    storage,
-    pushKey,
-    token: secrets.token,
-    from: secrets.from,
-    makeSessions: (agentToken, { count: bootCount }) =>
-      new AgentSessions({
-        suite,
-        agentId: AGENT_ID,
-        agentToken,
-        version: "1",
-        bootCount,
-        deviceRandom: new Uint8Array(16),
-        serialNumber: null,
-        limits: DEFAULT_AGENT_LIMITS,
-      }),
-    replaced: () => {
-      device.replaced = true;
-    },
-    sha256: (text) => createHash("sha256").update(text).digest("hex"),
-  });
-  if (secrets.trial !== null) rekeying.begin(secrets.trial, boot);
-  world.online();
-  return device;
-};
 
 const provisioned = (medium: Medium = "truncate"): CuttableStorage => {
   const storage = new CuttableStorage(medium);
@@ -76,32 +28,16 @@ const provisioned = (medium: Medium = "truncate"): CuttableStorage => {
   return storage;
 };
 
-const opens = ({ world }: Device, token: string): boolean =>
-  new Client(world, "bare", token).open().session.state === "open";
-
-/** The answer; undefined if no session opens. */
-const rekey = ({ world }: Device, params: object, token = AGENT_TOKEN) => {
-  const client = new Client(world, "bare", token).open();
-  return client.session.state === "open" ? client.call("system.rekey", params) : undefined;
-};
-
-const begun = (storage: StoragePort, id = "one"): Device => {
-  const device = start(storage) as Device;
-  expect(rekey(device, { secret: NEW, id }).result).toEqual({ id, expires_in: 600 });
+const begun = (storage: StoragePort, id = "one"): RekeyedDevice => {
+  const device = startRekeyed(storage) as RekeyedDevice;
+  expect(askRekey(device, { secret: NEW, id }).result).toEqual({ id, expires_in: 600 });
   return device;
-};
-
-/** Ten minutes on, when the silent relay's link has been replaced. */
-const tenMinutesLater = ({ world }: Device): void => {
-  world.timer.advance(10 * MINUTES);
-  world.untilConnected();
-  world.accept();
 };
 
 describe("a new secret over the air", () => {
   it("is confirmed by the first session under it, which ends those of the old one", () => {
     const storage = provisioned();
-    const device = start(storage) as Device;
+    const device = startRekeyed(storage) as RekeyedDevice;
     const old = new Client(device.world).open();
     expect(old.call("system.rekey", { secret: NEW, id: "one" }).result).toEqual({
       id: "one",
@@ -121,24 +57,26 @@ describe("a new secret over the air", () => {
   it("is used after restarts, whichever of the secrets the configuration has", () => {
     const storage = provisioned();
     opens(begun(storage), NEW);
-    const again = start(storage) as Device;
+    const again = startRekeyed(storage) as RekeyedDevice;
     expect([again.replaced, opens(again, NEW), opens(again, AGENT_TOKEN)]).toEqual([
       true,
       true,
       false,
     ]);
-    expect(start(storage, NEW)?.replaced).toBe(false);
-    expect(start(storage, tokenOf(8))).toBeNull();
-    expect(rekey(again, { secret: AGENT_TOKEN, id: "back" }, NEW).error.message).toContain("had");
+    expect(startRekeyed(storage, { configured: NEW })?.replaced).toBe(false);
+    expect(startRekeyed(storage, { configured: tokenOf(8) })).toBeNull();
+    expect(askRekey(again, { secret: AGENT_TOKEN, id: "back" }, NEW).error.message).toContain(
+      "had",
+    );
   });
 
   it("outlives one restart as a trial, and not a second one", () => {
     const storage = provisioned();
     begun(storage);
-    const second = start(storage.copy()) as Device;
+    const second = startRekeyed(storage.copy()) as RekeyedDevice;
     expect([opens(second, AGENT_TOKEN), opens(second, NEW)]).toEqual([true, true]);
-    start(storage);
-    const third = start(storage) as Device;
+    startRekeyed(storage);
+    const third = startRekeyed(storage) as RekeyedDevice;
     expect([opens(third, NEW), opens(third, AGENT_TOKEN)]).toEqual([false, true]);
   });
 
@@ -147,14 +85,14 @@ describe("a new secret over the air", () => {
     const device = begun(storage);
     tenMinutesLater(device);
     expect(opens(device, NEW)).toBe(false);
-    expect(rekey(device, {}).result).toEqual({ serial: 0, trial: null });
-    expect(rekey(device, { secret: NEW, id: "two" }).result.id).toBe("two");
+    expect(askRekey(device, {}).result).toEqual({ serial: 0, trial: null });
+    expect(askRekey(device, { secret: NEW, id: "two" }).result.id).toBe("two");
     expect(opens(device, NEW)).toBe(true);
   });
 
   it("is answered alike when asked again, and refused beside another or of a wrong kind", () => {
     const device = begun(provisioned());
-    expect(rekey(device, { secret: NEW, id: "one" }).result).toEqual({
+    expect(askRekey(device, { secret: NEW, id: "one" }).result).toEqual({
       id: "one",
       expires_in: 600,
     });
@@ -167,17 +105,17 @@ describe("a new secret over the air", () => {
       { secret: 7, id: "two" },
       { id: "two" },
     ];
-    for (const params of wrong) expect(rekey(device, params).error?.code).toBe(-32000);
+    for (const params of wrong) expect(askRekey(device, params).error?.code).toBe(-32000);
     expect(opens(device, NEW)).toBe(true);
   });
 
   it("never brings an epoch back: A, B, and A's packets again in one boot", () => {
     const storage = provisioned();
-    const device = start(storage) as Device;
+    const device = startRekeyed(storage) as RekeyedDevice;
     const { timer } = device.world;
     const parts = new Set<string>();
     for (let round = 0; round < 3; round++) {
-      rekey(device, { secret: NEW, id: `round-${round}` });
+      askRekey(device, { secret: NEW, id: `round-${round}` });
       const client = new Client(device.world, "bare", NEW);
       const [opening] = client.session.open(timer.now());
       if (opening?.kind !== "send") throw new Error("no opening");
@@ -190,11 +128,11 @@ describe("a new secret over the air", () => {
 
   it("wants the push key's proof where the device has one", () => {
     const storage = provisioned();
-    const device = start(storage, AGENT_TOKEN, PUSH_KEY) as Device;
+    const device = startRekeyed(storage, { pushKey: PUSH_KEY }) as RekeyedDevice;
     const digest = createHash("sha256").update(NEW).digest("hex");
     const proof = rekeyProof(suite, PUSH_KEY, AGENT_ID, 3, digest);
     const asked = { secret: NEW, id: "one" };
-    expect(rekey(device, asked).error.message).toContain("--push-key");
+    expect(askRekey(device, asked).error.message).toContain("--push-key");
     for (const bad of [
       { proof, serial: 4 },
       { proof: proof.slice(1), serial: 3 },
@@ -203,11 +141,11 @@ describe("a new secret over the air", () => {
       { proof, serial: 0 },
       { proof, serial: "3" },
     ])
-      expect(rekey(device, { ...asked, ...bad }).error.message).toContain("not proven");
+      expect(askRekey(device, { ...asked, ...bad }).error.message).toContain("not proven");
     expect(opens(device, NEW)).toBe(false);
-    expect(rekey(device, { ...asked, proof, serial: 3 }).result.id).toBe("one");
+    expect(askRekey(device, { ...asked, proof, serial: 3 }).result.id).toBe("one");
     tenMinutesLater(device);
-    expect(rekey(device, { ...asked, proof, serial: 3 }).error.message).toContain("above 3");
+    expect(askRekey(device, { ...asked, proof, serial: 3 }).error.message).toContain("above 3");
   });
 
   it("keeps the hashes of those before it when the storage is provisioned", () => {
@@ -217,9 +155,9 @@ describe("a new secret over the air", () => {
     expect(provisionSecrets(storage, suite, AGENT_TOKEN)).toBe(false);
     expect(provisionSecrets(storage, suite, other)).toBe(true);
     provisionBootCount(storage, suite, other);
-    expect(start(storage, other)?.replaced).toBe(false);
-    expect(start(storage, AGENT_TOKEN)?.replaced).toBe(true);
-    expect(start(storage, tokenOf(9))).toBeNull();
+    expect(startRekeyed(storage, { configured: other })?.replaced).toBe(false);
+    expect(startRekeyed(storage)?.replaced).toBe(true);
+    expect(startRekeyed(storage, { configured: tokenOf(9) })).toBeNull();
   });
 });
 
@@ -228,9 +166,9 @@ describe.each(MEDIA)("power cuts while rekeying, on a medium that does %s", (med
   const cutAt = (storage: CuttableStorage, step: number, secretToTry: string): void => {
     storage.cutAfter(step);
     try {
-      const device = start(storage);
+      const device = startRekeyed(storage);
       if (device === null) return;
-      rekey(device, { secret: NEW, id: "one" });
+      askRekey(device, { secret: NEW, id: "one" });
       opens(device, secretToTry);
     } catch (error) {
       if (!(error instanceof PowerCut)) throw error;
@@ -249,7 +187,7 @@ describe.each(MEDIA)("power cuts while rekeying, on a medium that does %s", (med
       const twice = once.copy();
       cutAt(twice, 1 + ((step * 7) % 900), NEW);
       const end = twice.copy();
-      const device = start(end) as Device;
+      const device = startRekeyed(end) as RekeyedDevice;
       expect(device).not.toBeNull();
       // The client tries the new one first, then the old one.
       const isNew = opens(device, NEW);
@@ -258,4 +196,124 @@ describe.each(MEDIA)("power cuts while rekeying, on a medium that does %s", (med
       expect(opens(device, tokenOf(8))).toBe(false);
     }
   });
+});
+
+/** One write fails, before or after it took place. */
+class FailingStorage extends MemoryStorage {
+  private left: number;
+  private readonly isWritten: boolean;
+
+  constructor(from: StoragePort & { names(): string[] }, left: number, isWritten: boolean) {
+    super();
+    for (const name of from.names()) super.write(name, from.read(name) ?? "");
+    this.left = left;
+    this.isWritten = isWritten;
+  }
+
+  get hasFailed(): boolean {
+    return this.left <= 0;
+  }
+
+  override write(name: string, text: string): void {
+    this.left--;
+    if (this.left !== 0 || this.isWritten) super.write(name, text);
+    if (this.left === 0) throw new Error("the medium failed");
+  }
+}
+
+describe("a storage that fails", () => {
+  const origin = new MemoryStorage();
+  provisionBootCount(origin, suite, AGENT_TOKEN);
+
+  it.each([false, true])("takes no other secret until the next start (written: %s)", (written) => {
+    let refused = 0;
+    for (let write = 1; ; write++) {
+      // The start itself has written the count.
+      const storage = new FailingStorage(origin, write + 2, written);
+      const device = startRekeyed(storage) as RekeyedDevice;
+      const old = new Client(device.world).open();
+      const first = old.call("system.rekey", { secret: NEW, id: "one" });
+      const isNew = opens(device, NEW);
+      if (!storage.hasFailed) break;
+      expect(isNew).toBe(false);
+      const again = new Client(device.world).open();
+      const said = again.call("system.rekey", {});
+      const other = again.call("system.rekey", { secret: tokenOf(8), id: "two" });
+      if (said.error !== undefined) refused++;
+      // Nothing was begun: a count that failed leaves everything as it was.
+      else
+        expect([first.result, said.result.trial, other.error]).toEqual([
+          undefined,
+          null,
+          undefined,
+        ]);
+      const next = startRekeyed(storage) as RekeyedDevice;
+      const held = said.error === undefined ? [tokenOf(8), AGENT_TOKEN] : [NEW, AGENT_TOKEN];
+      expect(held.map((token) => opens(next, token))).toContain(true);
+    }
+    expect(refused).toBe(3);
+  });
+});
+
+it("leaves no older secret on the medium after the start that follows a cut", () => {
+  const origin = provisioned();
+  opens(begun(origin), NEW);
+  const third = tokenOf(8);
+  let left = 0;
+  /** The power goes in a step of the confirmation; whether it did. */
+  const cutAt = (step: number): boolean => {
+    const storage = origin.copy();
+    const device = startRekeyed(storage) as RekeyedDevice;
+    askRekey(device, { secret: third, id: "two" }, NEW);
+    const before = storage.steps;
+    storage.cutAfter(step);
+    opens(device, third);
+    const after = storage.copy();
+    const holds = (token: string): boolean =>
+      ["secret.0", "secret.1"].some((name) => after.read(name)?.includes(token));
+    if (holds(third) && holds(NEW)) left++;
+    const next = startRekeyed(after) as RekeyedDevice;
+    if (opens(next, third)) expect(holds(NEW)).toBe(false);
+    return storage.steps - before >= step;
+  };
+  for (let step = 1; cutAt(step); step += 7);
+  expect(left).toBeGreaterThan(0);
+});
+
+it("knows the secret of the configuration after any number of others", () => {
+  const storage = provisioned();
+  let device = startRekeyed(storage) as RekeyedDevice;
+  let token = AGENT_TOKEN;
+  for (let n = 20; n < 90; n++) {
+    const next = tokenOf(n);
+    expect(askRekey(device, { secret: next, id: `${n}` }, token).result.id).toBe(`${n}`);
+    expect(opens(device, next)).toBe(true);
+    token = next;
+    if (n === 40) device = startRekeyed(storage) as RekeyedDevice;
+  }
+  const again = startRekeyed(storage) as RekeyedDevice;
+  expect([again.replaced, opens(again, token)]).toEqual([true, true]);
+  expect(startRekeyed(storage, { configured: tokenOf(20) })).toBeNull();
+});
+
+it("lets a client of the old secret in while strangers use up the openings", () => {
+  const device = begun(provisioned());
+  const { world } = device;
+  const client = new Client(world);
+  const [opening] = client.session.open(world.timer.now());
+  if (opening?.kind !== "send") throw new Error("no opening");
+  world.say(opening.text);
+  const flood = (): void => {
+    for (let n = 0; n <= DEFAULT_AGENT_LIMITS.unheldBurst; n++) {
+      const stranger = new Client(world, "bare", tokenOf(9));
+      const [forged] = stranger.session.open(world.timer.now());
+      if (forged?.kind === "send") world.link().end.send(forged.text);
+    }
+    world.settle();
+  };
+  flood();
+  expect(opens(device, AGENT_TOKEN)).toBe(false);
+  client.pump();
+  expect(client.session.state).toBe("open");
+  expect(client.call("system.rekey").result).toEqual({ serial: 0, trial: "one" });
 });

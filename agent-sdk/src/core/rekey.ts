@@ -31,10 +31,14 @@ import type { StoragePort } from "../ports.ts";
 import type { AgentCore } from "./agent-core.ts";
 import { type BootCountResult, hashToken, raiseBootCount } from "./bootcount.ts";
 import { demandNewSerial, keepSerial, lastSerial, provenSerial } from "./push-serial.ts";
-import { readNewer, writeNext } from "./record.ts";
+import { isWrittenTwice, readNewer, writeNext } from "./record.ts";
 import { SecretTrial } from "./secret-trial.ts";
 
 export const REKEY_METHOD = "system.rekey";
+
+/** A warning of a start, and of the moment when it happens. */
+export const REPLACED =
+  "the agent_token was replaced over the air: the one that this start was given is not used any more";
 
 /** Two files. */
 const SECRETS = "secret";
@@ -55,11 +59,11 @@ interface SecretState {
   /** "": the one of the configuration. */
   readonly token: string;
   /** Hashes of those before it. */
-  readonly from: readonly string[];
+  readonly earlier: readonly string[];
   readonly trial: RekeyTrial | null;
 }
 
-const CONFIGURED: SecretState = { n: 0, token: "", from: [], trial: null };
+const CONFIGURED: SecretState = { n: 0, token: "", earlier: [], trial: null };
 
 const readSecrets = (storage: StoragePort): SecretState => readNewer(storage, SECRETS, CONFIGURED);
 
@@ -73,11 +77,13 @@ const writeBoth = (storage: StoragePort, before: SecretState, change: object): v
 export interface StartSecrets {
   readonly token: string;
   /** Hashes of the secrets before it, which boot slots may name. */
-  readonly from: readonly string[];
+  readonly earlier: readonly string[];
   /** The secret on trial; null: none is. */
   readonly trial: string | null;
   /** The configuration has an older secret than the storage. */
   readonly isReplaced: boolean;
+  /** Hash of the configuration's. */
+  readonly configured: string;
 }
 
 /**
@@ -90,19 +96,26 @@ export const startSecrets = (
   configured: string,
 ): StartSecrets | null => {
   const state = readSecrets(storage);
+  const hash = hashToken(suite, configured);
   const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
-  if (isReplaced && state.from.indexOf(hashToken(suite, configured)) < 0) return null;
+  if (isReplaced && state.earlier.indexOf(hash) < 0) return null;
   let trial = state.trial;
-  if (trial !== null) {
-    const next = trial.starts > 0 ? null : Object.assign({}, trial, { starts: 1 });
-    writeNext(storage, SECRETS, state, { trial: next });
-    trial = next;
+  if (trial !== null && trial.starts === 0) {
+    trial = Object.assign({}, trial, { starts: 1 });
+    writeNext(storage, SECRETS, state, { trial: trial });
+  } else if (trial !== null) {
+    trial = null;
+    writeBoth(storage, state, { trial: null });
+  } else if (state.n > 0 && !isWrittenTwice(storage, SECRETS, state)) {
+    // A cut came between the two: the other file may have a secret that is no longer used.
+    writeNext(storage, SECRETS, state, {});
   }
   return {
     token: state.token === "" ? configured : state.token,
-    from: state.from,
+    earlier: state.earlier,
     trial: trial === null ? null : trial.token,
     isReplaced: isReplaced,
+    configured: hash,
   };
 };
 
@@ -117,7 +130,7 @@ export const provisionSecrets = (
 ): boolean => {
   const state = readSecrets(storage);
   if (state.n === 0) return true;
-  if (state.from.indexOf(hashToken(suite, agentToken)) >= 0) return false;
+  if (state.earlier.indexOf(hashToken(suite, agentToken)) >= 0) return false;
   if (state.token !== agentToken) writeBoth(storage, state, { token: agentToken, trial: null });
   return true;
 };
@@ -130,9 +143,9 @@ export interface RekeyPort {
   readonly storage: StoragePort;
   /** The push key, which has to prove a new secret; null: there is none. */
   readonly pushKey: string | null;
-  /** The secret of this start, and the hashes of those before it. */
-  readonly token: string;
-  readonly from: readonly string[];
+  readonly secrets: StartSecrets;
+  /** In place of MAX_FROM. */
+  readonly maxFrom?: number;
   /** The sessions of a secret, for a count that was raised. */
   makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
   /** The configuration's secret is no longer the device's. */
@@ -145,14 +158,17 @@ export class Rekeying {
   // `declare`, because Espruino cannot parse a field without a value; this erases to nothing.
   declare private readonly port: RekeyPort;
   declare private token: string;
-  declare private from: readonly string[];
+  declare private earlier: readonly string[];
   declare private trial: SecretTrial | null;
+  /** A record may or may not have been written: what is stored counts at the next start only. */
+  declare private isUnsure: boolean;
 
   constructor(port: RekeyPort) {
     this.port = port;
-    this.token = port.token;
-    this.from = port.from;
+    this.token = port.secrets.token;
+    this.earlier = port.secrets.earlier;
     this.trial = null;
+    this.isUnsure = false;
     port.core.dispatcher.add(REKEY_METHOD, (params) => this.answer(params));
   }
 
@@ -164,7 +180,7 @@ export class Rekeying {
     const core = port.core;
     const before = core.sessions as AgentSessions;
     const trial = new SecretTrial(before, port.makeSessions(agentToken, boot), () =>
-      this.confirm(trial, agentToken),
+      this.confirm(agentToken),
     );
     this.trial = trial;
     core.sessions = trial;
@@ -173,12 +189,13 @@ export class Rekeying {
   }
 
   private signatureKey(agentToken: string): HmacKey {
-    const { suite, agentId } = this.port;
-    return deriveSignatureKey(suite, extractPrk(suite, agentId, agentToken));
+    const suite = this.port.suite;
+    return deriveSignatureKey(suite, extractPrk(suite, this.port.agentId, agentToken));
   }
 
   private answer(params: unknown): object {
     const storage = this.port.storage;
+    if (this.isUnsure) throw new Error("a secret could not be stored: restart the device");
     const asked = isObject(params) ? params : {};
     const state = readSecrets(storage);
     if (own(asked, "secret") === undefined && own(asked, "id") === undefined) {
@@ -200,9 +217,10 @@ export class Rekeying {
 
   private accept(state: SecretState, params: object, secret: string, id: string): void {
     const port = this.port;
-    const { suite, storage } = port;
+    const suite = port.suite;
+    const storage = port.storage;
     const hash = hashToken(suite, secret);
-    if (equalTexts(secret, this.token) || this.from.indexOf(hash) >= 0) {
+    if (equalTexts(secret, this.token) || this.earlier.indexOf(hash) >= 0) {
       throw new Error("this device had that secret: make a new one");
     }
     const key = port.pushKey;
@@ -213,29 +231,43 @@ export class Rekeying {
       demandNewSerial(serial, lastSerial(storage));
       keepSerial(storage, serial);
     }
-    const boot = raiseBootCount(storage, suite, this.token, this.from);
+    const boot = raiseBootCount(storage, suite, this.token, this.earlier);
     if (!boot.ok) throw new Error(boot.advice);
     const trial: RekeyTrial = { id: id, token: secret, starts: 0 };
-    writeNext(storage, SECRETS, state, { trial: trial });
-    this.begin(secret, boot);
-    if (boot.seed !== undefined) boot.seed.fill(0);
+    this.isUnsure = true;
+    try {
+      writeNext(storage, SECRETS, state, { trial: trial });
+      this.begin(secret, boot);
+    } finally {
+      if (boot.seed !== undefined) boot.seed.fill(0);
+    }
+    this.isUnsure = false;
   }
 
   /** Durable on return, if true. */
-  private confirm(trial: SecretTrial, agentToken: string): boolean {
-    const { core, storage, suite } = this.port;
-    const hash = hashToken(suite, this.token);
-    const from = this.from.concat([hash]).slice(-MAX_FROM);
+  private confirm(agentToken: string): boolean {
+    const trial = this.trial as SecretTrial;
+    const core = this.port.core;
+    const storage = this.port.storage;
+    const suite = this.port.suite;
+    const configured = this.port.secrets.configured;
+    const hashes = this.earlier.concat([hashToken(suite, this.token)]);
+    // The configuration's is kept: the next start will show it again.
+    const others = hashes.filter((hash) => hash !== configured);
+    const most = this.port.maxFrom === undefined ? MAX_FROM : this.port.maxFrom;
+    while (others.length >= most) others.shift();
+    const earlier = [configured].concat(others);
     try {
       const state = readSecrets(storage);
-      writeBoth(storage, state, { token: agentToken, from: from, trial: null });
+      writeBoth(storage, state, { token: agentToken, earlier: earlier, trial: null });
     } catch {
       // Nothing was said under it, so the medium decides at the next start.
+      this.isUnsure = true;
       this.stop(trial);
       return false;
     }
     this.token = agentToken;
-    this.from = from;
+    this.earlier = earlier;
     this.trial = null;
     core.adopt(trial.next);
     trial.before.end();
@@ -252,6 +284,7 @@ export class Rekeying {
       writeNext(this.port.storage, SECRETS, readSecrets(this.port.storage), { trial: null });
     } catch {
       // The second start from now on drops it.
+      this.isUnsure = true;
     }
   }
 

@@ -1,11 +1,13 @@
 /**
  * Sessions while a new secret is on trial: packets of sids that are not held are tried under it,
- * then under the present one. Its first session ends the trial.
+ * then under the present one, unless their `A` is one of the present secret. Its first session ends
+ * the trial.
  *
  * [portable]
  */
 import { parsePacket } from "@blindrelay/protocol/crypto";
 import type { AgentSessions, AgentVerdict } from "@blindrelay/protocol/session";
+import { LOOKUPS, OPENINGS } from "@blindrelay/protocol/session";
 
 export class SecretTrial {
   declare readonly before: AgentSessions;
@@ -27,12 +29,22 @@ export class SecretTrial {
   receive(text: string, now: number): AgentVerdict {
     const packet = parsePacket(text);
     if (packet === null || this.before.has(packet.sid)) return this.before.receive(text, now);
+    const buckets = this.before.buckets;
+    // A flood of openings must not keep out a client that has shown such an A.
+    if (
+      packet.second !== null &&
+      buckets.take(LOOKUPS, now) &&
+      this.before.epochOf(packet) !== null
+    )
+      return this.before.receive(text, now);
+    const openings = buckets.readyAt(OPENINGS);
     const verdict = this.next.receive(text, now);
     if (verdict.kind === "message") {
       return this.confirm() ? verdict : { kind: "refused", reason: "rate" };
     }
     if (verdict.kind !== "refused" || verdict.reason !== "forged") return verdict;
-    this.next.uncharge(packet);
+    // It is charged again; an `A` of the new secret took another token.
+    if (buckets.readyAt(OPENINGS) > openings) buckets.giveBack(OPENINGS);
     return this.before.receive(text, now);
   }
 

@@ -8,6 +8,7 @@ import type { AgentSessionLimits } from "@blindrelay/protocol/session";
 import type { Program } from "./agent.ts";
 import type { Forward } from "./forward.ts";
 import type { KeepLog } from "./give-log.ts";
+import type { RekeyedParts, RekeyedStart } from "./give-rekey.ts";
 
 export interface AgentIdentity {
   readonly agentId: string;
@@ -30,11 +31,23 @@ export interface AgentIdentity {
   readonly limits?: Partial<AgentSessionLimits>;
 }
 
+/** The start option `rekey` of small devices. */
+export type Rekey = (
+  ports: Pick<RekeyedParts, "storage" | "suite" | "log">,
+  agentId: string,
+  configured: string,
+) => RekeyedStart;
+
 /** The options of a small device. */
 export interface DeviceOptions extends AgentIdentity {
   readonly program: Program;
   /** What speaks packet versions "3" and "4", a module of its own; absent: "1" and "2" only. */
   readonly forward?: Forward;
+  /**
+   * Lets whoever has the agentToken replace it over the relay, as `rekey()` makes it, a module of
+   * its own; absent: nobody can.
+   */
+  readonly rekey?: Rekey;
   /** For example the chip's number; helps to make epochs differ. */
   readonly serialNumber?: string;
   /** Returns free bytes of memory, which `system.info` reports; absent: it reports null. */

@@ -2,8 +2,10 @@
  * Packet versions "3" and "4" on small devices: `startAgent({ forward, … })`. A module of its own,
  * so that a project without it contains neither X25519 nor its sessions.
  */
+
+import { deviceKeyProblem } from "@blindrelay/protocol/crypto";
 import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
-import { deviceKeyProblem, type Forward, forwardSessions } from "../core/forward.ts";
+import { type Forward, forwardSessions } from "../core/forward.ts";
 
 /** Throws an Error for a device key that is none, and without a seed. */
 export const forward: Forward = (version, seed, deviceKey) => {

@@ -5,8 +5,9 @@
  * agent_token.
  */
 import { fromBase64url } from "@blindrelay/protocol/crypto";
+import { AgentSessions } from "@blindrelay/protocol/session";
 import { AgentCore } from "../core/agent-core.ts";
-import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { DeviceOptions } from "../core/start-options.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -34,30 +35,47 @@ export interface StartOptions extends DeviceOptions {
   readonly runtime: string;
 }
 
+const raised = (
+  { storage, suite }: RuntimePorts,
+  agentToken: string,
+): Extract<BootCountResult, { ok: true }> => {
+  const result = raiseBootCount(storage, suite, agentToken);
+  if (!result.ok) throw new Error(result.advice);
+  return result;
+};
+
 /** Starts a device program. Throws if the boot count does not allow it, and for invalid values. */
 export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCore => {
   if (!/^wss?:\/\//.test(options.url)) {
     throw new Error("url: a relay's WebSocket begins with ws:// or wss://, and ends with /wss");
   }
-  const count = raiseBootCount(ports.storage, ports.suite, options.agentToken);
-  if (!count.ok) throw new Error(count.advice);
+  const rekeyed = options.rekey?.(ports, options.agentId, options.agentToken);
+  const agentToken = rekeyed?.secrets.token ?? options.agentToken;
+  const boot = rekeyed?.boot ?? raised(ports, agentToken);
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
   const { keptNames = null } = options;
   const ofCalls = { maxNesting, names: namesOf(keptNames) };
   const { packetVersion = "1", deviceKey } = options;
-  const secrets = [options.agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])];
-  const kept = options.keepLog?.(ports, secrets, count.count);
-  const core = new AgentCore({
-    ...options,
-    maxPlaintext,
-    refuses: (plaintext) => refusal(plaintext, ofCalls),
+  const secrets = [agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])];
+  const kept = options.keepLog?.(ports, secrets, boot.count);
+  const forward = (seed: Uint8Array | undefined) =>
+    options.forward?.(packetVersion, seed?.slice(), deviceKey);
+  const ofSessions = {
+    agentId: options.agentId,
     version: packetVersion,
-    forward: options.forward?.(packetVersion, count.seed, deviceKey),
-    sdkVersion: SDK_VERSION,
-    bootCount: count.count,
     deviceRandom: ports.random(16),
     serialNumber: options.serialNumber ?? null,
     limits: limitsOf(SMALL_AGENT_LIMITS, options.limits),
+  };
+  const core = new AgentCore({
+    ...options,
+    ...ofSessions,
+    agentToken,
+    maxPlaintext,
+    refuses: (plaintext) => refusal(plaintext, ofCalls),
+    forward: forward(boot.seed),
+    sdkVersion: SDK_VERSION,
+    bootCount: boot.count,
     ports: {
       ...ports,
       link: boundedLinks(ports.link, messageBytes(maxPlaintext), {
@@ -68,6 +86,11 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
     },
   });
   kept?.serve(core);
+  rekeyed?.serve(core, (token, { count: bootCount, seed }) => {
+    const all = { ...ofSessions, suite: ports.suite, agentToken: token, bootCount };
+    return forward(seed)?.(all) ?? new AgentSessions(all);
+  });
+  boot.seed?.fill(0);
   options.program(core.agent);
   core.start();
   return core;

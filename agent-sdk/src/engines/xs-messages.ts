@@ -15,7 +15,11 @@ export type XsStart = Pick<
   | "name"
   | "firmwareVersion"
   | "serialNumber"
->;
+> & {
+  /** It lets its secret be replaced over the relay; `pushKey`: only if that proves the new one. */
+  readonly takesRekeys?: boolean;
+  readonly pushKey?: string;
+};
 
 /** XS asks, and waits for the answer. */
 export type Asked =

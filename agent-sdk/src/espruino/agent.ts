@@ -11,7 +11,7 @@
 import { decodeJson } from "@blindrelay/protocol/crypto";
 import type { Program } from "../core/agent.ts";
 import { AgentCore } from "../core/agent-core.ts";
-import { provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
+import { provisionBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { LinkPort, Log } from "../ports.ts";
@@ -20,6 +20,7 @@ import type { EspruinoCrypto, EspruinoStorage } from "./board.ts";
 import type { BoardConfig } from "./files.ts";
 import { readConfig, storageFiles } from "./files.ts";
 import { boardLog, boardRandom, boardTimer } from "./ports.ts";
+import { countStart, serveRekeys } from "./start-count.ts";
 import { EspruinoSuite } from "./suite.ts";
 
 declare const require: (name: string) => unknown;
@@ -99,7 +100,7 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
   const config = readConfig(boardStorage);
   // Throws if board or file does not support that packet version, before a start is counted.
   boardSuite.aeadKey(config.v, new Uint8Array(32));
-  const count = raiseBootCount(storageFiles(boardStorage), boardSuite, config.agent_token);
+  const count = countStart(boardStorage, boardSuite, config);
   if (!count.ok) throw new Error(count.advice);
   const roomy = process.memory().total > ROOMY_VARIABLES;
   const kept = logMaker === null || config.log === 0 ? null : logMaker(config, count.count);
@@ -135,6 +136,7 @@ const makeCore = (firmwareVersion: string | undefined, links: BoardLinks): Agent
     },
   });
   if (kept !== null) kept.serve(made);
+  serveRekeys(made);
   return made;
 };
 

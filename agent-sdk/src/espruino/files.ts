@@ -32,6 +32,8 @@ export interface BoardConfig {
   readonly push?: boolean;
   /** `push_`: it accepts only programs that are proven with this key. */
   readonly push_key?: string;
+  /** True: `blindrelay flash` writes a file whose secret can be replaced over the relay. */
+  readonly rekey?: boolean;
   /** The network that the SDK joins; without it, joining is left to the board. See wifi.ts. */
   readonly wifi?: BoardWifi;
   /** The UART with a bridge at its other end, on a board without a network; see serial.ts. */

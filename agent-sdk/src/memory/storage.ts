@@ -95,6 +95,11 @@ export class CuttableStorage implements StoragePort {
     this.step();
   }
 
+  /** The texts of all names. */
+  contents(): string[] {
+    return [...this.texts.values()];
+  }
+
   /** A copy of the medium, as the next start finds it. */
   copy(): CuttableStorage {
     return new CuttableStorage(this.medium, new Map(this.texts));

@@ -3,9 +3,27 @@
  * in its imports writes to objects that were created at load time. @noble does, so it is not
  * included.
  */
-export { asciiBytes, asciiText, crc32 } from "@blindrelay/protocol/crypto";
-/** For program-forward.ts. */
-export { AgentSessions } from "@blindrelay/protocol/session";
+/** For program-rekey.ts. */
+export { tokenProblem } from "@blindrelay/protocol";
+/** For program-rekey.ts. */
+export {
+  asciiBytes,
+  asciiText,
+  crc32,
+  decodeJson,
+  deriveSignatureKey,
+  encodeJson,
+  equalTexts,
+  extractPrk,
+  isObject,
+  own,
+  parsePacket,
+  rekeyProof,
+  toHex,
+} from "@blindrelay/protocol/crypto";
+/** For program-forward.ts and program-rekey.ts. */
+export { AgentSessions, LOOKUPS, OPENINGS } from "@blindrelay/protocol/session";
+export { hashToken, raiseBootCount } from "../core/bootcount.ts";
 export { messageBytes, SMALL_MAX_PLAINTEXT } from "../embedded/bounded.ts";
 export { provisionAgent, startAgent } from "../embedded/start.ts";
 

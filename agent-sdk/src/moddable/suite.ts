@@ -6,6 +6,10 @@
 import type { HmacKey, Suite } from "@blindrelay/protocol/crypto";
 import { withAes } from "@blindrelay/protocol/suites/aes-blocks";
 import { nobleChachaSuite } from "@blindrelay/protocol/suites/noble-chacha";
+
+/** For program-rekey.ts. */
+export { nobleSha256 } from "@blindrelay/protocol/suites/noble-chacha";
+
 import type { ModdableCrypt } from "./sdk.ts";
 
 type NativeHmac = InstanceType<NonNullable<ModdableCrypt["HMAC"]>>;

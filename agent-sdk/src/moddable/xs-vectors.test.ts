@@ -1,58 +1,49 @@
 /** The Moddable build in the real XS engine: every vector file, and the engine's own limits. */
 import { readFileSync } from "node:fs";
-import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
+import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
+import { FORWARD_FILE_NAMES } from "@blindrelay/protocol/testing/forward";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { vectorsScript } from "../../build/engine-scripts.ts";
 import { buildXsModules } from "../../build/xs.ts";
 import { findXsEngine } from "../../build/xs-engine.ts";
-import { answerCrypt } from "../engines/xs-crypt.ts";
 import { XS_NOT_ENOUGH_MEMORY, XS_TOO_MUCH_COMPUTATION, XsWorker } from "../engines/xs-worker.ts";
+import { XsConformance } from "../testing/xs-conformance.ts";
 
 const ENGINE_BUILD_MS = 600_000;
 const found = await findXsEngine();
 const engine = found.kind === "found" ? found.path : "";
-const fields = Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[];
 /** The files that contain nothing of version "2", which requires a native cipher. */
 const withoutAes = ["hkdf", "hmac", "chacha20Poly1305", "base64url", "json", "tokens"] as const;
-const FORWARD = "forward";
-type Field = keyof VectorFiles | typeof FORWARD;
-const cases: readonly (readonly [Field, string, boolean])[] = [
-  ...fields.map((field) => [field, "with native crypto", true] as const),
+const FILE_NAMES: { readonly [field: string]: string } = {
+  ...VECTOR_FILE_NAMES,
+  ...FORWARD_FILE_NAMES,
+};
+const cases: readonly (readonly [string, string, boolean])[] = [
+  ...Object.keys(FILE_NAMES).map((field) => [field, "with native crypto", true] as const),
   ...withoutAes.map((field) => [field, "in JavaScript alone", false] as const),
-  [FORWARD, "with native crypto", true],
 ];
 
 describe.skipIf(found.kind === "missing")(
   `the Moddable build in XS${found.kind === "missing" ? ` (skipped: ${found.reason})` : ""}`,
   () => {
-    let worker: XsWorker;
+    let xs: XsConformance;
     beforeAll(async () => {
-      worker = new XsWorker({
-        engine,
-        maxCompute: 1e9,
-        maxMemoryKiB: 131072,
-        answer: (asked) => Buffer.from(JSON.stringify(answerCrypt(JSON.parse(asked.toString())))),
-      });
-      worker.evaluate(await vectorsScript(await buildXsModules()));
+      xs = new XsConformance(engine, await vectorsScript(await buildXsModules()));
     }, ENGINE_BUILD_MS);
-    afterAll(() => worker.close());
+    afterAll(() => xs.close());
 
-    const read = (field: Field): string => {
-      const name = field === FORWARD ? "forward-secrecy.json" : VECTOR_FILE_NAMES[field];
-      return readFileSync(new URL(`../../../protocol/vectors/${name}`, import.meta.url), "utf8");
-    };
-    const check = (field: Field, text: string, native: boolean): string[] => {
-      const command = { op: "vectors", field, text, native };
-      return JSON.parse(worker.command(Buffer.from(JSON.stringify(command))).reply.toString());
+    const read = (field: string): string => {
+      const url = new URL(`../../../protocol/vectors/${FILE_NAMES[field]}`, import.meta.url);
+      return readFileSync(url, "utf8");
     };
 
     it.each(cases)("agrees with every case of %s, %s", (field, _how, native) => {
-      expect(check(field, read(field), native)).toEqual([]);
+      expect(xs.check(field, read(field), native)).toEqual([]);
     });
 
     it("detects an incorrect vector", () => {
       const bent = read("hmac").replace(/"mac": "./, '"mac": "_');
-      expect(check("hmac", bent, true)).not.toEqual([]);
+      expect(xs.check("hmac", bent)).not.toEqual([]);
     });
 
     it.each([

@@ -19,6 +19,7 @@ import {
 import { dirname, join } from "node:path";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
+import { flushFolder } from "@blindrelay/protocol/windows";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";
@@ -35,7 +36,7 @@ import {
 import type { Log } from "../ports.ts";
 import { StateError } from "./errors.ts";
 import { lockState, type StateLock } from "./lock.ts";
-import { flushFolder, folderStorage } from "./storage.ts";
+import { folderStorage } from "./storage.ts";
 
 /** The suffix makes each a module, whatever the folder's package.json says. */
 const PROGRAMS = ["program.0.mjs", "program.1.mjs"] as const;

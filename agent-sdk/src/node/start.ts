@@ -5,7 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { freemem } from "node:os";
 import { type RestartReason, tokenProblem } from "@blindrelay/protocol";
-import { isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { deviceKeyProblem, isForward, type Suite, type Version } from "@blindrelay/protocol/crypto";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import type { ProxySetting } from "@blindrelay/protocol/net/node";
 import { isVersionText } from "@blindrelay/protocol/releases";
@@ -21,7 +21,7 @@ import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { credentialsProblem } from "../core/credentials.ts";
 import { reasonOf } from "../core/dispatch.ts";
-import { deviceKeyProblem, forwardSessions, NO_SEED } from "../core/forward.ts";
+import { forwardSessions, NO_SEED } from "../core/forward.ts";
 import { giveStorage } from "../core/give-storage.ts";
 import { limitsOf } from "../core/limits.ts";
 import type { AgentStatus } from "../core/link.ts";
@@ -33,7 +33,13 @@ import {
   openLog,
   serveLog,
 } from "../core/log.ts";
-import { provisionSecrets, Rekeying, type StartSecrets, startSecrets } from "../core/rekey.ts";
+import {
+  provisionSecrets,
+  REPLACED,
+  Rekeying,
+  type StartSecrets,
+  startSecrets,
+} from "../core/rekey.ts";
 import type { AgentIdentity } from "../core/start-options.ts";
 import type { LinkPort, Log } from "../ports.ts";
 import { SDK_VERSION } from "../version.ts";
@@ -167,9 +173,6 @@ export const provision = async (
   });
 };
 
-const REPLACED =
-  "the agent_token was replaced over the air: the one that this start was given is not used any more";
-
 /** The secrets of this start, on a locked folder. */
 const claimSecrets = (
   { stateDir, agentToken }: StartOptions,
@@ -196,7 +199,7 @@ const claimSecrets = (
  */
 const claimBootCount = (
   { stateDir, packetVersion = "1" }: StartOptions,
-  { token, from }: StartSecrets,
+  { token, earlier }: StartSecrets,
   suite: Suite,
   log: Log,
 ): Boot => {
@@ -205,7 +208,7 @@ const claimBootCount = (
     bootOf(provisionBootCount(storage, suite, token, drawSeed(packetVersion)));
     log("warn", NEW_STATE, { stateDir });
   }
-  const result = raiseBootCount(storage, suite, token, from);
+  const result = raiseBootCount(storage, suite, token, earlier);
   if (!result.ok && result.problem === "missing") {
     throw new StateError(
       "foreign",
@@ -356,8 +359,7 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
         suite,
         storage,
         pushKey: key,
-        token: secrets.token,
-        from: secrets.from,
+        secrets,
         makeSessions: (agentToken, { count: bootCount, seed }) => {
           const all = { ...ofSessions, agentToken, bootCount };
           return forward(seed)?.(all) ?? new AgentSessions(all);

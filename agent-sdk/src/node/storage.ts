@@ -15,22 +15,11 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, NO_LINK, takePlaceOf } from "@blindrelay/protocol/file-owner";
-import { IS_WINDOWS } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/windows";
 import type { StoragePort } from "../ports.ts";
 
 const NEW_SUFFIX = ".new";
 const LOCK_PREFIX = "lock.";
-
-/** The folder's names are on the medium on return; on Windows that is left to the file system. */
-export const flushFolder = (folder: string): void => {
-  if (IS_WINDOWS) return;
-  const handle = openSync(folder, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
-};
 
 const writeDurably = (path: string, text: string, replaced: string): void => {
   const { O_WRONLY, O_CREAT, O_TRUNC } = constants;

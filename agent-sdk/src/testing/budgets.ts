@@ -34,6 +34,7 @@ interface Budgets {
     readonly bytes: { readonly [variant in Variant]: number };
     readonly push: number;
     readonly wifi: number;
+    readonly rekey: number;
     /** For the file for "2" with push and Wi-Fi. */
     readonly whole: number;
     /** By folder, for the file for "2" over WebSockets with push. */
@@ -74,6 +75,10 @@ export const espruinoPush = (variant: Variant, bytes: number, over = "WebSockets
 /** What Wi-Fi adds to such a file. */
 export const espruinoWifi = (variant: Variant, bytes: number): Figure =>
   size(`Espruino file, "${variant}": Wi-Fi adds`, "bytes", bytes, espruino.wifi);
+
+/** What a new secret over the relay adds to such a file with push. */
+export const espruinoRekey = (variant: Variant, bytes: number): Figure =>
+  size(`Espruino file, "${variant}" with push: rekey adds`, "bytes", bytes, espruino.rekey);
 
 /** The file for "2" with push and Wi-Fi. */
 export const espruinoWhole = (bytes: number): Figure =>

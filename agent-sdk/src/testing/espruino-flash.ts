@@ -11,6 +11,8 @@ export class EspruinoFlash implements EspruinoStorage {
   readonly files: Map<string, string>;
   /** Bytes of all files. */
   bytes = 262144;
+  /** Of all writes so far. */
+  steps = 0;
   /** Steps until the power cut; null: never. */
   private left: number | null = null;
 
@@ -71,6 +73,7 @@ export class EspruinoFlash implements EspruinoStorage {
   }
 
   private step(): void {
+    this.steps++;
     if (this.left === null) return;
     this.left--;
     if (this.left <= 0) throw new Error("power cut");

@@ -11,8 +11,9 @@ import {
   type QuickJSWASMModule,
 } from "quickjs-emscripten-core";
 import type { AgentStatus } from "../core/link.ts";
-import type { HostEvents, StartOptions } from "../embedded/index.ts";
+import type { HostEvents } from "../embedded/index.ts";
 import type { Link, LinkPort, Log, LogLevel, Random, StoragePort, TimerPort } from "../ports.ts";
+import type { QuickjsStart } from "./quickjs/main.ts";
 
 interface QuickjsDeviceOptions {
   readonly engine: QuickJSWASMModule;
@@ -26,9 +27,6 @@ interface QuickjsDeviceOptions {
   readonly log?: Log;
   readonly onState?: (status: AgentStatus) => void;
 }
-
-/** Parameters of a start; the rest is in the script. */
-type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory">;
 
 /** Limits above which the engine terminates a device: its heap, and loop iterations per call. */
 const MEMORY_BYTES = 2 ** 20;

@@ -301,7 +301,11 @@ export class Peer implements PeerSessionEvents {
     const waiting = this.queue;
     this.queue = [];
     for (const call of waiting) this.host.settle(call, failed(new CallError("UNPROVEN", text)));
-    if (this.subscribed) this.delayRetry(BACKOFF_MAX_MS);
+    if (!this.subscribed) return;
+    this.delayRetry(BACKOFF_MAX_MS);
+    if (this.interrupted !== null) return;
+    this.interrupted = text;
+    this.events.interrupted(text);
   }
 
   relayError(session: PeerSession, code: string, text: string): void {

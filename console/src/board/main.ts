@@ -164,7 +164,8 @@ export class OpenBoard {
     try {
       told("Checking board and program…", 0);
       const way = wifi === null ? "network" : "wifi";
-      const sdk = await fetchSdk({ way, variant: sha256 ? this.version : "any", push });
+      const variant = sha256 ? this.version : "any";
+      const sdk = await fetchSdk({ way, variant, push, rekey: false });
       const total = sdk.length + source.length;
       let before = 0;
       const progress = (file: string, done: number, of: number): void => {

@@ -34,7 +34,10 @@ export interface X25519 {
 }
 
 export const CHAIN_BYTES = 32;
-const CONFIRM_BYTES = 16;
+/** By which the agent proves the keys. */
+export const CONFIRM_BYTES = 16;
+/** The packet that brings the client's public value, and brings back the agent's. */
+export const EXCHANGE_SEQ = 1;
 
 const hmacText = (suite: Suite, key: Uint8Array, label: string): Uint8Array =>
   suite.hmac(suite.hmacKey(key), asciiBytes(label));

@@ -31,7 +31,9 @@ export const hkdfExpand = (
     const block = suite.hmac(prk, i === 0 ? input.subarray(HASH_BYTES) : input);
     okm.set(block, i * HASH_BYTES);
     input.set(block, 0);
+    block.fill(0);
   }
+  input.fill(0);
   return okm.subarray(0, length);
 };
 

@@ -29,6 +29,7 @@ export {
 export { rawMember } from "../encoding/raw-member.ts";
 export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
+export { deviceKeyProblem } from "./device-key.ts";
 export type { X25519, X25519Pair } from "./forward-keys.ts";
 export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
 export type { DirectionKeys, SessionKeys } from "./keys.ts";

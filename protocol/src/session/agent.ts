@@ -240,12 +240,6 @@ export class AgentSessions {
     return verdict;
   }
 
-  /** Gives back what a packet that is tried under another secret too was charged here. */
-  uncharge(packet: Packet): void {
-    this.buckets.giveBack(OPENINGS);
-    if (packet.second !== null) this.buckets.giveBack(LOOKUPS);
-  }
-
   /**
    * Seals a plaintext (at most 47,000 bytes) for a session; returns null if the session is not held
    * (any more) or has used up its numbers. The caller queues the text at once and never asks for
@@ -379,7 +373,7 @@ export class AgentSessions {
   }
 
   /** The epoch that may store the packet's session: its `A` is from there, and not spent. */
-  private epochOf(packet: Packet): Epoch | null {
+  epochOf(packet: Packet): Epoch | null {
     const part = packet.second as string;
     for (const epoch of this.epochs) {
       if (

@@ -15,6 +15,7 @@ import {
   deriveDataKeys,
   deriveHandshakeKeys,
   deriveStart,
+  EXCHANGE_SEQ,
   nextDh,
 } from "../crypto/forward-keys.ts";
 import type { SessionKeys } from "../crypto/keys.ts";
@@ -37,9 +38,6 @@ interface Agreed {
   readonly keys: SessionKeys;
   readonly reply: string;
 }
-
-/** The packet that brings the client's public value, and brings back the agent's. */
-const EXCHANGE_SEQ = 1;
 
 export class ForwardAgentSessions extends AgentSessions {
   declare private readonly x25519: X25519;

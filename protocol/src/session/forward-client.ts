@@ -6,7 +6,12 @@
  * [portable]
  */
 import type { HandshakeKeys, X25519, X25519Pair } from "../crypto/forward-keys.ts";
-import { deriveDataKeys, deriveHandshakeKeys } from "../crypto/forward-keys.ts";
+import {
+  CONFIRM_BYTES,
+  deriveDataKeys,
+  deriveHandshakeKeys,
+  EXCHANGE_SEQ,
+} from "../crypto/forward-keys.ts";
 import type { SessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket } from "../crypto/packet.ts";
@@ -21,9 +26,8 @@ export interface ForwardClientOptions {
   readonly deviceKey: Uint8Array | null;
 }
 
-const EXCHANGE_SEQ = 1;
 /** The agent's public value and its proof. */
-const ANSWER_BYTES = KEY_BYTES + 16;
+const ANSWER_BYTES = KEY_BYTES + CONFIRM_BYTES;
 
 export class ForwardClientSession extends ClientSession {
   declare private readonly x25519: X25519;

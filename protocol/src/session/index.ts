@@ -6,6 +6,7 @@ export type {
   RefusalReason,
 } from "./agent.ts";
 export { AgentSessions, DEFAULT_AGENT_LIMITS } from "./agent.ts";
+export { LOOKUPS, OPENINGS } from "./buckets.ts";
 export type {
   ClientEffect,
   ClientRefusal,

@@ -7,7 +7,11 @@ import { chacha20poly1305 } from "@noble/ciphers/chacha.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
+import { toHex, utf8Bytes } from "../encoding/bytes.ts";
 import { TAG_BYTES } from "../spec.ts";
+
+/** SHA-256, 32 bytes. */
+export const nobleSha256 = (data: Uint8Array): Uint8Array => sha256(data);
 
 /** Throws a RangeError for a key that is not 32 bytes. */
 export const checkAeadKey = (key: Uint8Array): void => {
@@ -34,3 +38,6 @@ export const nobleChachaSuite = (): Suite => ({
     }
   },
 });
+
+/** SHA-256 of a text's UTF-8, in lower-case hexadecimal. */
+export const sha256Hex = (text: string): string => toHex(sha256(utf8Bytes(text)));

@@ -29,7 +29,8 @@ const checked = (value: Uint8Array): Uint8Array => {
 export const nobleX25519: X25519 = {
   isNative: false,
   pair: (privateKey) => {
-    const own = checked(privateKey).slice();
+    // A slice of a Buffer would be a view.
+    const own = Uint8Array.from(checked(privateKey));
     return {
       publicKey: () => curve.scalarMultBase(own),
       shared: (publicKey) => {

@@ -242,3 +242,39 @@ export const checkForward = (
   }
   return failures;
 };
+
+/** Wycheproof's cases: `tcId`, comment, private value, public value, shared value, result. */
+export interface X25519File {
+  readonly tests: readonly (readonly [number, string, string, string, string, string])[];
+}
+
+const ZEROS = "0".repeat(64);
+
+/** A shared value of zeros must be refused. */
+export const checkX25519 = (x25519: X25519, file: X25519File): string[] => {
+  const failures: string[] = [];
+  for (const [id, comment, own, other, shared] of file.tests) {
+    const found = x25519.pair(hex(own)).shared(hex(other));
+    const wanted = shared === ZEROS ? null : shared;
+    const where = `X25519 ${id} (${comment})`;
+    expectSame(failures, where, found === null ? null : toHex(found), wanted);
+  }
+  return failures;
+};
+
+/** The files of suites "3" and "4" in protocol/vectors, by the names that `checkField` takes. */
+export const FORWARD_FILE_NAMES: { readonly [field: string]: string } = {
+  forward: "forward-secrecy.json",
+  x25519: "wycheproof/x25519.json",
+};
+
+/** One sentence for each failure in the file of this name; null: it is no file of these suites. */
+export const checkField = (
+  suite: Suite,
+  x25519: X25519,
+  field: string,
+  file: unknown,
+): string[] | null => {
+  if (field === "forward") return checkForward(suite, x25519, file as ForwardFile);
+  return field === "x25519" ? checkX25519(x25519, file as X25519File) : null;
+};

@@ -17,7 +17,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
-import { IS_WINDOWS } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/windows";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 
@@ -107,14 +107,6 @@ const writeKey = (path: string, key: Uint8Array): void => {
   nameAlso(part, path);
   rmSync(part);
   flushFolder(dirname(path));
-};
-
-/** On Windows that is left to the file system. */
-const flushFolder = (path: string): void => {
-  if (IS_WINDOWS) return;
-  const folder = openSync(path, "r");
-  fsyncSync(folder);
-  closeSync(folder);
 };
 
 /**

@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { IS_WINDOWS } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/windows";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { storePath } from "../control/data-dir.ts";
 
@@ -48,9 +48,11 @@ export const backupStore = (data: string, store: string | undefined, to: string)
     }
     chmodSync(part, 0o600);
     makeSure(part);
-    flush(part, "r+");
+    const made = openSync(part, "r+");
+    fsyncSync(made);
+    closeSync(made);
     renameSync(part, file);
-    if (!IS_WINDOWS) flush(dirname(file), "r");
+    flushFolder(dirname(file));
   } catch (error) {
     rmSync(part, { force: true });
     if (error instanceof Failure) throw error;
@@ -70,10 +72,4 @@ const makeSure = (path: string): void => {
   } finally {
     copy.close();
   }
-};
-
-const flush = (path: string, flags: string): void => {
-  const handle = openSync(path, flags);
-  fsyncSync(handle);
-  closeSync(handle);
 };

@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 export interface Build {
   readonly agent: typeof import("@blindrelay/agent-sdk");
   readonly client: typeof import("@blindrelay/client-sdk/testing");
+  readonly conformance: typeof import("@blindrelay/protocol/testing/forward");
   readonly crypto: typeof import("@blindrelay/protocol/crypto");
   readonly push: typeof import("@blindrelay/agent-sdk/testing/push");
   readonly session: typeof import("@blindrelay/protocol/session");
@@ -23,6 +24,7 @@ export const loadBuild = async (root: string): Promise<Build> => {
   return {
     agent: await load("agent-sdk/src/index.ts"),
     client: await load("client-sdk/src/core/client-core.ts"),
+    conformance: await load("protocol/src/testing/forward.ts"),
     crypto: await load("protocol/src/crypto/index.ts"),
     push: await load("agent-sdk/src/core/push.ts"),
     session: await load("protocol/src/session/index.ts"),

@@ -4,15 +4,22 @@
  * runs them against this repository, mutants.test.ts against the copies that lack the rule.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
-import { pushProof, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import { pushProof, type Suite, toHex, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
+import type { ForwardFile } from "@blindrelay/protocol/testing/forward";
+import { processRecorder } from "../instruments/nonces/recorder.ts";
 import type { Build } from "./build.ts";
 import { readPacket } from "./packet-text.ts";
 import { sha256 } from "./pushed-slots.ts";
 import { World } from "./world.ts";
 
+const FORWARD_FILE = JSON.parse(
+  readFileSync(new URL("../../../protocol/vectors/forward-secrecy.json", import.meta.url), "utf8"),
+) as ForwardFile;
 const SECRET = "a secret of more than thirty-two characters";
 const EMPTY = new Uint8Array(0);
 const C = "C".repeat(22);
@@ -377,6 +384,27 @@ export const CHECKS = {
     assert.throws(() => begin("own", { ...of("new", 3) }), /not proven/);
     assert.throws(() => begin("own", of("own", 3, "b")), /not proven/);
     begin("last", of("last", 3));
+  },
+
+  /** Every rule of suites "3" and "4" but the seed's stands in the known answers and refusals. */
+  forwardConforms: ({ conformance, suites }: Build): void => {
+    const newWorld = () => processRecorder().startScope();
+    const suite = suites.nodeSuite();
+    const has = () => true;
+    const failures = conformance.checkForward(suite, nodeX25519, FORWARD_FILE, has, newWorld);
+    assert.deepEqual(failures, []);
+  },
+
+  seedIsReplaced: ({ agent }: Build): void => {
+    const storage = new MemoryStorage();
+    const suite = nodeSuite();
+    const seed = new Uint8Array(32).fill(7);
+    agent.provisionBootCount(storage, suite, SECRET, seed);
+    const boot = agent.raiseBootCount(storage, suite, SECRET);
+    assert(boot.ok);
+    assert.deepEqual(boot.seed, seed);
+    const left = storage.names().map((name) => storage.read(name) ?? "");
+    assert(left.length > 0 && !left.join().includes(toHex(seed)));
   },
 } satisfies { readonly [name: string]: (build: Build) => void };
 

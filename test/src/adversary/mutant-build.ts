@@ -1,6 +1,16 @@
 /** Makes a copy of the sources in which one rule is missing. */
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { REPOSITORY } from "./build.ts";
 import type { Patch } from "./mutants.ts";
 
@@ -34,5 +44,30 @@ export const buildMutant = (root: string, patches: readonly Patch[]): void => {
   for (const patch of patches) {
     const path = join(root, patch.file);
     writeFileSync(path, patched(readFileSync(path, "utf8"), patch));
+  }
+};
+
+/**
+ * What `use` makes with the modules of `agent-sdk/build` in such a copy, which build it: `load`
+ * takes the name of one. The copy is gone afterwards.
+ */
+export const withMutantBuild = async <Made>(
+  patches: readonly Patch[],
+  use: (load: <Module>(name: string) => Promise<Module>, root: string) => Promise<Made>,
+): Promise<Made> => {
+  const root = mkdtempSync(join(tmpdir(), "blindrelay-mutant-"));
+  try {
+    buildMutant(root, patches);
+    // The build finds the sources beside itself.
+    for (const folder of ["build", "moddable"]) {
+      const from = join(REPOSITORY, "agent-sdk", folder);
+      cpSync(from, join(root, "agent-sdk", folder), { recursive: true });
+    }
+    symlinkSync(join(REPOSITORY, "node_modules"), join(root, "node_modules"));
+    const load = (name: string) =>
+      import(/* @vite-ignore */ pathToFileURL(join(root, "agent-sdk/build", `${name}.ts`)).href);
+    return await use(load, root);
+  } finally {
+    rmSync(root, { recursive: true });
   }
 };

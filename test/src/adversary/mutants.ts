@@ -34,6 +34,9 @@ const SECRET_KEYS = "protocol/src/crypto/secret-keys.ts";
 const PACKET = "protocol/src/crypto/packet.ts";
 const BASE64 = "protocol/src/encoding/base64url.ts";
 const BOOT = "agent-sdk/src/core/bootcount.ts";
+const FORWARD_AGENT = "protocol/src/session/forward-agent.ts";
+const FORWARD_CLIENT = "protocol/src/session/forward-client.ts";
+const BOOT_SEED = "agent-sdk/src/core/boot-seed.ts";
 const CORE = "agent-sdk/src/core/agent-core.ts";
 const DISPATCH = "agent-sdk/src/core/dispatch.ts";
 const PUSH = "agent-sdk/src/core/push.ts";
@@ -701,6 +704,91 @@ const PUSHES: readonly Mutant[] = [
   })),
 ];
 
+const EXCHANGE = {
+  check: "forwardConforms",
+  because: "it takes somebody who has the secret, and the relay has not",
+} as const;
+
+/** Those that the conformance of suites "3" and "4" must notice in every engine of agents. */
+export const AGENT_EXCHANGES: readonly Mutant[] = [
+  {
+    without: "dh moves whenever a session is stored",
+    patches: [patch(FORWARD_AGENT, "    this.dh = nextDh(this.suite, dh);\n    dh.fill(0);\n", "")],
+    instead: EXCHANGE,
+  },
+  {
+    without: "an agent refuses a shared value of zeros",
+    patches: [patch(FORWARD_AGENT, "= pair.shared(x);", "= pair.shared(x) ?? x.map(() => 0);")],
+    instead: EXCHANGE,
+  },
+  {
+    without: "an agent's keys are new from seq 2 on",
+    patches: [patch(FORWARD_AGENT, "    session.keys = agreed.keys;\n", "")],
+    instead: EXCHANGE,
+  },
+  {
+    without: "a packet above seq 1 of a sid that is not held is not opened",
+    patches: [
+      patch(
+        FORWARD_AGENT,
+        '    if (packet.seq > EXCHANGE_SEQ) return this.refuse("replay");\n',
+        "",
+      ),
+      patch(FORWARD_AGENT, "packet.seq === EXCHANGE_SEQ) {", "packet.seq > 0) {"),
+    ],
+    instead: EXCHANGE,
+  },
+];
+
+/** The same of clients. */
+export const CLIENT_EXCHANGES: readonly Mutant[] = [
+  {
+    without: "a client refuses a shared value of zeros",
+    patches: [patch(FORWARD_CLIENT, "= pair.shared(y);", "= pair.shared(y) ?? y.map(() => 0);")],
+    instead: EXCHANGE,
+  },
+  {
+    without: "a client checks that the agent has the same keys",
+    patches: [
+      patch(
+        FORWARD_CLIENT,
+        "    if (!equalBytes(keys.confirm, plaintext.subarray(KEY_BYTES))) return null;\n",
+        "",
+      ),
+    ],
+    instead: EXCHANGE,
+  },
+  {
+    without: "a client's keys are new from seq 2 on",
+    patches: [patch(FORWARD_CLIENT, "    this.keys = keys;\n", "")],
+    instead: EXCHANGE,
+  },
+  {
+    without: "a client draws X anew for each session",
+    patches: [
+      patch(
+        FORWARD_CLIENT,
+        "const own = this.random(KEY_BYTES);",
+        "const own = new Uint8Array(KEY_BYTES);",
+      ),
+    ],
+    instead: EXCHANGE,
+  },
+];
+
+const SEEDS: readonly Mutant[] = [
+  {
+    without: "the seed is replaced before a start uses it",
+    patches: [
+      patch(BOOT_SEED, "  return withSeed(hash, next);", "  return withSeed(hash, seedOf(owner));"),
+    ],
+    instead: {
+      check: "seedIsReplaced",
+      because: "the count is in the epoch too: only a thief of the medium gains by it",
+    },
+  },
+];
+
 export const MUTANTS: readonly Mutant[] = [
   ...BOOT_COUNT,
   ...EPOCHS,
@@ -711,4 +799,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...KEY_RULES,
   ...FORMS,
   ...PUSHES,
+  ...AGENT_EXCHANGES,
+  ...CLIENT_EXCHANGES,
+  ...SEEDS,
 ];

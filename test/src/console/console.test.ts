@@ -3,9 +3,16 @@
  * and do, everything that leaves the page, and axe's findings for every view.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Program, type RunningAgent, startAgent } from "@blindrelay/agent-sdk/node";
+import {
+  type Program,
+  type RunningAgent,
+  type StartOptions,
+  startAgent,
+} from "@blindrelay/agent-sdk/node";
 import { makeToken } from "@blindrelay/protocol";
+import { decodeKeyring } from "@blindrelay/protocol/keyring";
 import { releaseText } from "@blindrelay/protocol/releases";
 import type { Release } from "@blindrelay/protocol/schema/rest";
 import {
@@ -73,7 +80,10 @@ const valve: Program = (agent) => {
   });
 };
 
-const startValve = async (agentId: string): Promise<RunningAgent> => {
+const startValve = async (
+  agentId: string,
+  options: Partial<StartOptions> = {},
+): Promise<RunningAgent> => {
   const agent = await startAgent({
     url: relay.url,
     agentId,
@@ -83,6 +93,7 @@ const startValve = async (agentId: string): Promise<RunningAgent> => {
     firmwareVersion: "1.4.0",
     program: valve,
     log: () => undefined,
+    ...options,
   });
   running.push(agent);
   await agent.online();
@@ -251,6 +262,41 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByLabel("load it from a file").setInputFiles({ ...file, buffer });
       await page.getByRole("button", { name: "Open" }).click();
       await page.getByRole("heading", { name: "Call a method" }).waitFor();
+    });
+
+    it("changes the secret of a device over the air, and never sends it readably", async () => {
+      await addAgent("door-3", "Door 3");
+      const pushKey = makeToken("push", randomBytes(32));
+      const agent = await startValve("door-3", { pushKey });
+      const { page, complaints, sent } = await open();
+      await logIn(page);
+      await openAgent(page, "door-3");
+      await page.getByText("Change its secret").click();
+      const downloading = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Make a new secret and save it" }).click();
+      const saved = readFileSync((await (await downloading).path()) as string, "utf8");
+      const renewed = decodeKeyring(saved).keys.get("door-3")?.agent_token ?? "";
+      expect(renewed).not.toBe(secrets.get("door-3"));
+      await page.getByRole("button", { name: "Send it to the device" }).click();
+      await page.getByRole("alert").getByText("--push-key").waitFor();
+      await page.getByLabel("Push key").fill(pushKey);
+      await picture(page, "change-secret");
+      for (const { name, rules } of LOOKS)
+        expect(await violationsOn(page, rules), name).toEqual([]);
+      await page.getByRole("button", { name: "Send it to the device" }).click();
+      await page.getByText("door-3 has the new secret").waitFor();
+      await call(page, "valve.open", '{"percent": 40}');
+      await page.getByText(/valve\.open answered after/).waitFor();
+      // The event came to the new session once.
+      const moved = page.getByRole("log").getByText("valve.moved");
+      await moved.first().waitFor();
+      expect(await moved.count()).toBe(1);
+      await picture(page, "secret-changed");
+      await agent.stop();
+      await startValve("door-3", { agentToken: renewed });
+      for (const secret of [renewed, pushKey, secrets.get("door-3") ?? ""])
+        for (const form of formsOf(secret)) expect(sent.join("\n")).not.toContain(form);
+      expect(complaints).toEqual([]);
     });
 
     it("finds agents by any part of name or identifier, counts and sorts them", async () => {

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:tls";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { makeCertificates, noOpenssl } from "@blindrelay/relay-server/testing";
 import { describe, expect, it } from "vitest";
 import type { Environment } from "../cli/processes.ts";
@@ -75,7 +76,10 @@ describe("files instead of a board", () => {
   it("make a project for Moddable with instructions to build it", async () => {
     const out = house.path("xs-files");
     const key = house.path("xs.key");
-    await house.cli(["provision", "--out", out, "--id", "xs-1", "--push-key", key]);
+    const as = ["--target", "moddable", "--out", out];
+    const said = await house.cli(["provision", ...as, "--id", "xs-1", "--push-key", key, "--json"]);
+    expect(JSON.parse(said.stdout).packet_version).toBe("4");
+    expect(readdirSync(out)).toEqual(["blindrelay.json"]);
     const { push_key: pushKey } = JSON.parse(readFileSync(`${out}/blindrelay.json`, "utf8"));
     expect(readFileSync(key, "utf8")).toBe(`${pushKey}\n`);
     const project = house.path("xs-project");
@@ -92,19 +96,21 @@ describe("files instead of a board", () => {
     ];
     const { code, stdout, stderr } = await house.cli([...args, "--json"]);
     expect([code, stderr]).toEqual([0, expect.stringContaining("mcconfig is not installed")]);
-    // It takes no programs, so the key would only be there to be stolen.
-    expect(stderr).toContain("its push key is not used");
-    expect(readFileSync(`${project}/agent.json`, "utf8")).not.toContain("push_");
+    expect(stderr).toContain("its push key guards its secret only");
     const { files, commands } = JSON.parse(stdout);
     for (const file of files) expect(existsSync(`${project}/${file}`)).toBe(true);
-    expect(commands[0]).toBe("mcconfig -m -p esp32 provision=1");
+    expect(commands[0]).toMatch(/^mcconfig -m -p esp32 provision=1 seed=\$\(openssl rand /);
     const { modules } = JSON.parse(readFileSync(`${project}/blindrelay/manifest.json`, "utf8"));
     for (const path of Object.values<string>(modules)) {
       if (path.startsWith(".")) expect(existsSync(`${project}/blindrelay/${path}.js`)).toBe(true);
     }
     const inProject = (name: string) =>
       JSON.parse(readFileSync(`${project}/${name}`, "utf8")).config;
-    expect(inProject("agent.json")).toMatchObject({ agent_id: "xs-1", packet_version: "2" });
+    const config = inProject("agent.json");
+    expect(config).toMatchObject({ agent_id: "xs-1", packet_version: "4", push_key: pushKey });
+    const device = nodeX25519.pair(Buffer.from(config.device_key, "base64url"));
+    const { keyring } = JSON.parse(readFileSync(house.path("config/default.json"), "utf8"));
+    expect(keyring["xs-1"].device_key).toBe(Buffer.from(device.publicKey()).toString("base64url"));
     expect(inProject("manifest.json")).toEqual({});
     expect((await house.cli([...args, "--firmware-version", "1.4.0"])).code).toBe(0);
     expect(inProject("manifest.json")).toEqual({ firmware_version: "1.4.0" });
@@ -147,7 +153,7 @@ describe("files instead of a board", () => {
 
   it("are built by mcconfig if it is installed: the boot count first, once for each secret", async () => {
     const out = house.path("xs-files-2");
-    await house.cli(["provision", "--out", out, "--id", "xs-2"]);
+    await house.cli(["provision", "--target", "moddable", "--out", out, "--id", "xs-2"]);
     const bin = house.path("bin");
     mkdirSync(bin);
     const mcconfig = house.write(
@@ -167,8 +173,9 @@ describe("files instead of a board", () => {
       JSON.stringify({ config: { ...added.config, ssid: "hall" } }),
     );
     expect((await flashXs()).code).toBe(0);
+    const [, seed] = / seed=([\w-]{43})\n/.exec(readFileSync(`${bin}/said`, "utf8")) ?? [];
     expect(readFileSync(`${bin}/said`, "utf8").split("\n")).toEqual([
-      `${port} -m -p esp32/s3 provision=1`,
+      `${port} -m -p esp32/s3 provision=1 seed=${seed}`,
       `${port} -m -p esp32/s3`,
       "",
     ]);
@@ -180,6 +187,11 @@ describe("files instead of a board", () => {
     house.write("bin/mcconfig", "#!/bin/sh\nexit 3\n");
     const failed = await flashXs();
     expect([failed.code, failed.stderr]).toEqual([7, expect.stringContaining("ended with 3")]);
+    // Whoever has it can open what was recorded.
+    for (const name of readdirSync(project)) {
+      const path = `${project}/${name}`;
+      if (statSync(path).isFile()) expect(readFileSync(path, "utf8")).not.toContain(seed);
+    }
   });
 
   it("report a boot count as written only after it was read back, from its own folder", async () => {

@@ -52,6 +52,24 @@ describe("a program pushed over the relay", () => {
     }
   });
 
+  it("can be one for a board whose secret `agent rekey` replaces, if it was provisioned so", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "rekeyed", ["--rekey"]);
+    await flash(port);
+    const said = await house.cli(["agent", "rekey", "rekeyed"]);
+    expect([said.code, said.stdout]).toEqual([0, "rekeyed has a new secret\n"]);
+    double.restart();
+    const { code } = await push("rekeyed", SECOND);
+    expect(code).toBe(0);
+    // Provisioned anew, it follows that.
+    await provision(port, "other", ["--rekey"]);
+    await flash(port);
+    expect((await push("other", SECOND)).code).toBe(0);
+    const { port: small } = await plugIn({ variables: 2_630 });
+    const refused = await provision(small, "small", ["--rekey"]);
+    expect([refused.code, refused.stderr]).toEqual([7, expect.stringContaining("--rekey needs")]);
+  });
+
   it("may hang forever on a board without a watchdog, which is said before", async () => {
     const { port } = await plugIn({ watchdog: false });
     await provision(port, "unguarded");

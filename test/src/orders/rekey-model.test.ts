@@ -1,12 +1,14 @@
 /**
  * The model of the boot slots' seed and of changing the secret (protocol/models/rekey.m), searched
- * to its end: with all rules nothing breaks; without any one of them there is a trace.
+ * to its end: with all rules nothing breaks; without any one of them there is a trace, in which the
+ * code does what it promises.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Checked, checkAll, missingPrograms } from "./murphi.ts";
+import { Replay } from "./rekey-replay.ts";
 
 /** Only for a run that does not end: all of them take some seconds of each core. */
 const TIMEOUT_MS = 600_000;
@@ -60,5 +62,9 @@ describe.skipIf(missing.length > 0)(`the model of seeds and rekey${whySkipped}`,
     const run = checked.get(constant);
     expect(run?.failed).toBe(breaks);
     expect(run?.steps.length).toBeGreaterThan(0);
+  });
+
+  test.each(RULES)("%s: the code keeps its promises in that trace: %s", (constant) => {
+    expect(new Replay(checked.get(constant)?.steps ?? []).broken).toEqual([]);
   });
 });

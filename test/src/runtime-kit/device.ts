@@ -47,8 +47,8 @@ export interface DeviceUnderTest {
   emit(event: string, data: object): void;
   /**
    * Runs `checkVectors` of `@blindrelay/protocol/testing` inside the engine, with the suite of this
-   * runtime, on one file of protocol/vectors; returns its sentences. `field` "forward": runs
-   * `checkForward` of `@blindrelay/protocol/testing/forward` on forward-secrecy.json.
+   * runtime, on one file of protocol/vectors; returns its sentences. For packet versions "3" and
+   * "4" also `checkField` of `@blindrelay/protocol/testing/forward`.
    */
   checkVectors(field: string, text: string): string[];
   /** Power off, at once: nothing of it runs or is called again. */

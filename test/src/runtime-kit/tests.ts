@@ -10,7 +10,8 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ManualTimer, MemoryStorage, seededRandom } from "@blindrelay/agent-sdk/memory";
 import { isForward } from "@blindrelay/protocol/crypto";
-import { VECTOR_FILE_NAMES, type VectorFiles } from "@blindrelay/protocol/testing";
+import { VECTOR_FILE_NAMES } from "@blindrelay/protocol/testing";
+import { FORWARD_FILE_NAMES } from "@blindrelay/protocol/testing/forward";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DEAD_NETWORK } from "../hostile-boards/hardware.ts";
 import { hostileRelayTests } from "../hostile-boards/hostile-relay-tests.ts";
@@ -28,11 +29,13 @@ const programs = {
   [ATTACKED_PROGRAM]: fileURLToPath(new URL("../hostile-boards/program.ts", import.meta.url)),
 };
 
-const FORWARD = "forward";
-type Field = keyof VectorFiles | typeof FORWARD;
+const FILE_NAMES: { readonly [field: string]: string } = {
+  ...VECTOR_FILE_NAMES,
+  ...FORWARD_FILE_NAMES,
+};
 
-const vectorFile = (field: Field): string => {
-  const name = field === FORWARD ? "forward-secrecy.json" : VECTOR_FILE_NAMES[field];
+const vectorFile = (field: string): string => {
+  const name = FILE_NAMES[field];
   return readFileSync(
     fileURLToPath(import.meta.resolve(`@blindrelay/protocol/vectors/${name}`)),
     "utf8",
@@ -41,10 +44,7 @@ const vectorFile = (field: Field): string => {
 
 export const runtimeTests = (runtime: RuntimeUnderTest): void => {
   const forward = runtime.versions.some(isForward);
-  const fields: readonly Field[] = [
-    ...(Object.keys(VECTOR_FILE_NAMES) as (keyof VectorFiles)[]),
-    ...(forward ? ([FORWARD] as const) : []),
-  ];
+  const fields = Object.keys(forward ? FILE_NAMES : VECTOR_FILE_NAMES);
   describe(runtime.title, () => {
     let makeDevice: MakeDevice;
     beforeAll(async () => {

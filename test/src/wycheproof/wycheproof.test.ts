@@ -6,7 +6,10 @@ import { readFileSync } from "node:fs";
 import { espruinoSuite } from "@blindrelay/agent-sdk/testing/espruino-suite";
 import { type AeadVersion, hkdfExpand, hkdfExtract, type Suite } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
+import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
+import { checkX25519, type X25519File } from "@blindrelay/protocol/testing/forward";
 import { describe, expect, it } from "vitest";
 import { processRecorder } from "../instruments/nonces/recorder.ts";
 
@@ -16,10 +19,12 @@ interface File {
   readonly tests: readonly Row[];
 }
 
-const load = (name: string): File => {
-  const url = new URL(`../../../protocol/vectors/wycheproof/${name}.json`, import.meta.url);
-  return JSON.parse(readFileSync(url, "utf8")) as File;
-};
+const read = (name: string): string =>
+  readFileSync(
+    new URL(`../../../protocol/vectors/wycheproof/${name}.json`, import.meta.url),
+    "utf8",
+  );
+const load = (name: string): File => JSON.parse(read(name)) as File;
 
 /** Column by column. */
 const rows = ({ fields, tests }: File): Record<string, string>[] =>
@@ -85,4 +90,13 @@ describe.each(suites)("the suite of %s", (_name, suite) => {
     });
     expect(wrong).toEqual([]);
   });
+});
+
+it.each([
+  ["node", nodeX25519],
+  ["noble", nobleX25519],
+])("X25519 of %s, 518 tests", (_name, x25519) => {
+  const file = JSON.parse(read("x25519")) as X25519File;
+  expect(file.tests).toHaveLength(518);
+  expect(checkX25519(x25519, file)).toEqual([]);
 });

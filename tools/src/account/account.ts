@@ -129,6 +129,11 @@ export const keepPendingKeys = (
   settings.update((profile) => {
     if (profile === null) return null;
     const before = profile.pending;
+    for (const agentId of keys.keys()) {
+      if (before?.[agentId]?.rekey === undefined) continue;
+      const fix = `blindrelay agent rekey ${agentId} (or set the device up again: blindrelay provision)`;
+      throw new Failure("usage", `${agentId} may have a secret that was sent to it: ${fix}`);
+    }
     kept = new Map([...keys].map(([agentId, key]) => [agentId, before?.[agentId] ?? key]));
     return { ...profile, pending: withKeys(before, kept) };
   });
@@ -142,12 +147,61 @@ export const keepPendingKey = (settings: Settings, agentId: string): Key => {
   return keepPendingKeys(settings, new Map([[agentId, key]])).get(agentId) ?? key;
 };
 
-/** The same for one that is about to be sent to the device itself. */
-export const keepSentKey = (settings: Settings, agentId: string, key: Key): void =>
-  settings.update(
-    (profile) =>
-      profile && { ...profile, pending: withKeys(profile.pending, new Map([[agentId, key]])) },
-  );
+/** Stores a secret as keepKey does. Returns what puts everything back, a pending one too. */
+export const replaceKey = (settings: Settings, agentId: string, key: Key): (() => void) => {
+  const { keyring, pending } = settings.demandProfile();
+  const [before, sent] = [keyring[agentId] ?? null, pending?.[agentId] ?? null];
+  keepKey(settings, agentId, key);
+  return () =>
+    settings.update((profile) => {
+      if (profile === null) return null;
+      const put = keeping(profile, new Map([[agentId, before]]));
+      return sent === null
+        ? put
+        : { ...put, pending: withKeys(put.pending, new Map([[agentId, sent]])) };
+    });
+};
+
+/**
+ * Keeps one that is about to be sent to the device itself. `before`: when the one that it may
+ * replace was last sent; one that another command has sent since stays. Returns what is pending
+ * now.
+ */
+export const keepSentKey = (
+  settings: Settings,
+  agentId: string,
+  key: Key,
+  before: string | null,
+): Key => {
+  let kept = key;
+  settings.update((profile) => {
+    if (profile === null) return null;
+    const pending = profile.pending?.[agentId];
+    kept = pending?.rekey === undefined || pending.rekey.at === before ? key : pending;
+    return { ...profile, pending: withKeys(profile.pending, new Map([[agentId, kept]])) };
+  });
+  return kept;
+};
+
+/**
+ * The device has answered under this secret, which replaced `before`. What other commands have
+ * stored since stays: another secret in the keyring, one that is pending.
+ */
+export const keepProvenKey = (
+  settings: Settings,
+  agentId: string,
+  key: Key,
+  before: string,
+): void =>
+  settings.update((profile) => {
+    if (profile === null) return null;
+    const [present, pending] = [profile.keyring[agentId], profile.pending?.[agentId]];
+    if (present?.agent_token !== before && present?.agent_token !== key.agent_token) return null;
+    const keys = new Map([[agentId, key]]);
+    if (pending === undefined || pending.agent_token === key.agent_token)
+      return keeping(profile, keys);
+    return { ...profile, keyring: withKeys(profile.keyring, keys) };
+  });
 
 /** Drops a pending secret of which the relay knows nothing. */
 export const dropPendingKey = (settings: Settings, agentId: string): void =>

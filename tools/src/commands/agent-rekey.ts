@@ -1,4 +1,5 @@
 /** `blindrelay agent rekey`: a new end-to-end secret over the air. */
+import { type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
@@ -47,35 +48,30 @@ has the old secret and a recording of this finds the new one.`,
       const found = flags.where === undefined ? null : await matching(settings, flags.where);
       const ids = found?.map(({ agent_id }) => agent_id) ?? [checkAgentId(agentId as string)];
       const client = await connectClient(settings, CONNECT_LIMIT_MS);
-      const failures: Failure[] = [];
-      const one = async (id: string): Promise<void> => {
+      const one = async (id: string): Promise<FleetOutcome> => {
         try {
           await rekeyAgent(client, settings, id, pushKey);
-          printResult(flags, { agent_id: id, outcome: "ok" }, `${id} has a new secret`);
+          return outcomeOf(id, "ok", null);
         } catch (error) {
-          if (!(error instanceof Failure)) throw error;
-          failures.push(error);
-          if (found === null) return;
-          const { message } = error;
-          printResult(
-            flags,
-            { agent_id: id, outcome: "error", error: message },
-            `${id}: ${message}`,
-          );
+          // Of one agent it is the command's own.
+          if (!(error instanceof Failure) || found === null) throw error;
+          return outcomeOf(id, "error", error.message);
         }
       };
+      let failed = 0;
       try {
-        const waiting = [...ids];
-        const work = async (): Promise<void> => {
-          for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) await one(id);
-        };
-        await Promise.all(Array.from({ length: AT_ONCE }, work));
+        for await (const { agentId: id, outcome, error } of rollOut(ids, one, {
+          atOnce: AT_ONCE,
+        })) {
+          if (error !== null) failed++;
+          const line = { agent_id: id, outcome, ...(error === null ? {} : { error }) };
+          printResult(flags, line, `${id}${error === null ? " has a new secret" : `: ${error}`}`);
+        }
       } finally {
         client.close();
       }
-      if (failures.length === 0) return;
-      if (found === null) throw failures[0];
-      printStatus(`${ids.length - failures.length} of ${ids.length} have a new secret`);
-      throw new Failure("expectation", `${failures.length} failed; run the same command again`);
+      if (failed === 0) return;
+      printStatus(`${ids.length - failed} of ${ids.length} have a new secret`);
+      throw new Failure("expectation", `${failed} failed; run the same command again`);
     });
 };

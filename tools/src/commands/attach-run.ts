@@ -6,8 +6,8 @@ import { resolve } from "node:path";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { Agent, Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentAgent } from "../account/rekey.ts";
 import type { LocalSide, Remote } from "../attach/local-side.ts";
 import { type Place, takePlace } from "../attach/place.ts";
 import { openPtySide } from "../attach/pty-side.ts";
@@ -144,7 +144,8 @@ class Attachment {
         this.record = openRecord(flags.record, agentId, this.port ?? null);
       }
       client = await connectClient(settings, CONNECT_LIMIT_MS, { presence: true });
-      await this.serve(client, agentWith(client, agentId, secret), side, place);
+      const agent = await presentAgent(client, settings, agentId, secret);
+      await this.serve(client, agent, side, place);
     } finally {
       await this.side?.close();
       // With its session, the claim ends.

@@ -3,9 +3,8 @@ import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
-import { presentSecret } from "../account/rekey.ts";
+import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkCallLength } from "../base/call-length.ts";
 import { checkToken } from "../base/check-token.ts";
@@ -126,12 +125,15 @@ call because it came after the timeout.`,
           waits: flags.wait ?? false,
         });
         try {
-          const present = await presentSecret(client, settings, agent, secret);
-          const handle = agentWith(client, agent, present);
+          const waits = flags.wait ?? false;
+          const handle = await presentAgent(client, settings, agent, secret, {
+            deadline,
+            waits,
+          });
           const options = () => ({
             timeoutMs: Math.max(1, deadline - performance.now()),
             idempotent: flags.idempotent ?? false,
-            waitForAgent: flags.wait ?? false,
+            waitForAgent: waits,
           });
           await checkCallLength(handle, method, params, options());
           printJson(

@@ -13,8 +13,8 @@ import { proxyFor } from "@blindrelay/protocol/net/node";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
 import type { Command } from "commander";
 import { accountRest, agentPath } from "../account/account.ts";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentAgent } from "../account/rekey.ts";
 import { type JsonFlag, printJson, printText } from "../base/output.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
@@ -190,7 +190,7 @@ const checkSecret = async (settings: Settings, client: Client, agentId: string):
   const problem = tokenProblem(secret.agentToken, "e2e");
   if (problem !== null) return bad("secret", problem, "set the end-to-end secret (e2e_)");
   try {
-    const agent = agentWith(client, agentId, secret);
+    const agent = await presentAgent(client, settings, agentId, secret);
     await agent.call("system.ping", undefined, { timeoutMs: CALL_MS, idempotent: true });
     return good("secret", `right, packet version ${secret.version}`);
   } catch (error) {

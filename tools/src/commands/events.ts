@@ -2,8 +2,8 @@
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
 import { interrupted } from "../base/interrupted.ts";
@@ -112,8 +112,8 @@ are missing).`,
             if (report.kind === "event") left--;
             if (left <= 0) resolve();
           };
-          for (const { id, ...secret } of secrets) {
-            const handle = agentWith(client, id, secret);
+          const listen = async ({ id, ...secret }: Listened): Promise<void> => {
+            const handle = await presentAgent(client, settings, id, secret, { waits: true });
             handle.on("event", (event, data) =>
               print({ kind: "event", agent_id: id, event, data }),
             );
@@ -125,7 +125,8 @@ are missing).`,
               print({ kind: "interrupted", agent_id: id, reason }),
             );
             handle.on("reopened", (reason) => print({ kind: "reopened", agent_id: id, reason }));
-          }
+          };
+          for (const one of secrets) listen(one).catch(reject);
           client.on("presence", ({ agentId, online }) => {
             const isAll = agent === undefined && flags.where === undefined;
             if (!isAll && !secrets.some(({ id }) => id === agentId)) return;

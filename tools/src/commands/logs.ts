@@ -2,8 +2,8 @@
 import { type Agent, CallError, restartText } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "commander";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
 import { interrupted } from "../base/interrupted.ts";
@@ -83,13 +83,13 @@ here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 
       const print = (report: LogReport): void =>
         printResult(flags, report, asText(report, agent !== undefined));
       const { buildsDir } = settings;
-      const handleOf = (id: string): Agent | null => {
+      const handleOf = async (id: string): Promise<Agent | null> => {
         if (agent === undefined) return heldAgent(client, settings, id);
-        return agentWith(client, id, settings.secretOf(id));
+        return presentAgent(client, settings, id, settings.secretOf(id));
       };
       const failures: Failure[] = [];
       const one = async (id: string): Promise<void> => {
-        const handle = handleOf(id);
+        const handle = await handleOf(id);
         if (handle === null) {
           printStatus(`${id} skipped: the keyring has no secret for it`);
           return;

@@ -13,14 +13,16 @@ import {
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import {
   accountRest,
   agentPath,
   createAgent,
   demandToken,
   keepKey,
+  makeDeviceKey,
   makeKey,
+  replaceKey,
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
@@ -39,11 +41,13 @@ interface ProvisionFlags extends PortFlags {
   readonly id?: string;
   readonly agent?: string;
   readonly out?: string;
+  readonly target: "espruino" | "moddable";
   readonly packetVersion?: string;
   readonly relayUrl?: string;
   readonly slowCrypto?: boolean;
   readonly push: boolean;
   readonly pushKey?: string;
+  readonly rekey?: boolean;
   readonly wifi?: string;
   readonly serial?: string;
   readonly serialBaud: number;
@@ -68,14 +72,8 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
     const { name } = await rest.ask("Agent", "GET", path);
     const { api_token } = await rest.ask("AgentExport", "GET", `${path}/export`);
     demandToken(api_token, "agent", settings.httpUrl());
-    const before = settings.profile?.keyring[agentId] ?? null;
-    keepKey(settings, agentId, key);
-    return {
-      agentId,
-      relayToken: api_token,
-      name,
-      undo: async () => keepKey(settings, agentId, before),
-    };
+    const putBack = replaceKey(settings, agentId, key);
+    return { agentId, relayToken: api_token, name, undo: async () => putBack() };
   }
   const made = await createAgent(settings, flags.name ?? flags.id ?? "board", flags.id ?? null);
   keepKey(settings, made.agent_id, key);
@@ -90,10 +88,15 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
   };
 };
 
+/** On Espruino a secret on trial takes some 600 variables at its peak: docs/espruino.md. */
+const REKEY_VARIABLES = 4_000;
+
+/** Unless one is named, the strongest that the target has. */
 const chosenVersion = (flags: ProvisionFlags, hasAes: boolean): Version => {
-  const version = flags.packetVersion ?? (hasAes ? "2" : "1");
+  const isModdable = flags.target === "moddable";
+  const version = flags.packetVersion ?? (isModdable ? "4" : hasAes ? "2" : "1");
   if (!isVersion(version)) throw new Failure("usage", BAD_VERSION);
-  if (isForward(version)) throw new Failure("usage", NOT_ON_ESPRUINO);
+  if (isForward(version) && !isModdable) throw new Failure("usage", NOT_ON_ESPRUINO);
   return version;
 };
 
@@ -105,7 +108,8 @@ const provisionOne = async (
   pushKey: string | null,
   write: (config: BoardConfig) => Promise<void>,
 ): Promise<BoardConfig> => {
-  const key = makeKey(version);
+  const device = isForward(version) ? makeDeviceKey() : null;
+  const key = makeKey(version, device?.key);
   const url = flags.relayUrl === undefined ? settings.socketUrl() : socketAddress(flags.relayUrl);
   const made = await makeAgent(settings, flags, key);
   const config: BoardConfig = {
@@ -114,9 +118,11 @@ const provisionOne = async (
     relay_token: made.relayToken,
     agent_token: key.agent_token,
     v: version,
+    ...(device === null ? {} : { device_key: device.secret }),
     name: made.name,
     ...(flags.push ? {} : { push: false }),
     ...(pushKey === null ? {} : { push_key: pushKey }),
+    ...(flags.rekey === undefined ? {} : { rekey: flags.rekey }),
     ...(wifi === null ? {} : { wifi }),
     ...serialOf(flags),
   };
@@ -164,7 +170,9 @@ const warnOfAddress = ({ url, serial }: BoardConfig): void => {
 /** Whether only a Wi-Fi is specified, which is allowed for a board that is already an agent. */
 const wantsOnlyWifi = (flags: ProvisionFlags): boolean => {
   const { wifi, name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto, push } = flags;
-  const others = [name, id, agent, out, packetVersion, relayUrl, serial, slowCrypto, flags.pushKey];
+  const { pushKey, rekey } = flags;
+  const identity = [name, id, agent, out, packetVersion, relayUrl, serial];
+  const others = [...identity, slowCrypto, pushKey, rekey];
   return wifi !== undefined && push && others.every((flag) => flag === undefined);
 };
 
@@ -206,6 +214,10 @@ const onBoard = async (
   needKeyring(settings);
   const problem = boardProblem(found, flags.slowCrypto ?? false, flags.serial !== undefined);
   if (problem !== null) throw new Failure("device", problem);
+  if (flags.rekey === true && found.variables < REKEY_VARIABLES) {
+    const few = `this board has ${found.variables} variables`;
+    throw new Failure("device", `${few}: --rekey needs ${REKEY_VARIABLES}, so omit it`);
+  }
   if (flags.serial !== undefined) {
     const kind = await board.evaluate(`typeof global[${JSON.stringify(flags.serial)}]`);
     if (kind !== "object") throw new Failure("device", `this board has no UART ${flags.serial}`);
@@ -233,10 +245,15 @@ export const addProvision = (cli: Command, context: Context): void => {
     .option("--id <agent-id>", "propose an id (default: the relay makes one)")
     .option("--agent <agent-id>", "an agent of your account: it gets a new end-to-end secret")
     .option("--out <dir>", "write the board's files into a folder instead of to a board")
+    .addOption(
+      new Option("--target <runtime>", "with --out: what runs on the board")
+        .choices(["espruino", "moddable"])
+        .default("espruino"),
+    )
     .option("--relay-url <url>", "the relay's address as seen by the board, if it differs")
     .option(
       "--packet-version <v>",
-      '"2" for boards with AES, else "1" (default: detected; with --out "2")',
+      'the default is the strongest: "2" for an Espruino with AES, else "1"; "4" for Moddable',
     )
     .option("--wifi <ssid>", "the Wi-Fi that it joins; the password is read from standard input")
     .option("--serial <uart>", "no network: the UART connected to a bridge, such as Serial1")
@@ -248,6 +265,11 @@ export const addProvision = (cli: Command, context: Context): void => {
       "--push-key <file>",
       "accept only programs that are proven with this key; made if there is no such file",
     )
+    .option(
+      "--rekey",
+      "an Espruino: let `agent rekey` replace its secret; saves a visit, takes 5.7 KB",
+    )
+    .option("--no-rekey", "Moddable, with --out: do not let `agent rekey` replace its secret")
     .option("--json", "one JSON document, without secrets")
     .addHelpText(
       "after",
@@ -258,6 +280,7 @@ Example:
   blindrelay provision /dev/ttyUSB0 --wifi "hall 8"                # later: another network only
   blindrelay provision /dev/ttyUSB0 --id pump-7 --serial Serial1   # then: flash, and bridge
   blindrelay provision --out ./pump-7 --id pump-7
+  blindrelay provision --target moddable --out ./pump-7 --id pump-7    # then: flash --target moddable
   blindrelay provision /dev/ttyUSB0 --id pump-7 --push-key ./pumps.key    # then: push --push-key
 
 Secrets are not printed. With --wifi it asks for the password, or reads it from the first line of
@@ -288,6 +311,13 @@ again.`,
       if (flags.pushKey !== undefined && !flags.push) {
         throw new Failure("usage", "--no-push accepts no programs at all: omit --push-key");
       }
+      const isModdable = flags.target === "moddable";
+      if (isModdable && (flags.out === undefined || flags.serial !== undefined)) {
+        throw new Failure("usage", "--target moddable is for --out DIR, without --serial");
+      }
+      if (flags.rekey === true && !flags.push && !isModdable) {
+        throw new Failure("usage", "--rekey is in the files with push only: omit --no-push");
+      }
       if (flags.id !== undefined) checkAgentId(flags.id);
       // What files are for has AES: Moddable, and nearly every Espruino.
       const version = chosenVersion(flags, true);
@@ -298,7 +328,7 @@ again.`,
       if (wifi?.password === "") printStatus(`no password: "${wifi.ssid}" is an open network`);
       const inFolder = async (): Promise<Provisioned> => {
         const write = async (made: BoardConfig) => {
-          provisionFolder(flags.out as string, made);
+          provisionFolder(flags.out as string, made, flags.target);
           printStatus("for one board; if its storage is ever erased, it needs a new folder");
         };
         const config = await provisionOne(settings, flags, version, wifi, pushKey, write);

@@ -7,6 +7,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
 import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
@@ -104,7 +105,7 @@ With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no 
 
 const pushTo = async (
   client: Client,
-  builds: string | null,
+  settings: Settings,
   agentId: string,
   secret: Secret,
   programs: Programs,
@@ -114,15 +115,17 @@ const pushTo = async (
   notice: (text: string) => void,
 ): Promise<Pushed> => {
   checkToken(secret.agentToken, "e2e", "agent token");
-  const handle = agentWith(client, agentId, secret);
-  const agent = new PushedAgent(agentId, handle, secret.agentToken, notice);
+  const deadline = performance.now() + seconds * 1000;
+  const present = await presentSecret(client, settings, agentId, secret, { deadline, waits });
+  const handle = agentWith(client, agentId, present);
+  const agent = new PushedAgent(agentId, handle, present.agentToken, notice);
   let sent: SourceMap | null = null;
   const sends = (id: string, map: SourceMap): void => {
     sent = map;
-    keepBuild(builds, id, map, null);
+    keepBuild(settings.buildsDir, id, map, null);
   };
   const pushed = await agent.push(programs, { seconds, pushKey, waits, progress, sends });
-  if (sent !== null) keepBuild(builds, pushed.id, sent, { agentId, port: null });
+  if (sent !== null) keepBuild(settings.buildsDir, pushed.id, sent, { agentId, port: null });
   return pushed;
 };
 
@@ -145,10 +148,9 @@ const pushToOne = async (
   try {
     const waits = flags.wait === true;
     client = await connectClient(settings, waits ? null : CONNECT_LIMIT_MS, { waits });
-    const { buildsDir } = settings;
     const pushed = await pushTo(
       client,
-      buildsDir,
+      settings,
       agentId,
       secret,
       programs,
@@ -228,7 +230,6 @@ const pushToMany = async (
     throw new Failure("unreachable", "no agent to push to is online");
   }
   const client = await connectClient(settings, CONNECT_LIMIT_MS);
-  const { buildsDir } = settings;
   const line = new ProgressLine();
   const report = emptyReport();
   const begun = new Set<string>();
@@ -247,7 +248,7 @@ const pushToMany = async (
       // From the keyring: a secret in the environment belongs to one agent.
       const secret = settings.keptSecretOf(agentId) as Secret;
       return outcomeOfPush(agentId, () =>
-        pushTo(client, buildsDir, agentId, secret, programs, pushKey, flags, nothing, nothing),
+        pushTo(client, settings, agentId, secret, programs, pushKey, flags, nothing, nothing),
       );
     };
     const { staged, abortOver } = flags;

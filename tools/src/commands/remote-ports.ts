@@ -3,8 +3,8 @@
 import { CallError } from "@blindrelay/client-sdk";
 import { isObject, own } from "@blindrelay/protocol/crypto";
 import { accountRest, listAgents } from "../account/account.ts";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { printJson, printStatus, printText, table } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
@@ -75,7 +75,7 @@ export const listRemotePorts = async (settings: Settings, json: boolean): Promis
     const secret = settings.secretAtHand(id);
     if (secret === null) return;
     try {
-      const agent = agentWith(client, id, secret);
+      const agent = await presentAgent(client, settings, id, secret);
       const answer = await agent.call<unknown>("serial.ports", {}, { timeoutMs: ASK_LIMIT_MS });
       const ports = isObject(answer) ? own(answer, "ports") : undefined;
       for (const port of Array.isArray(ports) ? ports : []) {

@@ -10,8 +10,8 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Command } from "commander";
-import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
+import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
 import { methodsOf, similarMethod } from "../base/methods.ts";
@@ -125,7 +125,7 @@ class Shell {
     const secret = this.settings.secretOf(checkAgentId(agentId));
     checkToken(secret.agentToken, "e2e", "agent token");
     this.stopListening();
-    const agent = agentWith(this.client, agentId, secret);
+    const agent = await presentAgent(this.client, this.settings, agentId, secret);
     this.agent = agent;
     this.methods = [];
     const stopEvents = agent.on("event", (event, data) => {
@@ -290,7 +290,8 @@ ${HELP}`,
         if (flags.serial === true) {
           const secret = settings.secretOf(agentId as string);
           checkToken(secret.agentToken, "e2e", "agent token");
-          await runSerial(agentWith(client, agentId as string, secret), flags);
+          const agent = await presentAgent(client, settings, agentId as string, secret);
+          await runSerial(agent, flags);
           return;
         }
         const shell = new Shell(settings, client, flags.json ?? false);

@@ -56,8 +56,9 @@ interface Given {
 }
 
 /**
- * Keeps a build. `given`: who got it; null: nobody has it for sure. `id`: the first 16 digits of the SHA-256 of its text. A folder
- * that cannot be written is no reason to fail: errors then have the places that the device names.
+ * Keeps a build. `given`: who got it; null: nobody has it for sure. `id`: the first 16 digits of
+ * the SHA-256 of its text. A folder that cannot be written is no reason to fail: errors then have
+ * the places that the device names.
  */
 export const keepBuild = (
   folder: string | null,

@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
+import { flushFolder } from "@blindrelay/protocol/windows";
 
 /** Enough to get back behind a mistake that was noticed late. */
 export const COPIES = 3;
@@ -49,6 +50,7 @@ const replace = (path: string, text: string): void => {
     chmodSync(fresh, 0o600); // whatever mode an older file of that name had
     takePlaceOf(fresh, path);
     renameSync(fresh, path);
+    flushFolder(dirname(path));
   } catch (error) {
     rmSync(fresh, { force: true });
     const { code, message } = error as NodeJS.ErrnoException;

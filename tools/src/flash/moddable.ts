@@ -5,11 +5,12 @@
  * printed.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type BoardConfig, CONFIG_FILE } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { isForward } from "@blindrelay/protocol/crypto";
 import { parse } from "acorn";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
@@ -31,6 +32,8 @@ export interface ModdableOptions {
 
 const MARK = "blindrelay-project.json";
 const SDK_FOLDER = "blindrelay";
+/** For a person's shell; a seed is kept nowhere. */
+const DRAW_SEED = "seed=$(openssl rand -base64 32 | tr +/ -_ | tr -d =)";
 
 /** The project's files by their paths in it. */
 export type Project = ReadonlyMap<string, string>;
@@ -151,6 +154,9 @@ const agentConfig = (config: BoardConfig) => ({
   relay_token: config.relay_token,
   agent_token: config.agent_token,
   packet_version: config.v,
+  ...(config.device_key === undefined ? {} : { device_key: config.device_key }),
+  ...(config.push_key === undefined ? {} : { push_key: config.push_key }),
+  ...(config.rekey === undefined ? {} : { rekey: config.rekey }),
   ...config.wifi,
 });
 
@@ -231,13 +237,15 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   const folder = resolve(options.out);
   const config = options.config === undefined ? null : readConfig(options.config);
   if (config?.push_key !== undefined)
-    printStatus("Moddable accepts no programs over the relay: its push key is not used");
+    printStatus("Moddable accepts no programs over the relay: its push key guards its secret only");
   const platform = options.platform ?? "esp32";
   const preferences = preferencesOf(folder, platform);
   const { program, firmwareVersion } = options;
   const project = await moddableProject(program, config, firmwareVersion, preferences);
   const args = ["-m", "-p", platform];
-  const first = ["mcconfig", ...args, "provision=1"].join(" ");
+  // Only that build may have the seed: docs/moddable.md.
+  const needsSeed = isForward(config?.v);
+  const first = ["mcconfig", ...args, "provision=1", ...(needsSeed ? [DRAW_SEED] : [])].join(" ");
   const command = ["mcconfig", ...args].join(" ");
   const ready = isInstalled("mcconfig");
   if (options.dryRun !== true) {
@@ -273,7 +281,8 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
     return;
   }
   if (!hasProvisioningBuild(folder, config)) {
-    await run("mcconfig", [...args, "provision=1"], folder, options.port);
+    const seed = needsSeed ? [`seed=${randomBytes(32).toString("base64url")}`] : [];
+    await run("mcconfig", [...args, "provision=1", ...seed], folder, options.port);
     writeMark(folder, hashOf(config));
     const where = preferences === null ? "on its console" : `and its count is in ${preferences}`;
     printStatus(

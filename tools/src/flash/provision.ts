@@ -10,9 +10,17 @@ import { type BoardConfig, configFile } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 
-/** Writes them as files (0600) into a folder (0700) that contains none of them yet. */
-export const provisionFolder = (folder: string, config: BoardConfig): void => {
-  const files = [bootCountMarker(nodeSuite(), config.agent_token), configFile(config)];
+/**
+ * Writes them as files (0600) into a folder (0700) that contains none of them yet. `target`: on
+ * Moddable a build writes the boot count.
+ */
+export const provisionFolder = (
+  folder: string,
+  config: BoardConfig,
+  target: "espruino" | "moddable",
+): void => {
+  const marker = bootCountMarker(nodeSuite(), config.agent_token);
+  const files = [...(target === "espruino" ? [marker] : []), configFile(config)];
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     for (const { name, content } of files) {

@@ -51,7 +51,7 @@ const keepBuilt = (built: URL, content: string): void => {
   }
 };
 
-type Build = (variant: SdkVariant, push: boolean) => { readonly stored: string };
+type Build = (variant: SdkVariant, push: boolean, rekey: boolean) => { readonly stored: string };
 
 const BUILDS = {
   network: "buildEspruino",
@@ -61,7 +61,7 @@ const BUILDS = {
 
 /** The SDK's single file for an Espruino, a byte string. */
 export const espruinoSdk = async (file: SdkFile): Promise<string> => {
-  const { way, variant, push } = file;
+  const { way, variant, push, rekey } = file;
   const name = sdkFileName(file);
   const built = new URL(`dist/espruino/${name}`, SDK_ROOT);
   const source = new URL("build/espruino.ts", SDK_ROOT);
@@ -72,7 +72,7 @@ export const espruinoSdk = async (file: SdkFile): Promise<string> => {
   const builds = (await import(source.href)) as {
     readonly [way in SdkWay as (typeof BUILDS)[way]]: Build;
   };
-  const { stored } = builds[BUILDS[way]](variant, push);
+  const { stored } = builds[BUILDS[way]](variant, push, rekey);
   keepBuilt(built, stored);
   return stored;
 };

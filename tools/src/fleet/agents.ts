@@ -3,7 +3,7 @@ import type { Agent, Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Agent as ListedAgent } from "@blindrelay/protocol/schema/rest";
 import { accountRest, listAgents } from "../account/account.ts";
-import { agentWith } from "../account/agent-with.ts";
+import { presentAgent } from "../account/rekey.ts";
 import type { Settings } from "../config/settings.ts";
 
 /** Throws a Failure: usage for a selector that the relay refuses, expectation if none matches. */
@@ -17,7 +17,12 @@ export const matching = async (settings: Settings, where: string): Promise<Liste
  * Null where the keyring has no secret for the agent: one in the environment belongs to a single
  * agent.
  */
-export const heldAgent = (client: Client, settings: Settings, agentId: string): Agent | null => {
+export const heldAgent = async (
+  client: Client,
+  settings: Settings,
+  agentId: string,
+): Promise<Agent | null> => {
   const secret = settings.keptSecretOf(agentId);
-  return secret === null ? null : agentWith(client, agentId, secret);
+  if (secret === null) return null;
+  return presentAgent(client, settings, agentId, secret);
 };

@@ -191,6 +191,11 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
       agent_id: "pump-8",
       ...TOKEN,
     }),
+    each(["provision", "--target", "moddable", "--out", join(folder, "xs"), "--id", "pump-8"], {
+      ...AGENT,
+      agent_id: "pump-8",
+      ...TOKEN,
+    }),
   ],
   flash: [alone(["flash", "/dev/none", "--program", join(folder, "program.js")], { ends: 7 })],
   push: [

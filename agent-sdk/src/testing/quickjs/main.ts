@@ -4,16 +4,32 @@
  */
 import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import { checkVectors } from "@blindrelay/protocol/testing";
-import { checkForward, type ForwardFile } from "@blindrelay/protocol/testing/forward";
+import { checkField } from "@blindrelay/protocol/testing/forward";
 import type { Program } from "../../core/agent.ts";
 import type { Forward } from "../../core/forward.ts";
+import type { Rekey } from "../../core/start-options.ts";
 import type { AgentCore, Host, StartOptions } from "../../embedded/index.ts";
 import { embeddedPorts, provisionAgent, startAgent, withStorage } from "../../embedded/index.ts";
 
 /** What only tests need from a host: each state of the link, as JSON. */
 declare const host: Host & { state(status: string): void };
 
-export const serve = (programs: { readonly [name: string]: Program }, forward: Forward): void => {
+interface Optional {
+  readonly forward: Forward;
+  readonly rekey: (pushKey?: string) => Rekey;
+}
+
+/** What the host passes to `start`, as JSON. */
+export type QuickjsStart = Omit<StartOptions, "program" | "runtime" | "freeMemory" | "rekey"> & {
+  /** It lets its secret be replaced over the relay; `pushKey`: only if that proves the new one. */
+  readonly takesRekeys?: boolean;
+  readonly pushKey?: string;
+};
+
+export const serve = (
+  programs: { readonly [name: string]: Program },
+  { forward, rekey }: Optional,
+): void => {
   const ports = embeddedPorts(host);
   let core: AgentCore | null = null;
   const device = {
@@ -21,9 +37,11 @@ export const serve = (programs: { readonly [name: string]: Program }, forward: F
     /** `seed`: "" for none. */
     provision: (agentToken: string, seed: string): void =>
       provisionAgent(ports, agentToken, seed === "" ? undefined : seed),
-    start: (options: string, program: string): void => {
+    start: (text: string, program: string): void => {
+      const { takesRekeys, pushKey, ...options } = JSON.parse(text) as QuickjsStart;
       core = startAgent(ports, {
-        ...(JSON.parse(options) as Omit<StartOptions, "program" | "runtime">),
+        ...options,
+        ...(takesRekeys && { rekey: rekey(pushKey) }),
         program: withStorage(programs[program] as Program, ports.storage),
         runtime: "quickjs",
         forward,
@@ -33,13 +51,13 @@ export const serve = (programs: { readonly [name: string]: Program }, forward: F
     emit: (event: string, data: string): void => {
       core?.agent.emit(event, JSON.parse(data));
     },
-    /** One sentence for each failure, as JSON. `field`: "forward" for forward-secrecy.json. */
-    vectors: (field: string, text: string): string =>
-      JSON.stringify(
-        field === "forward"
-          ? checkForward(ports.suite, nobleX25519, JSON.parse(text) as ForwardFile)
-          : checkVectors(ports.suite, { [field]: JSON.parse(text) }),
-      ),
+    /** One sentence for each failure, as JSON. `field`: of `checkField`, or of `checkVectors`. */
+    vectors: (field: string, text: string): string => {
+      const file: unknown = JSON.parse(text);
+      const { suite } = ports;
+      const found = checkField(suite, nobleX25519, field, file);
+      return JSON.stringify(found ?? checkVectors(suite, { [field]: file }));
+    },
   };
   Object.assign(globalThis, { device });
 };

@@ -1,23 +1,30 @@
 /** Runs in XS, in place of a project's main.js: starts a device program on command. */
 import type { Forward } from "../../core/forward.ts";
+import type { Rekey } from "../../core/start-options.ts";
 import { type AgentCore, type Program, provisionAgent, startAgent } from "../../moddable/index.ts";
 import { ask, hear } from "./bridge.ts";
 import { crypt } from "./crypt.ts";
 import { network } from "./network.ts";
 
-export const serve = (programs: { [name: string]: Program }, forward?: Forward): void => {
+interface Optional {
+  readonly forward: Forward;
+  readonly rekey: (pushKey?: string) => Rekey;
+}
+
+export const serve = (programs: { [name: string]: Program }, optional?: Optional): void => {
   // For programs that are evaluated later.
   (globalThis as { programs?: object }).programs = programs;
   let core: AgentCore | null = null;
   // Exceptions reach the sender of the command.
   hear("provision", ({ agentToken, seed }) => provisionAgent(agentToken, {}, seed));
-  hear("start", ({ options, program, native }) => {
+  hear("start", ({ options: { takesRekeys, pushKey, ...options }, program, native }) => {
     core = startAgent({
       ...options,
       program: programs[program] as Program,
       network,
       crypt: native ? crypt : {},
-      ...(forward && { forward }),
+      ...(optional && { forward: optional.forward }),
+      ...(optional && takesRekeys && { rekey: optional.rekey(pushKey) }),
       device: "xsnap",
       log: (level, message, fields) => {
         ask({ op: "log", level, message, ...(fields && { fields }) });
