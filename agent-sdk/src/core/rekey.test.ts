@@ -280,21 +280,28 @@ it("leaves no older secret on the medium after the start that follows a cut", ()
   expect(left).toBeGreaterThan(0);
 });
 
-it("knows the secret of the configuration after any number of others", () => {
-  const storage = provisioned();
-  let device = startRekeyed(storage) as RekeyedDevice;
-  let token = AGENT_TOKEN;
-  for (let n = 20; n < 90; n++) {
-    const next = tokenOf(n);
-    expect(askRekey(device, { secret: next, id: `${n}` }, token).result.id).toBe(`${n}`);
-    expect(opens(device, next)).toBe(true);
-    token = next;
-    if (n === 40) device = startRekeyed(storage) as RekeyedDevice;
-  }
-  const again = startRekeyed(storage) as RekeyedDevice;
-  expect([again.replaced, opens(again, token)]).toEqual([true, true]);
-  expect(startRekeyed(storage, { configured: tokenOf(20) })).toBeNull();
-});
+it.each([
+  { maxFrom: undefined, size: 4500 },
+  { maxFrom: 8, size: 700 },
+])(
+  "knows the secret of the configuration after any number of others ($size bytes)",
+  ({ maxFrom, size }) => {
+    const storage = provisioned();
+    let device = startRekeyed(storage, { maxFrom }) as RekeyedDevice;
+    let token = AGENT_TOKEN;
+    for (let n = 20; n < 90; n++) {
+      const next = tokenOf(n);
+      expect(askRekey(device, { secret: next, id: `${n}` }, token).result.id).toBe(`${n}`);
+      expect(opens(device, next)).toBe(true);
+      token = next;
+      if (n === 40) device = startRekeyed(storage, { maxFrom }) as RekeyedDevice;
+    }
+    expect(storage.read("secret.0")?.length).toBeLessThan(size);
+    const again = startRekeyed(storage) as RekeyedDevice;
+    expect([again.replaced, opens(again, token)]).toEqual([true, true]);
+    expect(startRekeyed(storage, { configured: tokenOf(20) })).toBeNull();
+  },
+);
 
 it("lets a client of the old secret in while strangers use up the openings", () => {
   const device = begun(provisioned());

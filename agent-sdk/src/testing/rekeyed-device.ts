@@ -21,6 +21,8 @@ export interface RekeyedStart {
   /** The secret of its configuration. */
   readonly configured?: string;
   readonly pushKey?: string | null;
+  /** As in RekeyPort. */
+  readonly maxFrom?: number | undefined;
   /** Hears of every count that sessions are made from. */
   readonly made?: (boot: Boot) => void;
 }
@@ -30,7 +32,7 @@ let starts = 0;
 /** A start on this storage; null: it does not start. */
 export const startRekeyed = (
   storage: StoragePort,
-  { configured = AGENT_TOKEN, pushKey = null, made = () => undefined }: RekeyedStart = {},
+  { configured = AGENT_TOKEN, pushKey = null, maxFrom, made = () => undefined }: RekeyedStart = {},
 ): RekeyedDevice | null => {
   const secrets = startSecrets(storage, suite, configured);
   if (secrets === null) return null;
@@ -51,6 +53,7 @@ export const startRekeyed = (
     storage,
     pushKey,
     secrets,
+    ...(maxFrom !== undefined && { maxFrom }),
     makeSessions: (agentToken, raised) => {
       if (raised !== boot) made(raised);
       return new AgentSessions({

@@ -10,7 +10,7 @@ import { binary, EngineBoard, whySkipped } from "./engine.ts";
 /** To run more: REKEY_CUTS=200 npx vitest run test/src/espruino/rekey.test.ts */
 const CUTS = Number(process.env.REKEY_CUTS ?? 4);
 /** What storing a secret and the first answer under it take here. */
-const REKEY_MS = 80;
+const REKEY_MS = 600;
 const START = `${LOAD}$br.start((agent)=>{agent.handle("echo",(params)=>params);});`;
 
 const drawSecret = (): string => makeToken("e2e", crypto.getRandomValues(new Uint8Array(32)));

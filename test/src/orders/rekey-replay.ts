@@ -65,11 +65,10 @@ const fatesAfter = (steps: readonly Step[], from: number): Pick<Medium, "fates" 
 export class Replay {
   /** What the invariants of the model say of the code; empty: they hold. */
   readonly broken: string[] = [];
-  /** Secrets that the device accepted, and confirmed. */
-  trials = 0;
-  confirmed = 0;
   private readonly medium = new Medium();
   private device: RekeyedDevice | null = null;
+  /** Since the pending secret was accepted; null: it was not. */
+  private starts: number | null = null;
   private readonly used = new Set<string>();
   private made = 0;
   // The keyring and its user.
@@ -100,6 +99,7 @@ export class Replay {
       this.device ??= startRekeyed(this.medium, {
         made: ({ seed }) => this.use(seed as Uint8Array),
       });
+      if (this.device !== null && this.starts !== null) this.starts++;
     },
     cut: () => {
       this.device = null;
@@ -111,6 +111,7 @@ export class Replay {
       this.made++;
       this.pending = makeToken("e2e", new Uint8Array(32).fill(this.made));
       Object.assign(this, { age: 0, calling: true, answered: false, denied: false, packets: [] });
+      this.starts = null;
     },
     wait: () => {
       this.age++;
@@ -120,7 +121,7 @@ export class Replay {
       if (this.device === null || !this.calling || this.pending === null) return;
       this.calling = false;
       const params = { secret: this.pending, id: `${this.made}` };
-      if (askRekey(this.device, params, this.current)?.result !== undefined) this.trials++;
+      if (askRekey(this.device, params, this.current)?.result !== undefined) this.starts = 0;
     },
     open: () => {
       if (this.device === null || this.pending === null) return;
@@ -147,7 +148,7 @@ export class Replay {
       this.current = this.pending;
       this.pending = null;
       this.answered = false;
-      this.confirmed++;
+      this.starts = null;
     },
     ask: () => {
       if (this.device === null || this.pending === null || this.age < OLD) return;
@@ -174,7 +175,12 @@ export class Replay {
     const slots = ["boot.0", "boot.1"].map((name) => this.medium.read(name) ?? "").join();
     for (const seed of this.used) if (slots.includes(seed)) breaks("a used seed is on the medium");
     const next = startRekeyed(this.medium.copy());
-    if (next === null) breaks("the device does not start");
-    else if (this.dropped !== null && opens(next, this.dropped)) breaks("a dropped secret opens");
+    if (next === null) {
+      breaks("the device does not start");
+      return;
+    }
+    if (this.dropped !== null && opens(next, this.dropped)) breaks("a dropped secret opens");
+    const isOver = this.starts !== null && this.starts >= 2 && !this.answered;
+    if (isOver && opens(next, this.pending as string)) breaks("a trial outlives a second start");
   }
 }

@@ -8,11 +8,20 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { AgentSession, ClientSession, drawAgentToken, type Shared, seal } from "./packet.ts";
+import {
+  AgentSession,
+  ClientSession,
+  drawAgentToken,
+  packetIn,
+  type Shared,
+  seal,
+} from "./packet.ts";
 import type { RawWebSocket } from "./raw-websocket.ts";
 import { type Account, type RegisteredAgent, Relay } from "./relay.ts";
 
 const COMMAND = resolve(import.meta.dirname, "../../../tools/src/main.ts");
+
+const VERSIONS = ["1", "2", "3", "4"] as const;
 
 let relay: Relay;
 let account: Account;
@@ -20,7 +29,7 @@ const running: ChildProcess[] = [];
 beforeAll(async () => {
   relay = await new Relay().start();
   account = await relay.admin();
-  await Promise.all([startAgent("1"), startAgent("2")]);
+  await Promise.all(VERSIONS.map(startAgent));
 });
 afterAll(async () => {
   for (const child of running) {
@@ -89,15 +98,16 @@ const nothingBefore = async (link: RawWebSocket, talk: ClientSession): Promise<v
 };
 
 /** `blindrelay call` to an agent that the test plays. */
-const callRawAgent = async (params: object) => {
+const callRawAgent = async (params: object, v: Shared["v"] = "1") => {
   const device: RegisteredAgent = await relay.device(account);
-  const shared: Shared = { agentId: device.agentId, agentToken: drawAgentToken(), v: "1" };
+  const shared: Shared = { agentId: device.agentId, agentToken: drawAgentToken(), v };
   const agent = new AgentSession();
   const link = await relay.agent(device);
   const serving = agent.serve(link, shared, (method, given) => ({ method, given }));
   const child = command(["call", shared.agentId, "valve.open", JSON.stringify(params)], {
     BLINDRELAY_ACCOUNT_TOKEN: account.accountToken,
     BLINDRELAY_AGENT_TOKEN: shared.agentToken,
+    BLINDRELAY_PACKET_VERSION: v,
   });
   const [out, err] = await Promise.all([
     text(child.stdout as NonNullable<typeof child.stdout>),
@@ -148,7 +158,7 @@ test("secret.e2e", async () => {
 });
 
 test("packet.v", async () => {
-  for (const v of ["1", "2"] as const) {
+  for (const v of VERSIONS) {
     const { talk } = await session(v);
     expect(JSON.parse(talk.opening)).toMatchObject({ v });
     expect(await talk.call("echo", { v })).toMatchObject({ result: { v } });
@@ -157,6 +167,13 @@ test("packet.v", async () => {
   const { link, talk } = await session("1");
   new ClientSession(link, { ...agentOf("1"), v: "2" }).sendOpening();
   await nothingBefore(link, talk);
+  // And the product calls an agent of each.
+  for (const v of VERSIONS) {
+    const { answer, agent } = await callRawAgent({ v }, v);
+    expect(answer).toEqual({ method: "valve.open", given: { v } });
+    const packets = agent.received.map((message) => packetIn(JSON.parse(message)));
+    expect(new Set(packets.map((packet) => packet.v))).toEqual(new Set([v]));
+  }
 });
 
 test("packet.sid", async () => {

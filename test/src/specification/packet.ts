@@ -1,8 +1,18 @@
 /**
- * Encrypted packets with node:crypto alone, following section 2 of protocol/README.md, and the two
- * ends of a session in as few lines as possible.
+ * Encrypted packets with node:crypto alone, following sections 2 and 2b of protocol/README.md, and
+ * the two ends of a session in as few lines as possible.
  */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto";
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createPublicKey,
+  diffieHellman,
+  generateKeyPairSync,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Message, RawWebSocket } from "./raw-websocket.ts";
 
@@ -10,7 +20,7 @@ import type { Message, RawWebSocket } from "./raw-websocket.ts";
 export interface Shared {
   readonly agentId: string;
   readonly agentToken: string;
-  readonly v: "1" | "2";
+  readonly v: "1" | "2" | "3" | "4";
 }
 
 export interface Packet {
@@ -24,8 +34,14 @@ export interface Packet {
 type Direction = "c2a" | "a2c";
 
 const TAG_BYTES = 16;
-const CIPHERS = { "1": "chacha20-poly1305", "2": "aes-128-ccm" } as const;
-const CIPHER_KEY_BYTES = { "1": 32, "2": 16 } as const;
+/** Two directions of a key and an IV. */
+const KEYS_BYTES = 88;
+const CHAIN_BYTES = 32;
+const CONFIRM_BYTES = 16;
+const isForward = ({ v }: Shared): boolean => v === "3" || v === "4";
+const cipherOf = (v: Shared["v"]): "aes-128-ccm" =>
+  (v === "1" || v === "3" ? "chacha20-poly1305" : "aes-128-ccm") as "aes-128-ccm";
+const keyBytesOf = (v: Shared["v"]): number => (v === "1" || v === "3" ? 32 : 16);
 
 /**
  * A fresh end-to-end secret: 32 random bytes in base62, and a checksum of everything before it.
@@ -43,13 +59,38 @@ const base62 = (value: bigint, digits: number): string => {
 };
 
 /**
- * HKDF-SHA256: salt from the agent, input the secret, one block of keys for each version and sid.
+ * HKDF-SHA256: salt from the agent, input the secret, one block of keys for each version and sid;
+ * behind them, under "3" and "4", what chains them to those of the exchange.
  */
-const keysOf = ({ agentId, agentToken, v }: Shared, sid: string, direction: Direction) => {
+const blockOf = ({ agentId, agentToken, v }: Shared, sid: string): Buffer => {
+  const length = KEYS_BYTES + CHAIN_BYTES;
   const info = `session|${v}|${sid}`;
-  const okm = Buffer.from(hkdfSync("sha256", agentToken, `blindrelay|${agentId}`, info, 88));
-  const own = okm.subarray(direction === "c2a" ? 0 : 44);
-  return { key: own.subarray(0, CIPHER_KEY_BYTES[v]), iv: own.subarray(32, 44) };
+  return Buffer.from(hkdfSync("sha256", agentToken, `blindrelay|${agentId}`, info, length));
+};
+
+const keysOf = (v: Shared["v"], block: Buffer, direction: Direction) => {
+  const own = block.subarray(direction === "c2a" ? 0 : 44);
+  return { key: own.subarray(0, keyBytesOf(v)), iv: own.subarray(32, 44) };
+};
+
+const publicBytes = (key: KeyObject): Buffer =>
+  Buffer.from(key.export({ format: "jwk" }).x as string, "base64url");
+
+/** The keys from seq 2 on, and what the agent proves them with. */
+const exchanged = (
+  shared: Shared,
+  sid: string,
+  own: KeyObject,
+  other: Buffer,
+  [x, y]: readonly [Buffer, Buffer],
+): { readonly block: Buffer; readonly confirm: Buffer } => {
+  const jwk = { kty: "OKP", crv: "X25519", x: other.toString("base64url") };
+  const publicKey = createPublicKey({ key: jwk, format: "jwk" });
+  const z = diffieHellman({ privateKey: own, publicKey });
+  const chain = blockOf(shared, sid).subarray(KEYS_BYTES);
+  const info = `data|${shared.v}|${sid}|${x.toString("base64url")}|${y.toString("base64url")}`;
+  const okm = Buffer.from(hkdfSync("sha256", z, chain, info, KEYS_BYTES + CONFIRM_BYTES));
+  return { block: okm, confirm: okm.subarray(KEYS_BYTES) };
 };
 
 const nonceOf = (iv: Buffer, seq: number): Buffer => {
@@ -65,30 +106,36 @@ export const seal = (
   direction: Direction,
   sid: string,
   seq: number,
-  plaintext: string,
+  plaintext: string | Buffer,
+  block = blockOf(shared, sid),
 ): string => {
   const { v } = shared;
-  const { key, iv } = keysOf(shared, sid, direction);
+  const { key, iv } = keysOf(v, block, direction);
   const options = { authTagLength: TAG_BYTES };
-  const cipher = createCipheriv(CIPHERS[v] as "aes-128-ccm", key, nonceOf(iv, seq), options);
-  const plaintextLength = Buffer.byteLength(plaintext);
-  cipher.setAAD(Buffer.from(`${v}|${sid}|${seq}`), { plaintextLength });
-  const sealed = [cipher.update(plaintext, "utf8"), cipher.final(), cipher.getAuthTag()];
+  const cipher = createCipheriv(cipherOf(v), key, nonceOf(iv, seq), options);
+  const bytes = Buffer.from(plaintext);
+  cipher.setAAD(Buffer.from(`${v}|${sid}|${seq}`), { plaintextLength: bytes.length });
+  const sealed = [cipher.update(bytes), cipher.final(), cipher.getAuthTag()];
   return JSON.stringify({ v, sid, seq, p: Buffer.concat(sealed).toString("base64url") });
 };
 
 /** The plaintext; throws if the tag does not verify. */
-export const open = (shared: Shared, direction: Direction, packet: Packet): string => {
+export const open = (
+  shared: Shared,
+  direction: Direction,
+  packet: Packet,
+  block = blockOf(shared, packet.sid),
+): Buffer => {
   const { v } = shared;
   const { sid, seq } = packet;
-  const { key, iv } = keysOf(shared, sid, direction);
+  const { key, iv } = keysOf(v, block, direction);
   const bytes = Buffer.from(packet.p, "base64url");
   const options = { authTagLength: TAG_BYTES };
-  const cipher = createDecipheriv(CIPHERS[v] as "aes-128-ccm", key, nonceOf(iv, seq), options);
+  const cipher = createDecipheriv(cipherOf(v), key, nonceOf(iv, seq), options);
   cipher.setAuthTag(bytes.subarray(-TAG_BYTES));
   const plaintextLength = bytes.length - TAG_BYTES;
   cipher.setAAD(Buffer.from(`${v}|${sid}|${seq}`), { plaintextLength });
-  return cipher.update(bytes.subarray(0, -TAG_BYTES), undefined, "utf8") + cipher.final("utf8");
+  return Buffer.concat([cipher.update(bytes.subarray(0, -TAG_BYTES)), cipher.final()]);
 };
 
 /** The packet in a message, bare or in an envelope. */
@@ -102,6 +149,8 @@ export class ClientSession {
   readonly #link: RawWebSocket;
   readonly #shared: Shared;
   #seq = 0;
+  /** Of the exchange, under "3" and "4". */
+  #block: Buffer | undefined;
 
   constructor(link: RawWebSocket, shared: Shared) {
     this.#link = link;
@@ -122,17 +171,31 @@ export class ClientSession {
     this.sendOpening();
     const answer = packetIn(await this.#link.next());
     if (!answer.sid.startsWith(`${this.first}.`) || answer.seq !== 0) throw new Error("no answer");
-    if (open(this.#shared, "a2c", answer) !== "") throw new Error("an answer says nothing");
+    if (open(this.#shared, "a2c", answer).length > 0) throw new Error("an answer says nothing");
     this.sid = answer.sid;
+    if (isForward(this.#shared)) await this.#exchange();
     const pong = await this.call("system.ping");
     if (JSON.stringify(pong.result) !== "{}") throw new Error(JSON.stringify(pong));
     return this;
   }
 
+  /** Seq 1 in both directions: public values, and the agent's proof. */
+  async #exchange(): Promise<void> {
+    const { privateKey, publicKey } = generateKeyPairSync("x25519");
+    const x = publicBytes(publicKey);
+    this.#seq = 1;
+    this.#link.send(seal(this.#shared, "c2a", this.sid, 1, x));
+    const answer = open(this.#shared, "a2c", packetIn(await this.#link.next()));
+    const y = answer.subarray(0, 32);
+    const { block, confirm } = exchanged(this.#shared, this.sid, privateKey, y, [x, y]);
+    if (!confirm.equals(answer.subarray(32))) throw new Error("not proven");
+    this.#block = block;
+  }
+
   /** The next packet, sealed but not sent. */
   sealNext(message: object): string {
     this.#seq += 1;
-    return seal(this.#shared, "c2a", this.sid, this.#seq, JSON.stringify(message));
+    return seal(this.#shared, "c2a", this.sid, this.#seq, JSON.stringify(message), this.#block);
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: a result of any shape
@@ -143,7 +206,7 @@ export class ClientSession {
   }
 
   async receive(): Promise<string> {
-    return open(this.#shared, "a2c", packetIn(await this.#link.next()));
+    return `${open(this.#shared, "a2c", packetIn(await this.#link.next()), this.#block)}`;
   }
 }
 
@@ -155,6 +218,8 @@ export class AgentSession {
   readonly received: string[] = [];
   readonly #epochSecret = randomBytes(32);
   #seq = 0;
+  /** Of the exchange, under "3" and "4". */
+  #block: Buffer | undefined;
 
   /** Answers until the link ends. `handle` is called for everything but `system.` methods. */
   async serve(
@@ -180,18 +245,29 @@ export class AgentSession {
     packet: Packet,
     handle: (method: string, params: object) => object,
   ): string | null {
-    const plaintext = open(shared, "c2a", packet);
+    const opened = open(shared, "c2a", packet, this.#block);
     if (!packet.sid.includes(".")) {
       const whole = createHmac("sha256", this.#epochSecret).update(`sid|${shared.v}|${packet.sid}`);
       const own = whole.digest().subarray(0, 16).toString("base64url");
       return seal(shared, "a2c", `${packet.sid}.${own}`, 0, "");
     }
+    if (isForward(shared) && packet.seq === 1) return this.#exchange(shared, packet.sid, opened);
+    const plaintext = `${opened}`;
     this.plaintexts.push(plaintext);
     const { id, method, params } = JSON.parse(plaintext);
     if (id === undefined) return null;
     const result = method === "system.ping" ? {} : handle(method, params);
     this.#seq += 1;
     const reply = JSON.stringify({ jsonrpc: "2.0", id, result });
-    return seal(shared, "a2c", packet.sid, this.#seq, reply);
+    return seal(shared, "a2c", packet.sid, this.#seq, reply, this.#block);
+  }
+
+  #exchange(shared: Shared, sid: string, x: Buffer): string {
+    const { privateKey, publicKey } = generateKeyPairSync("x25519");
+    const y = publicBytes(publicKey);
+    const { block, confirm } = exchanged(shared, sid, privateKey, x, [x, y]);
+    this.#block = block;
+    this.#seq = 1;
+    return seal(shared, "a2c", sid, 1, Buffer.concat([y, confirm]));
   }
 }

@@ -191,7 +191,7 @@ export const everyCommand = (folder: string): Readonly<Record<string, readonly C
       agent_id: "pump-8",
       ...TOKEN,
     }),
-    each(["provision", "--target", "moddable", "--out", join(folder, "xs"), "--id", "pump-8"], {
+    each(["provision", "--target", "moddable", "--out", join(folder, "board"), "--id", "pump-8"], {
       ...AGENT,
       agent_id: "pump-8",
       ...TOKEN,
