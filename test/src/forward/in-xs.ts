@@ -1,4 +1,7 @@
-/** Runs in XS: `run(seed, sessions, keeps)` converses, and keeps the secrets of X25519 if told to. */
+/**
+ * Runs in XS: `run(agentToken, seed, sessions, keeps)` converses, and keeps private values if told
+ * to.
+ */
 import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import type { X25519 } from "@blindrelay/protocol/crypto";
 import { nobleChachaSuite } from "@blindrelay/protocol/suites/noble-chacha";
