@@ -47,8 +47,8 @@ export const exactly = (value: number): string => {
 const isPlain = (value: number, raw: string): boolean =>
   Number.isSafeInteger(value) && /^(\d+|0[xob][\da-f]+)$/i.test(raw);
 
-/** Rewrites every literal that is not a plain integer. Line numbers stay the same. */
-export const exactDecimals = (code: string): string => {
+/** The changes for every literal that is not a plain integer. */
+export const decimalChanges = (code: string): Change[] => {
   const changes: Change[] = [];
   simple(parsePiece(code), {
     Literal: ({ start, end, value, raw }) => {
@@ -56,5 +56,8 @@ export const exactDecimals = (code: string): string => {
       changes.push({ start, end, text: exactly(value) });
     },
   });
-  return applyChanges(code, changes);
+  return changes;
 };
+
+/** Rewrites them. Line numbers stay the same. */
+export const exactDecimals = (code: string): string => applyChanges(code, decimalChanges(code));

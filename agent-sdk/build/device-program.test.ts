@@ -178,7 +178,8 @@ it("carries modules along, each before what requires it, and keeps the program's
     run(module, module.exports, require, Modules);
     return module.exports;
   };
-  const read = (code: string) => readBoardModule(code) as { code: string; modules: string[] };
+  const read = (code: string) =>
+    readBoardModule(code) as Exclude<ReturnType<typeof readBoardModule>, { refused: unknown }>;
   const sensor = read(`/* require("Sensor") */ function Sensor(wire) { this.wire = wire; }
     Sensor.prototype.read = function() { return this.wire.get() + "°"; } // as text
     exports.connect = () => new Sensor(require("Wire")); // end`);
@@ -192,8 +193,8 @@ export default (agent) => {
   agent.x = sensor.read();
 };`;
   const code = withModules(toModule(source), [
-    { name: "Wire", code: wire.code },
-    { name: "Sensor", code: sensor.code },
+    { ...wire, name: "Wire" },
+    { ...sensor, name: "Sensor" },
   ]);
   const agent = { x: "" };
   (evaluate(code) as (agent: object) => void)(agent);

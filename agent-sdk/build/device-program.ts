@@ -16,7 +16,11 @@ import {
 } from "acorn";
 import { full } from "acorn-walk";
 import type { BoardModule, ProgramCheck, Refusal } from "../src/board/dialect.ts";
+import type { Mark } from "../src/board/source-map.ts";
 import { checkDialect, type Finding } from "./built-file-dialect.ts";
+import { decimalChanges } from "./decimals.ts";
+import { marksOf, marksOfAll } from "./marks.ts";
+import { applyChanges, type Change } from "./piece.ts";
 import { MAKE_STORAGE } from "./program-storage.generated.ts";
 
 export { BOARDS } from "./boards.ts";
@@ -61,14 +65,8 @@ const NODE_ONLY = "boards do not have it; a program that must run on them does w
 const fixOf = (rule: string): string | null =>
   FIXES.find(([pattern]) => pattern.test(rule))?.[1] ?? null;
 
-interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
 interface InspectedModule {
-  readonly edits: readonly Edit[];
+  readonly edits: readonly Change[];
   readonly refused: readonly Refusal[];
   readonly modules: readonly string[];
   /** Which of the members that no board's own file has it uses. */
@@ -160,7 +158,7 @@ const withMembers = (module: string, uses: ReadonlySet<string>): string => {
 };
 
 /** Comments as the line ends in them. */
-const withoutComments = (code: string, comments: readonly Comment[]): Edit[] =>
+const withoutComments = (code: string, comments: readonly Comment[]): Change[] =>
   comments.map(({ start, end }) => ({
     start,
     end,
@@ -237,25 +235,9 @@ const readModule = (code: string, isWide = false): InspectedModule => {
   return { edits: inner, refused, modules: requiredBy(program), uses: membersOf(program) };
 };
 
-const asIs = ({ text }: Edit): string => text;
-
 /** As long as the text that it replaces, so that the rest of the line keeps its columns. */
-const padded = ({ start, end, text }: Edit): string =>
-  text.includes("\n") ? text : text.padEnd(end - start);
-
-const withEdits = (
-  code: string,
-  edits: readonly Edit[],
-  textOf: (edit: Edit) => string,
-): string => {
-  let result = "";
-  let at = 0;
-  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
-    result += code.slice(at, edit.start) + textOf(edit);
-    at = edit.end;
-  }
-  return result + code.slice(at);
-};
+const padded = (edit: Change): Change =>
+  edit.text.includes("\n") ? edit : { ...edit, text: edit.text.padEnd(edit.end - edit.start) };
 
 /**
  * A character as a text has it, or an escape of one; other escapes are matched so that the second
@@ -277,19 +259,25 @@ const keepAscii = (escapes: string, text: string): string =>
     : escapes;
 
 /** A text in UTF-8, one byte per character. `\xE9` stays the byte that a program means by it. */
-const withBytes = (code: string): string =>
-  code.replace(CHARACTER, (found, braced?: string, units?: string) => {
-    if (braced !== undefined) return keepAscii(found, String.fromCodePoint(parseInt(braced, 16)));
-    if (units !== undefined) return keepAscii(found, JSON.parse(`"${units}"`) as string);
-    return found.startsWith("\\") ? found : asBytes(found);
-  });
+const bytesOf = (found: string, braced?: string, units?: string): string => {
+  if (braced !== undefined) return keepAscii(found, String.fromCodePoint(parseInt(braced, 16)));
+  if (units !== undefined) return keepAscii(found, JSON.parse(`"${units}"`) as string);
+  return found.startsWith("\\") ? found : asBytes(found);
+};
 
 /** For an engine with Unicode strings: one with a four-digit escape is UTF-8 there. */
-const withUnits = (code: string): string =>
-  code.replace(/[^\0-\x7f]/g, (unit) => {
-    const hex = unit.charCodeAt(0).toString(16);
-    return hex.length === 2 ? `\\x${hex}` : `\\u${hex.padStart(4, "0")}`;
-  });
+const unitsOf = (unit: string): string => {
+  const hex = unit.charCodeAt(0).toString(16);
+  return hex.length === 2 ? `\\x${hex}` : `\\u${hex.padStart(4, "0")}`;
+};
+
+/** What makes it ASCII. */
+const asciiChanges = (code: string, isWide: boolean): Change[] =>
+  Array.from(code.matchAll(isWide ? /[^\0-\x7f]/g : CHARACTER), (match) => {
+    const [found, braced, units] = match;
+    const text = isWide ? unitsOf(found) : bytesOf(found, braced, units);
+    return { start: match.index, end: match.index + found.length, text };
+  }).filter(({ start, end, text }) => code.slice(start, end) !== text);
 
 /**
  * What `require` evaluates on the board, in ASCII, for a program without refusals. `isWide`: the
@@ -298,30 +286,47 @@ const withUnits = (code: string): string =>
  */
 export const toModule = (code: string, isWide = false): string => {
   const { edits, uses } = readModule(code, isWide);
-  const module = withEdits(code, edits, asIs);
-  const text = isWide ? withUnits(module) : withBytes(module);
-  return withMembers(text, uses);
+  const module = applyChanges(code, edits);
+  return withMembers(applyChanges(module, asciiChanges(module, isWide)), uses);
+};
+
+/** Where the text that `toModule` and `exactDecimals` make comes from, line by line. */
+export const marksOfProgram = (code: string, isWide = false): Mark[] => {
+  const { edits } = readModule(code, isWide);
+  const module = applyChanges(code, edits);
+  const ascii = asciiChanges(module, isWide);
+  const text = applyChanges(module, ascii);
+  const decimals = decimalChanges(text);
+  return marksOf(code, applyChanges(text, decimals), [edits, ascii, decimals]);
 };
 
 /**
- * A module that was written for Espruino, in ASCII and without comments, and what it requires. It
- * is not checked further.
+ * A module that was written for Espruino, in ASCII and without comments, what it requires and where
+ * its text comes from. It is not checked further.
  */
 export const readBoardModule = (
   code: string,
   isWide = false,
 ):
-  | { readonly code: string; readonly modules: readonly string[] }
+  | { readonly code: string; readonly marks: readonly Mark[]; readonly modules: readonly string[] }
   | { readonly refused: Refusal } => {
   const comments: Comment[] = [];
   try {
     const program = parse(code, { ecmaVersion: "latest", onComment: comments });
-    const bare = withEdits(code, withoutComments(code, comments), asIs);
-    return { code: isWide ? withUnits(bare) : withBytes(bare), modules: requiredBy(program) };
+    const edits = withoutComments(code, comments);
+    const bare = applyChanges(code, edits);
+    const ascii = asciiChanges(bare, isWide);
+    const text = applyChanges(bare, ascii);
+    const marks = marksOf(code, text, [edits, ascii]);
+    return { code: text, marks, modules: requiredBy(program) };
   } catch (error) {
     return { refused: unreadable(code, error) };
   }
 };
+
+const PROGRAM_BEGINS = "const $p=function(){";
+const moduleBegins = (name: string): string =>
+  `Modules.addCached(${JSON.stringify(name)},function(){`;
 
 /**
  * A program in one file with modules, each after those that it requires itself. The engine
@@ -330,10 +335,24 @@ export const readBoardModule = (
  */
 export const withModules = (program: string, modules: readonly BoardModule[]): string => {
   if (modules.length === 0) return program;
-  const cached = modules.map(
-    ({ name, code }) => `Modules.addCached(${JSON.stringify(name)},function(){${code}\n});`,
-  );
-  return `const $p=function(){${program}\n};${cached.join("")}Modules.addCached("program",$p);module.exports=require("program");`;
+  const cached = modules.map(({ name, code }) => `${moduleBegins(name)}${code}\n});`);
+  return `${PROGRAM_BEGINS}${program}\n};${cached.join("")}Modules.addCached("program",$p);module.exports=require("program");`;
+};
+
+/** The same of where their texts come from; the program's file has the number 0. */
+export const marksWithModules = (
+  program: string,
+  marks: readonly Mark[],
+  modules: readonly BoardModule[],
+): readonly Mark[] => {
+  if (modules.length === 0) return marks;
+  let before = `${PROGRAM_BEGINS}${program}\n};`;
+  const placed = modules.map(({ name, code, marks }) => {
+    const part = { marks, before: `${before}${moduleBegins(name)}` };
+    before = `${part.before}${code}\n});`;
+    return part;
+  });
+  return marksOfAll([{ marks, before: PROGRAM_BEGINS }, ...placed]);
 };
 
 /**
@@ -363,7 +382,7 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
   const refused = [...unfit];
   const asked: string[] = [];
   if (!unfit.some(({ rule }) => rule.startsWith("cannot be read"))) {
-    for (const { rule, line, column, text } of findingsOf(withEdits(code, edits, padded))) {
+    for (const { rule, line, column, text } of findingsOf(applyChanges(code, edits.map(padded)))) {
       const place = { line, column: column + 1, text: firstLine(text) };
       const free = NAME_RULE.exec(rule)?.[1];
       if (free !== undefined && imports(code, free)) continue;

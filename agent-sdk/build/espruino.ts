@@ -60,7 +60,7 @@ const KEEP = [
 const OURS = [
   ...["options", "ports", "timer", "suite", "link", "network", "links", "events", "storage"],
   ...["sessions", "answered", "limits", "received", "farewell", "unstored", "lapsed", "plaintext"],
-  ...["first", "second", "kind", "text", "count", "counters", "dispatcher", "calls", "enveloped"],
+  ...["first", "second", "kind", "count", "counters", "dispatcher", "calls", "enveloped"],
   ...["fail", "finish", "move", "turn", "arm", "drop", "forget", "receive", "advance"],
   ...["queue", "blocked", "ready", "fragments", "socket", "key", "drained", "handled"],
   ...["course", "outgoing", "incoming", "queued", "window", "life", "lose", "checksum"],

@@ -7,6 +7,9 @@ import { fullAncestor } from "acorn-walk";
 import { declaredNames } from "./modules.ts";
 import { applyChanges, type Change, parsePiece } from "./piece.ts";
 
+/** The boot code keeps the SDK itself as `$br`. */
+const prefixOf = (name: string): string => (name === "br" ? "$$" : "$");
+
 type Tree = Node & Record<string, unknown>;
 
 export const prefixGlobals = (code: string): string => {
@@ -18,11 +21,12 @@ export const prefixGlobals = (code: string): string => {
     if (found.type !== "Identifier" || !names.has(node.name)) return;
     const parent = ancestors.at(-2) as Tree | undefined;
     if (parent?.type === "Property" && parent.shorthand) throw new Error("a shorthand property");
-    changes.push({ start: node.start, end: node.start, text: "$" });
+    changes.push({ start: node.start, end: node.start, text: prefixOf(node.name) });
   });
   for (const statement of program.body) {
     if (statement.type === "ClassDeclaration") {
-      changes.push({ start: statement.id.start, end: statement.id.start, text: "$" });
+      const { start, name } = statement.id;
+      changes.push({ start, end: start, text: prefixOf(name) });
     }
   }
   // Some are visited twice.

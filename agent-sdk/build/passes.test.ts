@@ -214,6 +214,9 @@ describe("stored functions", () => {
     expect(code).toBe(
       "const a = /* @__PURE__ */ inStorage(() => 1); const b = (x) => x; const c = 3;",
     );
+    // A call cannot be assigned.
+    const listener = "let a = () => 1; const set = { on: (fn) => { a = fn; } };";
+    expect(markStored(listener, new Set())).toBe(listener);
   });
 
   it("are refused with parameters that their maker does not name", () => {
@@ -383,5 +386,7 @@ describe("globals", () => {
     expect(prefixGlobals(code)).toBe(
       "const $a=1;class $B{a(){return this.a}}const $f=b=>{const c=$a;return new $B(c).a($f)+'a'};exports.a=$f;",
     );
+    // The boot code's own global has that name.
+    expect(prefixGlobals("const br=1,bs=br;")).toBe("const $$br=1,$bs=$$br;");
   });
 });

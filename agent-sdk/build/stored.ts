@@ -57,11 +57,15 @@ const usesIn = (code: string): Map<string, number> => {
   return uses;
 };
 
-/** Marks all functions at the top level but `resident` ones, and those that are used much. */
+/**
+ * Marks all functions at the top level but `resident` ones, those that are used much, and what may
+ * be assigned.
+ */
 export const markStored = (code: string, resident: ReadonlySet<string>): string => {
   const changes: Change[] = [];
   const uses = usesIn(code);
-  for (const { id, init } of parsePiece(code).body.flatMap(declaratorsOf)) {
+  const constants = parsePiece(code).body.filter((node) => (node as Tree).kind === "const");
+  for (const { id, init } of constants.flatMap(declaratorsOf)) {
     if (init?.type !== "ArrowFunctionExpression" || resident.has(id.name)) continue;
     if ((uses.get(id.name) ?? 0) >= MANY_USES) continue;
     const { start, end } = init;

@@ -6,7 +6,7 @@ import { relayUrl } from "@blindrelay/protocol/relay-url";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { bytesText } from "./agent.tsx";
-import type { Made, OpenBoard, SetUpTrouble } from "./board/main.ts";
+import type { FirstError, Made, OpenBoard, SetUpTrouble } from "./board/main.ts";
 import type { WebSerial } from "./board/web-serial.ts";
 import { loadBoardCode } from "./board-code.ts";
 import {
@@ -23,10 +23,10 @@ import { KeyringEntry } from "./keyring-entry.tsx";
 import { type Model, type SystemInfo, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
 import { type FoundSecret, pageRelay } from "./secret-file.ts";
+import { Terminal } from "./terminal.tsx";
 
 /** From its restart: a board joins its Wi-Fi, connects and opens a session. */
 const ONLINE_MS = 60_000;
-const MAX_LINES = 50;
 /** To a board, this is the board itself. */
 const LOOPBACK = /^wss?:\/\/(127\.|localhost|\[::1\])/;
 
@@ -38,6 +38,9 @@ const EXAMPLE = `export default (agent) => {
 
 const serial = (): WebSerial | null =>
   (navigator as { readonly serial?: WebSerial }).serial ?? null;
+
+/** The name of a program that came from no file. */
+const TYPED = "program";
 
 /** A device whose agent was made here. */
 interface NewDevice {
@@ -137,7 +140,16 @@ const FromPort = ({ model }: { model: Model }): JSX.Element => {
         </button>
       </section>
       {board && (
-        <Describe model={model} board={board} working={setWorking} lost={lost} added={setDevice} />
+        <>
+          <Describe
+            model={model}
+            board={board}
+            working={setWorking}
+            lost={lost}
+            added={setDevice}
+          />
+          <Terminal key={board} board={board} disabled={isWorking} />
+        </>
       )}
     </>
   );
@@ -180,6 +192,7 @@ const Describe = (props: {
   const [ssid, setSsid] = useState("");
   const [password, setPassword] = useState("");
   const [source, setSource] = useState(EXAMPLE);
+  const [file, setFile] = useState(TYPED);
   const [problems, setProblems] = useState<readonly string[]>([]);
   const [url, setUrl] = useState(() => relayUrl(pageRelay()));
   const [step, setStep] = useState<readonly [what: string, done: number]>(["", 0]);
@@ -208,7 +221,7 @@ const Describe = (props: {
     const told = (what: string, done: number) => setStep([what, done]);
     let failed: SetUpTrouble | null = null;
     try {
-      await board.setUp({ url: addressIn(url), agentToken, wifi, source, make }, told);
+      await board.setUp({ url: addressIn(url), agentToken, wifi, source, file, make }, told);
     } catch (error) {
       failed = error as SetUpTrouble;
     }
@@ -323,7 +336,15 @@ const Describe = (props: {
         </Field>
         <div class="row">
           <Field id="program" label="… or from a file">
-            <FileInput id="program" what="a program" take={setSource} setTrouble={setTrouble} />
+            <FileInput
+              id="program"
+              what="a program"
+              take={(text, name) => {
+                setSource(text);
+                setFile(name);
+              }}
+              setTrouble={setTrouble}
+            />
           </Field>
           <Field id="url" label="Relay, as the board reaches it" hint={addressHint(url)}>
             <input
@@ -378,23 +399,25 @@ const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Elem
   const isKept = !model.unkept.has(made.agentId);
   const [info, setInfo] = useState<SystemInfo | null>(null);
   const [trouble, setTrouble] = useState(device.trouble && troubleOfCall(device.trouble));
-  const [lines, setLines] = useState<readonly string[]>([]);
+  const [isLost, setLost] = useState(false);
+  const error = useRef<FirstError | null>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []); // the form that had it is gone
   useEffect(() => {
     if (device.trouble !== null) return;
     const stop = new AbortController();
-    board.listen((line) => {
-      setLines((before) => [...before, line].slice(-MAX_LINES));
-      if (!line.startsWith("Uncaught ")) return;
+    error.current = board.firstError((text) => {
       const fix = "Correct the program, and set the board up again.";
-      stop.abort(new Trouble(`The board could not start the program: ${line}`, fix, ""));
+      stop.abort(new Trouble(`The board could not start the program: ${text}`, fix, ""));
     });
-    board.onLost((why) => stop.abort(troubleOfCall(why)));
+    board.onLost((why) => {
+      setLost(true);
+      stop.abort(troubleOfCall(why));
+    });
     model
       .openSoon(made.agentId, secret, ONLINE_MS, stop.signal)
       .then(setInfo, (error) => setTrouble(troubleOfCall(error)))
-      .finally(() => void board.close());
+      .finally(() => error.current?.stop());
     return () => stop.abort(new Trouble("", "", ""));
   }, []);
   const isWaiting = info === null && trouble === null;
@@ -420,14 +443,6 @@ const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Elem
             {info ? "Call it" : "Look at the agent"}
           </a>
         </p>
-        {lines.length > 0 && (
-          <>
-            <p>What the board prints:</p>
-            <pre tabIndex={0} role="region" aria-label="What the board prints">
-              {lines.join("\n")}
-            </pre>
-          </>
-        )}
       </section>
       <section aria-labelledby="secret">
         <h2 id="secret">4. Keep its secret</h2>
@@ -438,6 +453,9 @@ const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Elem
         </p>
         <KeyringEntry model={model} agentId={made.agentId} secret={secret} />
       </section>
+      {device.trouble === null && (
+        <Terminal board={board} heard={(line) => error.current?.receive(line)} disabled={isLost} />
+      )}
     </>
   );
 };

@@ -204,7 +204,7 @@ export const FileInput = (props: {
   hint?: string;
   /** What the file should be. */
   what?: string;
-  take: (text: string) => void;
+  take: (text: string, name: string) => void;
   setTrouble: (trouble: Trouble | null) => void;
 }): JSX.Element => {
   const { id, hint, what = "a keyring", take, setTrouble } = props;
@@ -213,7 +213,7 @@ export const FileInput = (props: {
     if (file === undefined) return;
     setTrouble(null);
     try {
-      take(await textOf(file, what));
+      take(await textOf(file, what), file.name);
     } catch (error) {
       setTrouble(new Trouble((error as Error).message, "", ""));
     }

@@ -1,4 +1,5 @@
 /** What is known of device programs for boards; a parser that is loaded on demand knows it. */
+import type { Mark } from "./source-map.ts";
 
 /** A place that boards do not run, and what to write instead. */
 export interface Refusal {
@@ -30,6 +31,8 @@ export interface BoardModule {
   readonly name: string;
   /** ASCII. */
   readonly code: string;
+  /** Of that text. */
+  readonly marks: readonly Mark[];
 }
 
 /** A board that is known by its name. */
@@ -64,13 +67,23 @@ export interface Dialect {
   checkProgram(code: string, isWide?: boolean): ProgramCheck;
   /** What Espruino's `require` evaluates. `isWide`: as above; elsewhere texts become UTF-8. */
   toModule(code: string, isWide?: boolean): string;
+  /** Where the text that `toModule` and then `exactDecimals` make comes from. */
+  marksOfProgram(code: string, isWide?: boolean): readonly Mark[];
   /** A module of Espruino's kind, in ASCII, and what it requires; or why it cannot be read. */
   readBoardModule(
     code: string,
     isWide?: boolean,
-  ): { readonly code: string; readonly modules: readonly string[] } | { readonly refused: Refusal };
+  ):
+    | (Pick<BoardModule, "code" | "marks"> & { readonly modules: readonly string[] })
+    | { readonly refused: Refusal };
   /** A program in one file with these modules, each after those that it requires. */
   withModules(program: string, modules: readonly BoardModule[]): string;
+  /** The marks of that file; the modules' files are numbered from 1. */
+  marksWithModules(
+    program: string,
+    marks: readonly Mark[],
+    modules: readonly BoardModule[],
+  ): readonly Mark[];
   /** With decimal literals in the form that Espruino reads exactly; line numbers do not change. */
   exactDecimals(code: string): string;
   /**

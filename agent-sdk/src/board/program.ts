@@ -5,12 +5,14 @@
  */
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Dialect, describeRefusal } from "./dialect.ts";
+import type { SourceMap } from "./source-map.ts";
 
 export interface BoardProgram {
   /** Its file, or what the user calls it. */
   readonly path: string;
   /** As written to Storage; ASCII. */
   readonly code: string;
+  readonly map: SourceMap;
   /** Names and members that the board must have, because the SDK's own code uses none of them. */
   readonly wanted: readonly string[];
   /** What it requires by a literal name, apart from the SDK. */
@@ -25,7 +27,7 @@ export type FittedProgram = Omit<BoardProgram, "modules">;
  * (usage) that lists everything boards do not run.
  */
 export const toBoardProgram = (
-  { checkProgram, exactDecimals, toModule }: Dialect,
+  { checkProgram, exactDecimals, marksOfProgram, toModule }: Dialect,
   path: string,
   source: string,
   isWide: boolean,
@@ -35,5 +37,7 @@ export const toBoardProgram = (
     const list = refused.map((refusal) => describeRefusal(path, refusal)).join("\n  ");
     throw new Failure("usage", `Espruino does not run this as written:\n  ${list}`);
   }
-  return { path, code: exactDecimals(toModule(source, isWide)), wanted: asked, modules };
+  const code = exactDecimals(toModule(source, isWide));
+  const map = { files: [path], marks: marksOfProgram(source, isWide) };
+  return { path, code, map, wanted: asked, modules };
 };

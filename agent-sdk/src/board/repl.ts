@@ -208,7 +208,8 @@ export class EspruinoRepl {
     }
   }
 
-  private async interrupt(): Promise<void> {
+  /** Ctrl-C, which ends what is running and clears the line. */
+  async interrupt(): Promise<void> {
     await this.write(PREPARE_BREAK);
     await wait(this.limits.settleMs);
     await this.write(BREAK);

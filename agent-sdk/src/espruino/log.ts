@@ -46,6 +46,17 @@ export const watchThrows = (fn: (thrown: unknown) => void): void => {
   thrower = fn;
 };
 
+/**
+ * Where in the program something was thrown, as ` (program:3:12)`: the engine names the innermost
+ * place first. "" if it is unknown, as for what is no Error.
+ */
+export const placeIn = (thrown: unknown): string => {
+  const stack = thrown ? (thrown as { stack?: unknown }).stack : "";
+  const found = /program[.1]*:[0-9:]+/.exec(String(stack));
+  // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
+  return found === null ? "" : " (" + found[0] + ")";
+};
+
 useLog((config, bootCount) => {
   const log = openLog({
     bytes: config.log === undefined ? SMALL_LOG_BYTES : config.log,
@@ -59,8 +70,8 @@ useLog((config, bootCount) => {
   kept = log;
   // Not serveLog and keepingLog: a function that these made would keep that module in memory.
   return {
-    log: (level, message, fields) => {
-      keepLine(log, level, message, fields);
+    log: (level, message, fields, thrown) => {
+      keepLine(log, level, message + placeIn(thrown), fields);
       boardLog(level, message, fields);
     },
     serve: (core: AgentCore) => {
@@ -81,7 +92,7 @@ process.on("uncaughtException", (thrown) => {
   // Another timer of the same pass that catches an error takes this one's value.
   const reason = thrown === undefined ? "unknown" : reasonOf(thrown);
   // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
-  if (kept !== null) keepLine(kept, "error", "uncaught: " + reason, undefined);
+  if (kept !== null) keepLine(kept, "error", "uncaught: " + reason + placeIn(thrown), undefined);
   // For the console.
   throw thrown;
 });

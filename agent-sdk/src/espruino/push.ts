@@ -35,7 +35,7 @@ import {
   startOver,
 } from "./agent.ts";
 import { readConfig, storageFiles } from "./files.ts";
-import { tellEnd, tellStarved, watchThrows } from "./log.ts";
+import { placeIn, tellEnd, tellStarved, watchThrows } from "./log.ts";
 import { boardTimer } from "./ports.ts";
 
 declare const require: (name: string) => unknown;
@@ -126,7 +126,8 @@ const watch = (trial: Trial | null): void => {
   if (trial === null) return;
   left = trial.seconds;
   watchThrows((thrown) => {
-    if (left !== null) giveUp(thrown === undefined ? "it threw" : reasonOf(thrown));
+    if (left !== null)
+      giveUp(thrown === undefined ? "it threw" : reasonOf(thrown) + placeIn(thrown));
   });
 };
 
@@ -189,7 +190,7 @@ export const bootBoard = (links: BoardLinks, firmwareVersion: string | undefined
       (require(PROGRAMS[slotOf(state)] as string) as Program)(agent);
     } catch (thrown) {
       if (trial !== null) {
-        giveUp(reasonOf(thrown));
+        giveUp(reasonOf(thrown) + placeIn(thrown));
         throw thrown;
       }
       // The agent continues without it, and accepts another.

@@ -8,10 +8,13 @@ import {
   type BoardConfig,
   BoardFailure,
   EspruinoRepl,
+  FirstError,
+  inSource,
   pushKeyOf,
   readBoard,
   type SdkFile,
   SetUpFailure,
+  type SourceMap,
   sdkFileName,
   setUpBoard,
   toBoardProgram,
@@ -26,7 +29,7 @@ import { encode } from "uqr";
 import { BoardTrouble, SetUpTrouble, troubleOfBoard, unfit } from "./troubles.ts";
 import { openWebPort, type WebSerialPort } from "./web-serial.ts";
 
-export { type SetUpTrouble, wifiProblem };
+export { type FirstError, type SetUpTrouble, wifiProblem };
 
 /** Below it the code for pushes and a log leaves no room for a program. */
 const PUSH_VARIABLES = 4_000;
@@ -45,6 +48,8 @@ export interface Plan {
   readonly wifi: Wifi | null;
   /** JavaScript. */
   readonly source: string;
+  /** What places in it are called. */
+  readonly file: string;
   /** Called once everything is checked, before the board is changed. */
   readonly make: () => Promise<Made>;
 }
@@ -66,21 +71,64 @@ const fetchSdk = async (file: SdkFile): Promise<string> => {
   return text;
 };
 
+/** Of programs that this page has written, by agent. */
+const maps = new Map<string, SourceMap>();
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A byte string as UTF-8; where that is impossible, as it is. Colours and the like are dropped. */
+const textOf = (line: string): string => {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  const plain = line.replace(/\x1b\[[0-9;]*[A-Za-z]|[\0-\x08\x0b-\x1f\x7f]/g, "");
+  try {
+    return utf8.decode(Uint8Array.from(plain, (byte) => byte.charCodeAt(0)));
+  } catch {
+    return plain;
+  }
+};
+
 /** A board with Espruino, at a port that stays open until `close`. */
 export class OpenBoard {
   readonly found: Board;
   readonly version: AeadVersion;
   readonly #repl: EspruinoRepl;
+  #agentId: string | null;
 
   constructor(repl: EspruinoRepl, found: Board) {
     this.#repl = repl;
     this.found = found;
     this.version = found.aes ? "2" : "1";
+    this.#agentId = found.agentId;
   }
 
-  /** What the board prints. */
-  listen(line: (text: string) => void): void {
-    this.#repl.onLine = line;
+  /**
+   * What the board prints, with places in a program that this page has written to it. One listens
+   * at a time; the function that is returned ends it.
+   */
+  listen(line: (text: string) => void): () => void {
+    const listener = (said: string): void =>
+      line(inSource(textOf(said), maps.get(this.#agentId ?? "") ?? null));
+    this.#repl.onLine = listener;
+    return () => {
+      // The next one may have come before this one left.
+      if (this.#repl.onLine === listener) this.#repl.onLine = () => undefined;
+    };
+  }
+
+  /** To be given each line: calls `tell` with the first error and its place. */
+  firstError(tell: (error: string) => void): FirstError {
+    return new FirstError(tell);
+  }
+
+  /** Types a line as a person does: the board prints it too. */
+  type(line: string): Promise<void> {
+    const bytes = new TextEncoder().encode(`${line}\n`);
+    return this.#repl.write(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  }
+
+  /** Ends what is running there, like Ctrl-C. */
+  interrupt(): Promise<void> {
+    return this.#repl.interrupt();
   }
 
   /** Calls `fn` with the reason once the board is lost, but not after `close`. */
@@ -91,12 +139,15 @@ export class OpenBoard {
   /**
    * Makes it an agent, writes everything to it and starts it. Rejects with a SetUpTrouble.
    */
-  async setUp({ url, agentToken, wifi, source, make }: Plan, told: Told): Promise<void> {
+  async setUp({ url, agentToken, wifi, source, file, make }: Plan, told: Told): Promise<void> {
     const { sha256, variables, guarded } = this.found;
     const push = variables >= PUSH_VARIABLES;
+    let map: SourceMap | null = null;
     const config = async (): Promise<BoardConfig> => {
       told("Making the agent…", 0);
       const { agentId, name, relayToken } = await make();
+      this.#agentId = agentId;
+      if (map !== null) maps.set(agentId, map);
       return {
         url,
         agent_id: agentId,
@@ -127,7 +178,11 @@ export class OpenBoard {
         suite: nobleSuite(),
         sdk,
         dialect,
-        program: async (board) => programFor(board, source),
+        program: async (board) => {
+          const program = programFor(board, file, source);
+          map = program.map;
+          return program;
+        },
         progress,
         notice: () => undefined,
       });
@@ -144,8 +199,8 @@ export class OpenBoard {
 }
 
 /** Throws a Failure. */
-const programFor = (board: Board, source: string) => {
-  const program = toBoardProgram(dialect, "program", source, board.isWide);
+const programFor = (board: Board, file: string, source: string) => {
+  const program = toBoardProgram(dialect, file, source, board.isWide);
   const has = (name: string): boolean => board.modules.includes(name) || board.files.includes(name);
   const lacking = program.modules.filter((name) => !has(name));
   if (lacking.length === 0) return program;

@@ -234,6 +234,58 @@ describe.skipIf(!HAS_CHROMIUM)(
       },
     );
 
+    it("has a terminal, with errors at file and line of the source", async () => {
+      const double = makeDouble();
+      const { page, complaints } = await begin(double);
+      const printed = page.getByRole("log", { name: "What the board prints" });
+      const type = async (line: string): Promise<void> => {
+        await page.getByLabel("Type to the board").fill(line);
+        await page.getByLabel("Type to the board").press("Enter");
+      };
+      const give = (text: string): Promise<void> =>
+        page.getByLabel("… or from a file").setInputFiles({
+          name: "pump.js",
+          mimeType: "text/javascript",
+          buffer: Buffer.from(text),
+        });
+      await choose(page);
+      await type("print(6*7)");
+      await printed.getByText(/^42$/m).waitFor();
+
+      await describeDevice(page, "pump-8");
+      await give("/* é\n*/ const x = 0.5;\nnixda(x);\nexport default (agent) => {};\n");
+      await setUp(page);
+      await alertOf(page, /names that this board does not have: nixda/).waitFor();
+      await give(`/* é
+ */ const start = (agent) => { agent.handle("x", () => 0.5); };
+/* called by hand */ start.fail = () => { print("21 °C"); throw new Error("no sensor"); };
+export default start;
+`);
+      await setUp(page);
+      await page.getByText(/^online It answered: espruino 2v29/).waitFor();
+      await type('setTimeout(require("program").fail, 1)');
+      await printed.getByText(/at .*fail.* \(pump\.js:3:\d+\)/).waitFor();
+      expect(await printed.textContent()).toContain("21 °C");
+      await look(page, "terminal");
+      await page.getByRole("button", { name: "Interrupt" }).click();
+      // What runs is not asked who flashed it: another visit still knows the source.
+      await page.goto(`${relay.url}/console#/`);
+      await page.getByRole("link", { name: "Add a device" }).first().click();
+      await choose(page);
+      await page.getByText("pump-8").waitFor();
+      await type('setTimeout(require("program").fail, 1)');
+      await printed.getByText(/at .*fail.* \(pump\.js:3:\d+\)/).waitFor();
+      for (let i = 0; i < 600; i++) double.print(`line ${i}.`);
+      await printed.getByText("line 599.").waitFor();
+      expect(await printed.textContent()).not.toContain("line 99.");
+
+      await give("\nexport default (agent) => {\n  throw new Error('no pump');\n};\n");
+      await describeDevice(page, "pump-9");
+      await setUp(page);
+      await alertOf(page, /could not start the program: .*no pump \(pump\.js:3:\d+\)/).waitFor();
+      expect(complaints).toEqual([]);
+    });
+
     it("reads what is wrong with a port or a board, and tries the next", async () => {
       const { page, port } = await begin(makeDouble({ version: "2v21" }));
       const boards: [what: RegExp, fix: RegExp, plug: () => void][] = [

@@ -3,6 +3,7 @@
  * checks that it is online.
  */
 
+import { createHash } from "node:crypto";
 import { watch } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -10,9 +11,14 @@ import {
   type Board,
   type BoardProgram,
   type EspruinoRepl,
+  FirstError,
+  type FittedProgram,
   type FlashReport,
   flashEspruino,
+  inSource,
+  type Notice,
   readBoard,
+  type SourceMap,
   sdkFileOf,
   startEspruino,
 } from "@blindrelay/agent-sdk/board";
@@ -22,6 +28,7 @@ import { type Command, Option } from "commander";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { NO_WATCHDOG } from "../base/watchdog.ts";
+import { keepBuild, shownPath } from "../config/kept-builds.ts";
 import type { Settings } from "../config/settings.ts";
 import { flashModdable } from "../flash/moddable.ts";
 import { fittedTo } from "../flash/modules.ts";
@@ -67,13 +74,8 @@ const MAX_LINES = 20;
 const isOnOwnLine = ({ uart, console }: Pick<Board, "uart" | "console">): boolean =>
   uart !== null && uart.port === console;
 
-/** The hint for a line that reports a failed start; null for other lines. */
-const startAdvice = (line: string): string | null => {
-  if (line.startsWith("Uncaught ")) return "";
-  return line.startsWith("ASSERT(")
-    ? ". This is a debug build of Espruino, which stops at such a check: build it with RELEASE=1"
-    : null;
-};
+const DEBUG_BUILD =
+  ". This is a debug build of Espruino, which stops at such a check: build it with RELEASE=1";
 
 /** A Failure that says so if the reason is the program's use of memory; else the one given. */
 const withMemory = async (board: EspruinoRepl, failure: Failure): Promise<Failure> => {
@@ -95,6 +97,7 @@ const checkOnline = async (
   settings: Settings,
   { agentId, uart }: Board,
   limitMs: number,
+  map: SourceMap,
   carry: typeof carryOwnLine | null,
 ): Promise<Online> => {
   const abort = new AbortController();
@@ -107,16 +110,18 @@ const checkOnline = async (
         ? "is its UART set up with the right pins and rate?"
         : `does \`blindrelay bridge PORT --mode sealed\` run at the other end of ${uart.port}?`;
   let told = 0;
-  const broken = new Promise<never>((_resolve, reject) => {
-    board.onLine = (line) => {
-      // On its own line its output includes the login.
-      if (!onOwnLine && told++ < MAX_LINES) printStatus(`board: ${line}`);
-      const advice = startAdvice(line);
-      if (advice === null) return;
-      reject(new Failure("device", `the board could not start it: ${line}${advice}`));
-    };
-    board.onGone = reject;
-  });
+  const { promise: broken, reject } = Promise.withResolvers<never>();
+  const fail = (why: string): void =>
+    reject(new Failure("device", `the board could not start it: ${why}`));
+  const error = new FirstError(fail);
+  board.onLine = (said) => {
+    const line = inSource(said, map, shownPath);
+    // On its own line its output includes the login.
+    if (!onOwnLine && told++ < MAX_LINES) printStatus(`board: ${line}`);
+    if (line.startsWith("ASSERT(")) fail(`${line}${DEBUG_BUILD}`);
+    else error.receive(line);
+  };
+  board.onGone = reject;
   try {
     const online = waitUntilOnline(settings, agentId as string, limitMs, abort.signal, hint);
     return await Promise.race([online, broken]);
@@ -126,6 +131,7 @@ const checkOnline = async (
     throw await withMemory(board, error);
   } finally {
     abort.abort();
+    error.stop();
     await letGo?.();
     board.onLine = () => undefined;
     board.onGone = () => undefined;
@@ -145,6 +151,15 @@ const tellReport = (report: FlashReport, dryRun: boolean): void => {
   }
 };
 
+const keepFlashed = (
+  { buildsDir }: Settings,
+  { code, map }: FittedProgram,
+  given: Parameters<typeof keepBuild>[3],
+): void => {
+  const sha256 = createHash("sha256").update(code, "latin1").digest("hex");
+  keepBuild(buildsDir, sha256.slice(0, 16), map, given);
+};
+
 const flashOnce = async (
   board: EspruinoRepl,
   settings: Settings,
@@ -161,9 +176,15 @@ const flashOnce = async (
   // First, so that a missing secret does not look like a missing network.
   const before = await readBoard(board);
   if (before.agentId !== null && flags.check && !dryRun) settings.secretOf(before.agentId);
+  const fit = fittedTo(program, flags.modules);
+  const made: FittedProgram[] = [];
   const options = {
     sdk: await espruinoSdk(sdkFileOf(before)),
-    program: fittedTo(program, flags.modules),
+    program: async (found: Board, tell: Notice) => {
+      const fitted = await fit(found, tell);
+      made.push(fitted);
+      return fitted;
+    },
     dialect: await loadDialect(),
     firmwareVersion: flags.firmwareVersion,
     save: flags.save,
@@ -177,14 +198,16 @@ const flashOnce = async (
   const agentId = report.board.agentId as string;
   const isMute = isOnOwnLine(before) && before.uart?.baud !== flags.baud;
   let online: Online | null = null;
+  const fitted = made[0] as FittedProgram;
   if (!dryRun) {
+    keepFlashed(settings, fitted, { agentId, port: board.port.name });
     await startEspruino(board, options, before.push);
     if (isMute)
       printStatus(
         `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,
       );
     else if (flags.check)
-      online = await checkOnline(board, settings, before, flags.timeout * 1000, carry);
+      online = await checkOnline(board, settings, before, flags.timeout * 1000, fitted.map, carry);
   }
   const info = online?.info ?? null;
   if (flags.json === true) {

@@ -12,6 +12,7 @@ import { checkAgentId } from "../config/settings.ts";
 import { heldAgent, matching } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import { LogReader, type LogReport } from "../fleet/logs.ts";
+import { Sources } from "../fleet/sources.ts";
 import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
@@ -38,6 +39,13 @@ const asText = (report: LogReport, isOne: boolean): string => {
   return `${name}start ${report.boot}; ${why}${text === "" ? "" : `; last failure: ${oneLine(text)}`}`;
 };
 
+const inSources = (report: LogReport, sources: Sources): LogReport => {
+  if (report.kind === "line") return { ...report, text: sources.show(report.text) };
+  if (report.kind === "lost") return report;
+  const text = sources.showBefore(report.restart.text);
+  return { ...report, restart: { ...report.restart, text } };
+};
+
 export const addLogs = (cli: Command, context: Context): void => {
   cli
     .command("logs")
@@ -58,7 +66,8 @@ The first line is about the start: {"kind":"start","agent_id","boot","restart":{
 dropped counts lines that are no longer kept. The others are {"kind":"line","agent_id","n","at_ms",
 "level","text","at"}: at_ms since the start of the device; at is when this command read it. With --follow
 the device is waited for, and another start is told as the first one; {"kind":"lost","agent_id","lines"}
-are lines that it dropped before they could be read. Exit codes: 3 it keeps no log, 4 it is offline.`,
+are lines that it dropped before they could be read. Errors of a program that was flashed or pushed from
+here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 it is offline.`,
     )
     .action(async (agent: string | undefined, flags: LogsFlags) => {
       if ((agent === undefined) === (flags.where === undefined))
@@ -73,6 +82,7 @@ are lines that it dropped before they could be read. Exit codes: 3 it keeps no l
       const client = await connectClient(settings, CONNECT_LIMIT_MS);
       const print = (report: LogReport): void =>
         printResult(flags, report, asText(report, agent !== undefined));
+      const { buildsDir } = settings;
       const handleOf = async (id: string): Promise<Agent | null> => {
         if (agent === undefined) return heldAgent(client, settings, id);
         return presentAgent(client, settings, id, settings.secretOf(id));
@@ -84,7 +94,13 @@ are lines that it dropped before they could be read. Exit codes: 3 it keeps no l
           printStatus(`${id} skipped: the keyring has no secret for it`);
           return;
         }
-        const reader = new LogReader(handle, print, (text) => printStatus(`${id}: ${text}`));
+        const sources = new Sources(buildsDir);
+        const reader = new LogReader(
+          handle,
+          (report) => print(inSources(report, sources)),
+          (text) => printStatus(`${id}: ${text}`),
+          (reason) => sources.ask(handle, reason),
+        );
         try {
           await reader.read(flags.lines);
           if (flags.follow === true) reader.follow();

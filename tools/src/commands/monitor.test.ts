@@ -46,3 +46,21 @@ it("bytes that are not UTF-8 are shown as ISO 8859-1", () => {
     expect(shown(Buffer.from(text, "latin1"), 100, false, true)).toBe(text);
   }
 });
+
+it("lines of a trace are shown with their sources, whatever the pieces", () => {
+  const text = ">f()\r\n    at f (program:1:2)\r\n\r\n ^\r\n    a table\r\n  >";
+  const wanted = text.replace("program:1:2", "pump.js:3:4");
+  for (let size = 1; size < text.length; size++) {
+    let shown = "";
+    const write = (more: string): void => {
+      shown += more;
+    };
+    const translate = (line: string): string => line.replace("program:1:2", "pump.js:3:4");
+    const output = new Output(false, true, write, translate);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += size) output.receive(bytes.subarray(at, at + size));
+    expect(shown).toBe(wanted);
+    output.end();
+    expect(shown).toBe(wanted);
+  }
+});

@@ -3,11 +3,12 @@
  * port is back.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import type { Port } from "@blindrelay/agent-sdk/board";
+import { inSource, type Port, type SourceMap } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
 import { interrupted } from "../base/interrupted.ts";
 import { jsonText, printStatus } from "../base/output.ts";
+import { buildOnPort, shownPath } from "../config/kept-builds.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud } from "./board.ts";
@@ -39,6 +40,11 @@ const UNWANTED = /[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;]
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
 
+/** A line of a trace, `    at f (program:3:12)`, or its beginning. */
+const FRAME = /^ {1,3}$|^ {4}(?:a?$|at?$|at )/;
+/** No line of a trace is as long. */
+const MAX_FRAME = 256;
+
 /** Whole lines without the prompt and its cursor movements, for `--json` and pipes. */
 const plainLine = (line: string): string => line.replace(CURSOR, "").replace(/^[\r>]+|\r+$/g, "");
 
@@ -48,15 +54,21 @@ export class Output {
   private readonly json: boolean;
   private readonly raw: boolean;
   private held = "";
+  private isLineBegun = false;
 
   private readonly write: (text: string) => void;
 
+  private readonly translate: (text: string) => string;
+
+  /** `translate`: what a line that names places is shown as. */
   constructor(
     json: boolean,
     isTerminal = process.stdout.isTTY === true,
     write = (text: string): void => void process.stdout.write(text),
+    translate = (line: string): string => line,
   ) {
     this.json = json;
+    this.translate = translate;
     this.raw = !json && isTerminal;
     this.write = write;
   }
@@ -64,7 +76,7 @@ export class Output {
   receive(bytes: Uint8Array): void {
     const text = this.device.read(bytes).replace(XON_XOFF, "");
     if (this.raw) {
-      this.write(text.replace(UNWANTED, ""));
+      this.show(text.replace(UNWANTED, ""));
       return;
     }
     const lines = (this.held + text).split("\n");
@@ -72,14 +84,33 @@ export class Output {
     for (const line of lines) this.print(plainLine(line).replace(UNWANTED, ""));
   }
 
+  /** On a terminal: only what may become a line of a trace is held back until it is one. */
+  private show(text: string): void {
+    let shown = "";
+    for (const part of (this.held + text).split(/(?<=\n)/)) {
+      const isFrame = !this.isLineBegun && FRAME.test(part);
+      if (isFrame && !part.endsWith("\n") && part.length < MAX_FRAME) {
+        this.held = part;
+        this.write(shown);
+        return;
+      }
+      shown += isFrame ? this.translate(part) : part;
+      this.isLineBegun = part !== "" && !part.endsWith("\n");
+    }
+    this.held = "";
+    this.write(shown);
+  }
+
   /** The port is gone: an unfinished line will not be finished. */
   end(): void {
     const { held } = this;
     this.held = "";
-    if (held !== "") this.print(plainLine(held).replace(UNWANTED, ""));
+    if (this.raw) this.write(held);
+    else if (held !== "") this.print(plainLine(held).replace(UNWANTED, ""));
   }
 
-  private print(line: string): void {
+  private print(said: string): void {
+    const line = this.translate(said);
     this.write(this.json ? `${jsonText({ line })}\n` : `${line}\n`);
   }
 }
@@ -148,8 +179,9 @@ const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Ke
   };
 };
 
-const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
-  const output = new Output(flags.json ?? false);
+const monitor = async (name: string, flags: MonitorFlags, map: SourceMap | null): Promise<void> => {
+  const translate = (line: string): string => inSource(line, map, shownPath);
+  const output = new Output(flags.json ?? false, undefined, undefined, translate);
   let over = false;
   const keys = readKeys(flags);
   const end = Promise.race([keys.ended, interrupted()]).then(() => {
@@ -174,6 +206,8 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
       printStatus(
         first ? `${name} is open${process.stdin.isTTY ? "; Ctrl-] ends" : ""}` : `${name} is back`,
       );
+      if (first && map !== null)
+        printStatus(`places are those of ${shownPath(map.files[0] as string)}, flashed last here`);
       first = false;
       const gone = follow(opened);
       const reason = await Promise.race([gone, end]);
@@ -192,7 +226,7 @@ const monitor = async (name: string, flags: MonitorFlags): Promise<void> => {
   }
 };
 
-export const addMonitor = (cli: Command, _context: Context): void => {
+export const addMonitor = (cli: Command, context: Context): void => {
   withBaud(
     cli
       .command("monitor")
@@ -214,8 +248,11 @@ Example:
   blindrelay monitor /dev/ttyUSB0
   blindrelay monitor /dev/ttyACM0 --baud 9600 --eol lf --echo
 
+Errors of a program that was flashed through this port show file, line and column of its source.
 On a terminal, keys go to the board as they are typed, including Ctrl-C. If the port disappears, the command
 waits for it.`,
     )
-    .action((port: string, flags: MonitorFlags) => monitor(port, flags));
+    .action((port: string, flags: MonitorFlags) =>
+      monitor(port, flags, buildOnPort(context.settings().buildsDir, port)),
+    );
 };

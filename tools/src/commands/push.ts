@@ -1,4 +1,5 @@
 /** `blindrelay push`: sends a device program over the relay, on trial until it is confirmed. */
+import type { SourceMap } from "@blindrelay/agent-sdk/board";
 import { type Client, type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
@@ -9,6 +10,7 @@ import { connectClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
+import { keepBuild } from "../config/kept-builds.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { addRolloutFlags, type FleetFlags, WHERE } from "../fleet/flags.ts";
@@ -117,7 +119,14 @@ const pushTo = async (
   const present = await presentSecret(client, settings, agentId, secret, { deadline, waits });
   const handle = agentWith(client, agentId, present);
   const agent = new PushedAgent(agentId, handle, present.agentToken, notice);
-  return agent.push(programs, { seconds, pushKey, waits, progress });
+  let sent: SourceMap | null = null;
+  const sends = (id: string, map: SourceMap): void => {
+    sent = map;
+    keepBuild(settings.buildsDir, id, map, null);
+  };
+  const pushed = await agent.push(programs, { seconds, pushKey, waits, progress, sends });
+  if (sent !== null) keepBuild(settings.buildsDir, pushed.id, sent, { agentId, port: null });
+  return pushed;
 };
 
 const pushToOne = async (

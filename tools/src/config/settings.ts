@@ -231,6 +231,12 @@ export class Settings {
     return join(dirname(this.profilePath), "state", this.profileName, checkAgentId(agentId));
   }
 
+  /** Where maps of flashed and pushed programs are kept; null: there is no home folder. */
+  get buildsDir(): string | null {
+    const path = profilePath(this.profileName, this.env);
+    return path === null ? null : join(dirname(path), "builds", this.profileName);
+  }
+
   /** A variable that the command cannot do without. */
   demand(name: string, what: string): string {
     const value = this.given(name);

@@ -30,7 +30,7 @@ it("are carried once each, minified ones first, what they require before them", 
   expect([carried, missing]).toEqual([["C", "B", "A"], []]);
   expect(code).not.toContain("whole");
   const bare = await carryModules(program, undefined, false, isBuiltIn);
-  expect(bare).toEqual({ code: program.code, carried: [], missing: ["A", "C"] });
+  expect(bare).toEqual({ code: program.code, map: program.map, carried: [], missing: ["A", "C"] });
 });
 
 it("are looked for in that folder only", async () => {

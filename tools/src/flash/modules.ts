@@ -4,7 +4,13 @@
  */
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
-import type { Board, BoardProgram, FittedProgram, Notice } from "@blindrelay/agent-sdk/board";
+import type {
+  Board,
+  BoardProgram,
+  FittedProgram,
+  Notice,
+  SourceMap,
+} from "@blindrelay/agent-sdk/board";
 import { type BoardModule, describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { readTextFile } from "../base/text-file.ts";
@@ -16,6 +22,7 @@ const ENDINGS = [".min.js", ".js"];
 export interface WithModules {
   /** The program's file, with modules. */
   readonly code: string;
+  readonly map: SourceMap;
   readonly carried: readonly string[];
   /** Neither in the firmware nor in the folder. */
   readonly missing: readonly string[];
@@ -39,7 +46,8 @@ export const carryModules = async (
 ): Promise<WithModules> => {
   if (folder !== undefined && !existsSync(folder))
     throw new Failure("usage", `--modules: there is no folder ${folder}`);
-  const { readBoardModule, withModules } = await loadDialect();
+  const { marksWithModules, readBoardModule, withModules } = await loadDialect();
+  const files = [...program.map.files];
   const carried: BoardModule[] = [];
   const missing: string[] = [];
   const seen = new Set<string>();
@@ -54,11 +62,13 @@ export const carryModules = async (
     const read = readBoardModule(readTextFile(path, "the module"), isWide);
     if ("refused" in read) throw new Failure("usage", describeRefusal(path, read.refused));
     for (const inner of read.modules) visit(inner);
-    carried.push({ name, code: read.code });
+    carried.push({ name, code: read.code, marks: read.marks });
+    files.push(path);
   };
   for (const name of program.modules) visit(name);
   return {
     code: withModules(program.code, carried),
+    map: { files, marks: marksWithModules(program.code, program.map.marks ?? [], carried) },
     carried: carried.map(({ name }) => name),
     missing,
   };
@@ -76,7 +86,7 @@ export const fittedTo =
   (program: BoardProgram, folder: string | undefined) =>
   async ({ isWide, modules, files }: Board, notice: Notice): Promise<FittedProgram> => {
     const fit = isWide ? await readProgram(program.path, true) : program;
-    const { code, carried, missing } = await carryModules(fit, folder, isWide, (name) =>
+    const { code, map, carried, missing } = await carryModules(fit, folder, isWide, (name) =>
       modules.includes(name),
     );
     const lacking = missing.filter((name) => !files.includes(name));
@@ -87,5 +97,5 @@ export const fittedTo =
       );
     }
     if (carried.length > 0) notice(`carried along with the program: ${carried.join(", ")}`);
-    return { ...fit, code };
+    return { ...fit, code, map };
   };

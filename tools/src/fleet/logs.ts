@@ -49,14 +49,24 @@ export class LogReader {
   private readonly agent: Agent;
   private readonly tell: (report: LogReport) => void;
   private readonly notice: (text: string) => void;
+  private readonly started: (reason: string) => Promise<void>;
   private boot: number | null = null;
   /** The latest line that was told. */
   private reached = 0;
   private isAsking = false;
   private isBehind = false;
 
-  /** `notice`: told why the device cannot be followed for now. */
-  constructor(agent: Agent, tell: (report: LogReport) => void, notice: (text: string) => void) {
+  /**
+   * `notice`: told why the device cannot be followed for now. `started`: awaited before anything of
+   * another start is told, with the reason for it.
+   */
+  constructor(
+    agent: Agent,
+    tell: (report: LogReport) => void,
+    notice: (text: string) => void,
+    started: (reason: string) => Promise<void>,
+  ) {
+    this.started = started;
     this.agent = agent;
     this.tell = tell;
     this.notice = notice;
@@ -65,7 +75,7 @@ export class LogReader {
   /** Tells the start and at most `count` of the latest lines. Rejects with a CallError. */
   async read(count: number): Promise<void> {
     const newest = await this.ask({ lines: Math.min(count, PAGE) });
-    this.begin(newest);
+    await this.begin(newest);
     const last = newest.lines.at(-1)?.n ?? 0;
     const first = newest.lines[0]?.n ?? 1;
     const from = Math.max(0, last - count, newest.dropped);
@@ -122,8 +132,8 @@ export class LogReader {
       const asked = { after: this.reached, lines: PAGE, ...(follow ? { follow } : {}) };
       const page = await this.ask(asked);
       if (page.boot !== this.boot) {
-        this.begin(page);
         this.reached = 0;
+        await this.begin(page);
         continue;
       }
       if (page.lines.length === 0) return;
@@ -133,8 +143,9 @@ export class LogReader {
     }
   }
 
-  private begin({ boot, restart, dropped }: LogAnswer): void {
+  private async begin({ boot, restart, dropped }: LogAnswer): Promise<void> {
     this.boot = boot;
+    await this.started(restart.reason);
     this.report({ kind: "start", boot, restart, dropped });
   }
 

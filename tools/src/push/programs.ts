@@ -28,7 +28,7 @@ export const programsFor = (
     const { BOARDS } = await loadDialect();
     const program = await readProgram(path, isWide);
     const known = BOARDS.find((board) => board.build === build);
-    const { code, carried, missing } = await carryModules(program, folder, isWide, (name) =>
+    const { code, map, carried, missing } = await carryModules(program, folder, isWide, (name) =>
       (known ?? ANY).modules.includes(name),
     );
     if (carried.length > 0) printStatus(`carried along with the program: ${carried.join(", ")}`);
@@ -36,13 +36,13 @@ export const programsFor = (
     const asked = [...program.wanted, ...missing];
     if (asked.length > 0) printStatus(`the trial will show if the board has ${asked.join(", ")}`);
     if (missing.length > 0) printStatus(`if it lacks ${missing.join(", ")}: ${MODULES_FIX}`);
-    return { bytes: Buffer.from(code, "latin1"), version };
+    return { bytes: Buffer.from(code, "latin1"), map, version };
   };
   const forNode = async (): Promise<Pushable> => {
     const { checkProgram } = await loadDialect();
     const wrong = checkProgram(source).refused.find(isSyntax);
     if (wrong !== undefined) throw new Failure("usage", describeRefusal(path, wrong));
-    return { bytes: Buffer.from(source), version };
+    return { bytes: Buffer.from(source), map: { files: [path], marks: null }, version };
   };
   const made = new Map<string, Promise<Pushable>>();
   return {

@@ -19,9 +19,14 @@ const ID = createHash("sha256").update(new Uint8Array(500)).digest("hex").slice(
 const INFO = { runtime: "espruino 2v29 PUCKJS", methods: ["system.push"] };
 const PROGRAM: Programs = {
   ofRuntime: async (runtime) =>
-    runtime === INFO.runtime ? { bytes: new Uint8Array(500), version: "2.0.0" } : null,
+    runtime === INFO.runtime
+      ? { map: { files: ["pump.js"], marks: null }, bytes: new Uint8Array(500), version: "2.0.0" }
+      : null,
 };
-const OPTIONS = { seconds: 60, pushKey: null, waits: false, progress: () => undefined };
+const OPTIONS = {
+  ...{ seconds: 60, pushKey: null, waits: false },
+  ...{ progress: () => undefined, sends: () => undefined },
+};
 
 /** An agent with calls answered by `answer`; a thrown string is the agent's refusal. */
 const agentThat = (answer: (method: string, params: object | undefined) => unknown) => {

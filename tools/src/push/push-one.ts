@@ -4,6 +4,7 @@
  * returns to its previous program by itself.
  */
 import { createHash } from "node:crypto";
+import { inSource, type SourceMap } from "@blindrelay/agent-sdk/board";
 import type { Agent } from "@blindrelay/client-sdk";
 import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
@@ -11,6 +12,7 @@ import { asciiBytes, pushProof, toHex, utf8Bytes } from "@blindrelay/protocol/cr
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../base/call-failure.ts";
 import { hasWatchdog, NO_WATCHDOG } from "../base/watchdog.ts";
+import { shownPath } from "../config/kept-builds.ts";
 
 const METHOD = "system.push";
 /** As on the agent: the digits that identify a program. */
@@ -41,6 +43,7 @@ const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE",
 /** A program in the form that one kind of agent accepts. */
 export interface Pushable {
   readonly bytes: Uint8Array;
+  readonly map: SourceMap;
   /** The version reported to the relay at each login; null: a label that reveals nothing. */
   readonly version: string | null;
 }
@@ -62,6 +65,8 @@ export interface PushOptions {
   /** Wait without limit for an agent that is offline, for example asleep. */
   readonly waits: boolean;
   readonly progress: (done: number, total: number) => void;
+  /** Called before anything is sent: the program's name on the agent, and where its source is. */
+  readonly sends: (id: string, map: SourceMap) => void;
 }
 
 export interface Pushed {
@@ -164,9 +169,10 @@ export class PushedAgent {
     this.waits = options.waits;
     // Built before the agent is awake, because an agent that sleeps is online only for seconds.
     if (this.waits) await programs.ofRuntime(UNTOLD.runtime).catch(() => null);
-    const { bytes, version } = await this.programOf(programs);
+    const { bytes, version, map } = await this.programOf(programs);
     const sha256 = createHash("sha256").update(bytes).digest("hex");
     const id = sha256.slice(0, ID_LENGTH);
+    options.sends(id, map);
     const named = version ?? labelOf(sha256, this.agentToken);
     const before = await this.overRestarts(() => this.status());
     if (before.id === id && before.trial === null) {
@@ -189,7 +195,7 @@ export class PushedAgent {
       await this.transfer(bytes, { ...head, ...proof }, before.part, options);
       await this.start();
     });
-    await this.watch(id, options.seconds, isGuarded);
+    await this.watch(id, map, options.seconds, isGuarded);
     return { id, version: named, unchanged: false };
   }
 
@@ -317,7 +323,12 @@ export class PushedAgent {
   }
 
   /** Waits until the trial is kept. */
-  private async watch(id: string, seconds: number, isGuarded: boolean): Promise<void> {
+  private async watch(
+    id: string,
+    map: SourceMap,
+    seconds: number,
+    isGuarded: boolean,
+  ): Promise<void> {
     const begun = performance.now();
     let seenAt: number | null = null;
     for (;;) {
@@ -325,7 +336,8 @@ export class PushedAgent {
       const now = performance.now();
       if (status?.id === id && status.trial === null) return;
       if (status?.failed?.id === id) {
-        const text = `ran it on trial and returned to the previous program: ${status.failed.reason}`;
+        const reason = inSource(String(status.failed.reason), map, shownPath);
+        const text = `ran it on trial and returned to the previous program: ${reason}`;
         throw this.failure("expectation", text);
       }
       if (status?.trial === id) {

@@ -72,6 +72,14 @@ const makeNet = (sockets: Set<Socket>) => ({
   },
 });
 
+const MODULE_BEGINS = "(function(module,exports){";
+
+/** The lines of the trace that name a file in Storage. */
+const framesOf = (thrown: unknown): string[] =>
+  String((thrown as Error | null)?.stack)
+    .split("\n")
+    .filter((line) => /^ {4}at .*\bprogram(\.1)?:\d+:\d+\)?$/.test(line));
+
 export const makeContext = (wiring: Wiring): BoardContext => {
   const { options, storage, print, restart } = wiring;
   let listeners: ((text: string) => void)[] = [];
@@ -93,6 +101,7 @@ export const makeContext = (wiring: Wiring): BoardContext => {
       for (const fn of uncaught) fn(error);
     } catch (left) {
       print(`Uncaught ${String(left)}`);
+      for (const frame of framesOf(left)) print(frame);
     }
   };
   const guard = (fn: () => void) => () => {
@@ -125,8 +134,10 @@ export const makeContext = (wiring: Wiring): BoardContext => {
   };
   const addCached = (name: string, code: string): unknown => {
     const module = { exports: {} };
-    const text = `(function(module,exports){${untokenise(code)}\n})`;
-    const load = runInContext(text, context) as (module: object, exports: object) => void;
+    const text = `${MODULE_BEGINS}${untokenise(code)}\n})`;
+    // As the engine names places in it.
+    const named = { filename: name, columnOffset: -MODULE_BEGINS.length };
+    const load = runInContext(text, context, named) as (module: object, exports: object) => void;
     load(module, module.exports);
     cached.set(name, module.exports);
     return module.exports;
