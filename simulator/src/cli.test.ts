@@ -142,7 +142,7 @@ describe("blindrelay-sim", () => {
     const page = await readFile(join(folder, "report/report.html"), "utf8");
     expect(page.includes("two rooms on a bad afternoon")).toBe(true);
     const junit = await readFile(join(folder, "ci/junit.xml"), "utf8");
-    expect(junit).toContain('tests="16" failures="0"');
+    expect(junit).toContain('tests="17" failures="0"');
 
     // In a different folder, without the scenario and the program.
     await mkdir(join(folder, "elsewhere"), { recursive: true });
@@ -313,7 +313,7 @@ describe("blindrelay-sim", () => {
     const schema = JSON.parse((await sim("schema")).out);
     expect(schema).toMatchObject({ type: "object", required: ["name", "duration", "devices"] });
     const list = JSON.parse((await sim("list", "--json")).out) as { name: string }[];
-    expect(list).toHaveLength(15);
+    expect(list).toHaveLength(16);
     for (const command of [[], ["run"], ["replay"], ["validate"], ["schema"], ["list"]]) {
       const help = await sim(...command, "--help");
       expect([help.code, help.out]).toEqual([0, expect.stringContaining("Example")]);
