@@ -343,7 +343,7 @@ it("flash --target moddable writes a whole project", async () => {
   const modules = Object.values<string>(readJson("project/blindrelay/manifest.json").modules);
   const own = modules.filter((path) => path.startsWith("./"));
   for (const path of own) expect(existsSync(at("project/blindrelay", `${path}.js`))).toBe(true);
-  expect(own).toHaveLength(6);
+  expect(own).toHaveLength(7);
   expect(readJson("project/manifest.json").include).toContain("./blindrelay/manifest.json");
   expect(readJson("project/agent.json").config.agent_id).toBe("lamp-1");
   expect(existsSync(at("project/main.js"))).toBe(true);
