@@ -69,7 +69,8 @@ describe.skipIf(binary === null)(
       await fixture.end();
     });
 
-    it(`answers to one secret after each of ${CUTS} power cuts`, async () => {
+    const limits = { timeout: 60_000 + CUTS * 30_000 };
+    it(`answers to one secret after each of ${CUTS} power cuts`, limits, async () => {
       let present = first;
       const ends = { old: 0, new: 0 };
       for (let cut = 1; cut <= CUTS; cut++) {
