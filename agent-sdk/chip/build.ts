@@ -22,7 +22,7 @@ const TOOLS: { readonly [command: string]: string } = {
 export interface Chip {
   /** The program, for the flash of the chip. */
   readonly elf: string;
-  /** Compiles a module: its file -> the names and byte code, on standard output. */
+  /** Compiles a module: its file -> byte code (host/code.h), on standard output. */
   readonly compile: string;
   /** The compiler and the emulator, as the figures name them. */
   readonly tools: string;
@@ -77,7 +77,13 @@ export const findChip = async (): Promise<FoundChip> => {
     versions.push(version);
   }
   const xs = join(xsnap, "moddable/xs");
-  const common = [makefile, join(xsnap, "package.json"), join(host, "platform.h"), compiler];
+  const common = [
+    makefile,
+    join(xsnap, "package.json"),
+    join(host, "platform.h"),
+    join(host, "code.h"),
+    compiler,
+  ];
   const engine = await builtOnce(
     `chip-xs-${hashOf(versions, common)}`,
     "compile",

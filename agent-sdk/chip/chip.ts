@@ -15,7 +15,9 @@ export interface ChipStart
     "agentId" | "relayToken" | "agentToken" | "limits" | "maxNesting" | "packetVersion"
   > {
   readonly maxPlaintext: number;
-  /** Writes the first boot count. */
+  /** Takes programs over the relay; its watchdog bites after so long. */
+  readonly pushes?: { readonly watchdogMs: number };
+  /** Writes the first boot count, if there is none. */
   readonly provision?: boolean;
   /** Prints the whole log. */
   readonly verbose?: boolean;

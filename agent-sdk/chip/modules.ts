@@ -19,7 +19,7 @@ const fromBuild: Plugin = {
     external(/^vector-files$/, "vector-files");
     external(/^device-program$/, "device-program");
     for (const name of OWN) external(new RegExp(`^\\./${name}\\.ts$`), name);
-    external(/\/moddable\/core\.ts$|^\.\/core\.ts$/, XS_SPECIFIERS.core);
+    external(/\/moddable\/core\.ts$|^\.\/(core|start)\.ts$/, XS_SPECIFIERS.core);
     external(/\/moddable\/suite\.ts$/, XS_SPECIFIERS.noble);
   },
 };

@@ -1,6 +1,8 @@
 /* Compiles a module of JavaScript to XS's byte code, with XS's own parser, on the host:
-   SOURCE -> standard output: sizes and contents of names and code, as bake.c reads them. */
+   SOURCE -> standard output, in the form of code.h. */
 #include "xsScript.h"
+#include "code.h"
+#include "engine.h"
 
 /* What the parser asks of a machine that runs programs: there is none here. */
 void fxGenerateTag(void *console, txString buffer, txInteger size, txString path) { buffer[0] = 0; }
@@ -12,10 +14,6 @@ void fxVReportError(void *console, txString path, txInteger line, txString forma
   fputc('\n', stderr);
 }
 
-static void part(const void *bytes, txU4 size) {
-  fwrite(&size, 4, 1, stdout);
-  fwrite(bytes, 1, size, stdout);
-}
 
 int main(int count, char **words) {
   static txParser parser;
@@ -34,7 +32,9 @@ int main(int count, char **words) {
     script = fxParserCode(&parser);
   }
   if (script == NULL) return 1;
-  part(script->symbolsBuffer, (txU4)script->symbolsSize);
-  part(script->codeBuffer, (txU4)script->codeSize);
+  const chip_code head = {CHIP_CODE_MAGIC, CHIP_ENGINE, (txU4)script->symbolsSize, (txU4)script->codeSize};
+  fwrite(&head, sizeof head, 1, stdout);
+  fwrite(script->symbolsBuffer, 1, head.names, stdout);
+  fwrite(script->codeBuffer, 1, head.code, stdout);
   return 0;
 }

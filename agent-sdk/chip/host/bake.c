@@ -3,6 +3,7 @@
    addresses of this program, so it names the program's build. */
 #include "xsAll.h"
 #include "chip.h"
+#include "code.h"
 
 extern void fxRemapIDs(txMachine *the, txByte *code, txSize size, txID *ids);
 extern const uint8_t chip_build_id[]; /* an ELF note: 16 bytes of head, then a SHA-1 */
@@ -28,20 +29,19 @@ static void read_all(int file, void *to, uint32_t size) {
   }
 }
 
-static void *read_part(int file, uint32_t *size) {
-  read_all(file, size, 4);
-  uint8_t *part = c_malloc(*size + 1);
-  part[*size] = 0;
-  read_all(file, part, *size);
+static void *read_part(int file, uint32_t size) {
+  uint8_t *part = c_malloc(size + 1);
+  part[size] = 0;
+  read_all(file, part, size);
   return part;
 }
 
-/* The names of a module's code become this machine's, and its functions stay where they are. */
-static void resolve(txMachine *the, chip_module *module, uint8_t *symbols) {
-  txByte *p = (txByte *)symbols;
+void chip_resolve(txMachine *the, chip_module *module, const uint8_t *names) {
+  const txByte *p = (const txByte *)names;
   txID count;
   mxDecodeID(p, count);
   txID *ids = c_malloc(count * sizeof(txID));
+  if (ids == NULL) fxAbort(the, XS_NOT_ENOUGH_MEMORY_EXIT);
   ids[0] = XS_NO_ID;
   for (txID i = 1; i < count; i++) {
     ids[i] = fxNewNameC(the, (txString)p);
@@ -102,12 +102,16 @@ void chip_bake(const char *from, const char *to) {
   chip_add_functions(the);
   fxBeginHost(the);
   for (uint32_t i = 0; i < count; i++) {
+    chip_code head;
     read_all(file, &preload[i], 4);
-    modules[i].name = read_part(file, &size);
-    uint8_t *symbols = read_part(file, &size);
-    modules[i].code = read_part(file, &modules[i].size);
-    resolve(the, &modules[i], symbols);
-    c_free(symbols);
+    read_all(file, &size, 4);
+    modules[i].name = read_part(file, size);
+    read_all(file, &head, sizeof head);
+    uint8_t *names = read_part(file, head.names);
+    modules[i].code = read_part(file, head.code);
+    modules[i].size = head.code;
+    chip_resolve(the, &modules[i], names);
+    c_free(names);
   }
   fxEndHost(the);
   chip_modules = modules;

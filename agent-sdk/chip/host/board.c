@@ -2,6 +2,7 @@
 #include "chip.h"
 #include <string.h>
 
+#define TICKS_PER_MS 25000
 #define REG(ADDRESS) (*(volatile uint32_t *)(ADDRESS))
 
 extern uint32_t chip_data, chip_data_end, chip_data_load, chip_bss, chip_bss_end;
@@ -60,6 +61,14 @@ void chip_command_line(char *text, size_t size) {
 
 /* Start and faults */
 
+static uint32_t watched;
+
+void chip_fail(int code, const char *why) {
+  if (watched == 0) chip_exit(code);
+  strncpy(chip_left.why, why, sizeof chip_left.why - 1);
+  chip_restart();
+}
+
 static void fault(void) {
   chip_print("chip: fault");
   if (REG(0xe000ed28) & 0x80) { /* MMARVALID: of the memory protection */
@@ -69,7 +78,7 @@ static void fault(void) {
     chip_print(text);
   }
   chip_print("\n");
-  chip_exit(CHIP_FAULT);
+  chip_fail(CHIP_FAULT, "a fault");
 }
 
 __attribute__((naked)) void chip_reset(void) { __asm__("b chip_start"); }
@@ -82,13 +91,35 @@ void chip_start(void) {
 }
 
 _Noreturn void chip_restart(void) {
-  REG(0xe000ed94) = 0; /* memory protection off, as after a reset */
-  __asm__ volatile("dsb; isb; msr msp, %0; b chip_start" : : "r"(chip_stack_top));
-  __builtin_unreachable();
+  REG(0xe000ed0c) = 0x05fa0004; /* SYSRESETREQ */
+  for (;;)
+    ;
+}
+
+/* Watchdog: the first time that it runs out it interrupts, whatever runs. */
+
+#define WATCHDOG 0x40008000
+#define WATCHDOG_KEY 0x1acce551
+
+void chip_watch(uint32_t ms) {
+  watched = ms;
+  REG(WATCHDOG + 0xc00) = WATCHDOG_KEY;
+  REG(WATCHDOG) = ms * TICKS_PER_MS;
+  REG(WATCHDOG + 8) = 1;
+}
+
+void chip_feed(void) {
+  if (watched > 0) REG(WATCHDOG) = watched * TICKS_PER_MS;
+}
+
+uint32_t chip_watched(void) { return watched; }
+
+static void bite(void) {
+  chip_fail(CHIP_FAULT, "it did not respond in time");
 }
 
 __attribute__((section(".vectors"), used)) static const void *const vectors[] = {
-    chip_stack_top, chip_reset, fault, fault, fault, fault, fault,
+    chip_stack_top, chip_reset, bite, fault, fault, fault, fault,
 };
 
 /* C stack: the big one bakes; a device has the small one at its top. */
@@ -139,7 +170,6 @@ void chip_protect(void) {
 
 #define TIMER0 0x40000000
 #define TIMER1 0x40001000
-#define TICKS_PER_MS 25000
 #define LONGEST_SLEEP_MS 60000 /* below a turn of the counter, which must not be missed */
 
 uint64_t chip_ticks(void) {

@@ -2,7 +2,8 @@
    sector begins with a generation and ends with what was written last; records follow each other:
    a word of sizes, the key, the value, a checksum, each padded to words. What a power cut left
    fails its checksum and counts as never written. A full sector is copied into the other one, whose
-   generation is written last. The medium is a file of the host. */
+   generation is written last. After the sectors come the slots for programs, just bytes: who writes
+   them checks them. The medium is a file of the host. */
 #include "chip.h"
 #include <string.h>
 
@@ -13,23 +14,29 @@
 /* Of the longest record, in words. */
 #define MAX_RECORD (1 + (MAX_KEY + 1) / 4 + (MAX_VALUE + 1) / 4 + 1)
 
-static uint32_t flash[2][SECTOR_WORDS];
+#define SLOT_WORDS (CHIP_SLOT_BYTES / 4)
+
+static struct {
+  uint32_t sectors[2][SECTOR_WORDS];
+  uint32_t slots[2][SLOT_WORDS];
+} medium;
+#define flash medium.sectors
 static int file, cut_after;
 static uint32_t sector, used;
 
-static void program(uint32_t which, uint32_t at, uint32_t word) {
-  flash[which][at] &= word;
+static void program(uint32_t *at, uint32_t word) {
+  *at &= word;
   if (cut_after > 0 && --cut_after == 0) chip_cut();
-  chip_file_seek(file, (which * SECTOR_WORDS + at) * 4);
-  chip_file_write(file, &flash[which][at], 4);
+  chip_file_seek(file, (uint32_t)((uint8_t *)at - (uint8_t *)&medium));
+  chip_file_write(file, at, 4);
 }
 
-static void erase(uint32_t which) {
-  /* Word by word, too: a power cut may come within. The generation goes first. */
-  for (uint32_t at = 0; at < SECTOR_WORDS; at++) {
-    if (flash[which][at] == ERASED) continue;
-    flash[which][at] = ERASED;
-    program(which, at, ERASED);
+static void erase(uint32_t *at, uint32_t length) {
+  /* Word by word, too: a power cut may come within. A sector's generation goes first. */
+  for (uint32_t *end = at + length; at < end; at++) {
+    if (*at == ERASED) continue;
+    *at = ERASED;
+    program(at, ERASED);
   }
 }
 
@@ -70,20 +77,20 @@ static void scan(void) {
 void chip_flash_open(const char *path, int cut) {
   enum { READ_WRITE = 3, CREATE = 7 };
   file = chip_open(path, READ_WRITE);
-  memset(flash, 0xff, sizeof flash);
-  if (file >= 0) chip_file_read(file, flash, sizeof flash);
+  memset(&medium, 0xff, sizeof medium);
+  if (file >= 0) chip_file_read(file, &medium, sizeof medium);
   else {
     file = chip_open(path, CREATE);
-    chip_file_write(file, flash, sizeof flash);
+    chip_file_write(file, &medium, sizeof medium);
   }
   cut_after = cut;
   const uint32_t first = flash[0][0], second = flash[1][0];
   /* Generations count down, because bits can only be cleared. The lower one is the later. */
   sector = first <= second ? 0 : 1;
   if (flash[sector][0] == ERASED) {
-    erase(0);
+    erase(flash[0], SECTOR_WORDS);
     sector = 0;
-    program(0, 0, ERASED - 1);
+    program(&flash[0][0], ERASED - 1);
   }
   scan();
 }
@@ -110,7 +117,7 @@ int chip_flash_get(const char *key, uint8_t *value) {
 }
 
 static void append(uint32_t which, const uint32_t *record, uint32_t size) {
-  for (uint32_t i = 0; i < size; i++) program(which, used + i, record[i]);
+  for (uint32_t i = 0; i < size; i++) program(&flash[which][used + i], record[i]);
   used += size;
 }
 
@@ -118,7 +125,7 @@ static void append(uint32_t which, const uint32_t *record, uint32_t size) {
 static void move(void) {
   const uint32_t old = sector, end = used, generation = flash[old][0];
   const uint32_t other = 1 - old;
-  erase(other);
+  erase(flash[other], SECTOR_WORDS);
   used = 1;
   for (uint32_t at = 1; at < end;) {
     const uint32_t *record = flash[old] + at;
@@ -129,7 +136,7 @@ static void move(void) {
     if (find(old, end, name) == record) append(other, record, size);
     at += size;
   }
-  program(other, 0, generation - 1);
+  program(&flash[other][0], generation - 1);
   sector = other;
 }
 
@@ -146,5 +153,21 @@ bool chip_flash_put(const char *key, const uint8_t *value, size_t size) {
   if (used + whole_size > SECTOR_WORDS) move();
   if (used + whole_size > SECTOR_WORDS) return false;
   append(sector, record, whole_size);
+  return true;
+}
+
+const uint8_t *chip_slot(uint32_t slot) { return (const uint8_t *)medium.slots[slot & 1]; }
+
+void chip_slot_erase(uint32_t slot) { erase(medium.slots[slot & 1], SLOT_WORDS); }
+
+/* In order, so that no more than the first word and the last are written twice. */
+bool chip_slot_write(uint32_t slot, uint32_t at, const uint8_t *bytes, size_t size) {
+  if (at > CHIP_SLOT_BYTES || size > CHIP_SLOT_BYTES - at) return false;
+  for (size_t done = 0; done < size;) {
+    uint32_t word = ERASED;
+    uint32_t *to = &medium.slots[slot & 1][(at + done) / 4];
+    for (uint32_t i = (at + done) % 4; i < 4 && done < size; i++) ((uint8_t *)&word)[i] = bytes[done++];
+    program(to, word);
+  }
   return true;
 }

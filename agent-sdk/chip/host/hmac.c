@@ -60,14 +60,18 @@ static void end(sha256 *hash, uint8_t *digest) {
   memcpy(digest, hash->state, CHIP_MAC_BYTES);
 }
 
+void chip_sha256(const uint8_t *data, size_t size, uint8_t *digest) {
+  sha256 hash;
+  begin(&hash);
+  add(&hash, data, size);
+  end(&hash, digest);
+}
+
 void chip_hmac(const uint8_t *key, size_t key_size, const uint8_t *data, size_t size, uint8_t *mac) {
   sha256 hash;
   uint8_t pad[64] = {0};
-  if (key_size > sizeof pad) {
-    begin(&hash);
-    add(&hash, key, key_size);
-    end(&hash, pad);
-  } else memcpy(pad, key, key_size);
+  if (key_size > sizeof pad) chip_sha256(key, key_size, pad);
+  else memcpy(pad, key, key_size);
   for (int i = 0; i < 64; i++) pad[i] ^= 0x36;
   begin(&hash);
   add(&hash, pad, sizeof pad);

@@ -39,12 +39,14 @@ void fxAbort(txMachine *the, int status) {
              (unsigned)the->currentHeapCount, (unsigned)the->maximumHeapCount, the->keyIndex);
     chip_print(text);
   }
+  const char *reason = status <= 8 ? why[status] : "aborted";
   if (status == XS_UNHANDLED_EXCEPTION_EXIT || status == XS_UNHANDLED_REJECTION_EXIT) {
+    reason = fxToString(the, &mxException);
     chip_print(": ");
-    chip_print(fxToString(the, &mxException));
+    chip_print(reason);
   } else print_calls(the);
   chip_print("\n");
-  chip_exit(CHIP_ABORTED + status);
+  chip_fail(CHIP_ABORTED + status, reason);
 }
 
 void fxQueuePromiseJobs(txMachine *the) { the->promiseJobs = 1; }
@@ -57,7 +59,7 @@ txScript *fxParseScript(txMachine *the, void *stream, txGetter getter, txUnsigne
 static const chip_module *module_of(const char *name) {
   for (uint32_t i = 0; i < chip_module_count; i++)
     if (!strcmp(chip_modules[i].name, name)) return &chip_modules[i];
-  return NULL;
+  return chip_program(name);
 }
 
 txID fxFindModule(txMachine *the, txSlot *realm, txID base, txSlot *slot) {
@@ -75,7 +77,7 @@ void fxLoadModule(txMachine *the, txSlot *module, txID id) {
 
 /* The global `chip` */
 
-static uint8_t *bytes_of(txMachine *the, txSlot *slot, uint32_t *size) {
+uint8_t *chip_bytes(txMachine *the, txSlot *slot, uint32_t *size) {
   txSlot *first = slot->kind == XS_REFERENCE_KIND ? slot->value.reference->next : C_NULL;
   if (first && first->kind == XS_TYPED_ARRAY_KIND) {
     const txSlot *view = first->next;
@@ -102,7 +104,7 @@ static void js_alarm(txMachine *the) {
 
 static void js_write(txMachine *the) {
   uint32_t size;
-  const uint8_t *bytes = bytes_of(the, mxArgv(0), &size);
+  const uint8_t *bytes = chip_bytes(the, mxArgv(0), &size);
   chip_line_write(bytes, size);
 }
 
@@ -119,15 +121,15 @@ static void js_get(txMachine *the) {
 
 static void js_put(txMachine *the) {
   uint32_t size;
-  const uint8_t *value = bytes_of(the, mxArgv(1), &size);
+  const uint8_t *value = chip_bytes(the, mxArgv(1), &size);
   if (!chip_flash_put(fxToString(the, mxArgv(0)), value, size)) mxUnknownError("the flash cannot hold this value");
 }
 
 static void js_hmac(txMachine *the) {
   uint8_t mac[CHIP_MAC_BYTES];
   uint32_t key_size, size;
-  const uint8_t *key = bytes_of(the, mxArgv(0), &key_size);
-  const uint8_t *data = bytes_of(the, mxArgv(1), &size);
+  const uint8_t *key = chip_bytes(the, mxArgv(0), &key_size);
+  const uint8_t *data = chip_bytes(the, mxArgv(1), &size);
   chip_hmac(key, key_size, data, size, mac);
   fxArrayBuffer(the, mxResult, mac, sizeof mac, -1);
 }
@@ -135,10 +137,10 @@ static void js_hmac(txMachine *the) {
 /* (key, blocks): AES-128, ECB. */
 static void js_aes(txMachine *the) {
   uint32_t key_size, size;
-  bytes_of(the, mxArgv(1), &size);
+  chip_bytes(the, mxArgv(1), &size);
   uint8_t *out = fxArrayBuffer(the, mxResult, C_NULL, (txInteger)size, -1);
-  memcpy(out, bytes_of(the, mxArgv(1), &size), size);
-  const uint8_t *key = bytes_of(the, mxArgv(0), &key_size);
+  memcpy(out, chip_bytes(the, mxArgv(1), &size), size);
+  const uint8_t *key = chip_bytes(the, mxArgv(0), &key_size);
   for (uint32_t at = 0; at + CHIP_AES_BYTES <= size; at += CHIP_AES_BYTES) chip_aes(key, out + at);
 }
 
@@ -205,6 +207,7 @@ void chip_add_functions(txMachine *the) {
   txSlot *last = fxLastProperty(the, fxNewObjectInstance(the));
   for (uint32_t i = 0; i < sizeof functions / sizeof *functions; i++)
     last = fxNextHostFunctionProperty(the, last, functions[i].call, 1, fxNewNameC(the, functions[i].name), XS_DONT_ENUM_FLAG);
+  chip_add_program_functions(the, last);
   fxNextSlotProperty(the, fxLastProperty(the, mxGlobal.value.reference), the->stack, fxNewNameC(the, "chip"), XS_DONT_ENUM_FLAG);
   fxEndHost(the);
 }
@@ -256,6 +259,7 @@ static _Noreturn void serve(txMachine *the) {
   uint8_t line[LINE_BYTES];
   size_t length = 0;
   for (;;) {
+    chip_feed();
     bool quiet = true;
     while (length < LINE_BYTES && chip_line_read(line + length, 1) == 1) {
       quiet = false;
@@ -273,7 +277,9 @@ static _Noreturn void serve(txMachine *the) {
     }
     if (!quiet) continue;
     const uint64_t now = chip_ticks();
-    chip_sleep(alarm_at == NEVER ? UINT32_MAX : alarm_at <= now ? 0 : (uint32_t)((alarm_at - now) / TICKS_PER_MS) + 1);
+    const uint32_t ms = alarm_at == NEVER ? UINT32_MAX : alarm_at <= now ? 0 : (uint32_t)((alarm_at - now) / TICKS_PER_MS) + 1;
+    const uint32_t half = chip_watched() / 2;
+    chip_sleep(half > 0 && half < ms ? half : ms);
   }
 }
 

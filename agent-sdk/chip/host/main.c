@@ -13,17 +13,16 @@
 
 static uint8_t heap[HEAP_BYTES] __attribute__((aligned(8)));
 static char line[2048];
-/* Lives before this one, since the power came back by itself; RAM that a start leaves alone. */
-static int lives __attribute__((section(".noinit")));
 
 void chip_cut(void) {
-  lives++;
+  chip_left.lives++;
+  chip_left.why[0] = 0;
   chip_restart();
 }
 
 /* Of this life; after the last one listed there is none. */
 static int cut_of(const char *list) {
-  for (int i = 0; i < lives; i++) {
+  for (int i = 0; i < chip_left.lives; i++) {
     list = strchr(list, ',');
     if (list == NULL) chip_exit(CHIP_POWER_CUT);
     list++;
@@ -48,8 +47,8 @@ int main(void) {
   }
   chip_ticks(); /* starts the clock */
   chip_use_small_stack();
-  chip_heap(heap, sizeof heap, HEAP_BYTES - C_HEAP_BYTES);
   chip_flash_open(words[3], cut_of(words[4]));
+  chip_heap(heap, sizeof heap, HEAP_BYTES - C_HEAP_BYTES - chip_programs_need());
   chip_protect();
   chip_run(words[2], words[5] == NULL ? "" : words[5]);
 }

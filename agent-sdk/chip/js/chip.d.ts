@@ -17,6 +17,19 @@ declare const chip: {
   /** What was given to this start. */
   argument(): string;
   exit(code: number): void;
+  /** The number of the engine's build. */
+  build(): string;
+  /** Runs the module in a slot for programs; its default export. */
+  program(slot: number): unknown;
+  erase(slot: number): void;
+  store(slot: number, at: number, bytes: Uint8Array): void;
+  /** SHA-256 of the slot's first bytes. */
+  digest(slot: number, length: number): ArrayBuffer;
+  /** Why the start before this one failed, or "". */
+  why(): string;
+  /** Arms the watchdog, which is fed between events. From now on a failure restarts the chip. */
+  watch(ms: number): void;
+  restart(): void;
   /** See FIGURES in ../chip.ts. */
   figure(index: number): number;
 };

@@ -1,4 +1,5 @@
 /** Preloaded on the chip: what its own modules take of the SDK, none of which keeps anything. */
+export { startWithPushes } from "../../src/embedded/push.ts";
 export { valueStorage } from "../../src/moddable/storage.ts";
 export { moddableTimer } from "../../src/moddable/timer.ts";
 export { plainChecksum } from "../../src/serial/frames.ts";

@@ -1,4 +1,6 @@
 /** Runs on the chip: what it offers, as the Moddable build's edge wants it. */
+import type { Program } from "../../src/core/agent.ts";
+import type { ProgramSlots } from "../../src/embedded/push.ts";
 import type { ModdableCrypt, ModdableValues } from "../../src/moddable/sdk.ts";
 import type { Random } from "../../src/ports.ts";
 import { moddableTimer, valueStorage } from "./edge.ts";
@@ -57,5 +59,22 @@ class Mode {
   }
 }
 export const crypt: ModdableCrypt = { Digest, HMAC, BlockCipher, Mode };
+
+/** Of a slot: host/chip.h. */
+const SLOT_BYTES = 16 * 1024;
+const hexOf = (bytes: ArrayBuffer): string =>
+  [...new Uint8Array(bytes)].map((byte) => (byte + 0x100).toString(16).substring(1)).join("");
+/** `ended`: of `chip.why`, which is told once. */
+export const slotsOf = (ended: string): ProgramSlots => ({
+  build: chip.build(),
+  room: SLOT_BYTES,
+  erase: (slot) => chip.erase(slot),
+  write: (slot, at, part) => chip.store(slot, at, part),
+  sha256: (slot, size) => hexOf(chip.digest(slot, size)),
+  load: (slot) => chip.program(slot) as Program,
+  restart: () => chip.restart(),
+  ended,
+  hasWatchdog: true,
+});
 
 export const random: Random = (length) => new Uint8Array(chip.random(length));

@@ -73,9 +73,9 @@ export class ChipHouse {
 
   async open(
     image: string,
-    options: Pick<ChipOptions, "counting"> & Partial<ChipStart> = {},
+    options: Pick<ChipOptions, "counting" | "cuts"> & Partial<ChipStart> = {},
   ): Promise<void> {
-    const { counting, ...start } = options;
+    const { counting, cuts, ...start } = options;
     await this.world.open();
     const added = await this.world.add("chip");
     this.agentToken = added.agent_token;
@@ -84,7 +84,7 @@ export class ChipHouse {
       ...{ ...CHIP_LIMITS, provision: true, ...start },
     };
     const boot = await this.folder.boot({
-      ...{ image, counting, module: "agent", argument: JSON.stringify(argument) },
+      ...{ image, counting, cuts, module: "agent", argument: JSON.stringify(argument) },
     });
     this.boot = boot;
     const line = await boot.line();

@@ -3,19 +3,23 @@ import { readFileSync } from "node:fs";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 
-/**
- * The text of a file. Throws a Failure (usage): `what`, the path and the reason, without the
- * content.
- */
-export const readTextFile = (path: string, what: string): string => {
-  let bytes: Uint8Array;
+/** The bytes of a file. Throws a Failure (usage): `what`, the path and the reason. */
+export const readBytes = (path: string, what: string): Uint8Array => {
   try {
-    bytes = readFileSync(path);
+    return readFileSync(path);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "EISDIR") throw new Failure("usage", `${what} ${path} is a folder: name a file`);
     throw new Failure("usage", `${what} ${path} cannot be read: ${message}`, error);
   }
+};
+
+/**
+ * The text of a file. Throws a Failure (usage): `what`, the path and the reason, without the
+ * content.
+ */
+export const readTextFile = (path: string, what: string): string => {
+  const bytes = readBytes(path, what);
   try {
     return decodeText(bytes);
   } catch (error) {

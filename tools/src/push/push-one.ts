@@ -51,10 +51,10 @@ export interface Pushable {
 /** One program, for every kind of agent. */
 export interface Programs {
   /**
-   * `runtime`: such as "espruino 2v29 PUCKJS". Null: such agents accept no programs. Rejects with a
-   * Failure if it cannot run this one.
+   * `runtime`: such as "espruino 2v29 PUCKJS"; `build`: of its engine, if it takes byte code.
+   * Null: such agents accept no programs. Rejects with a Failure if it cannot run this one.
    */
-  ofRuntime(runtime: string): Promise<Pushable | null>;
+  ofRuntime(runtime: string, build?: string): Promise<Pushable | null>;
 }
 
 export interface PushOptions {
@@ -86,6 +86,8 @@ interface Status {
   /** Absent from older agents, as the next one. */
   readonly watchdog?: boolean;
   readonly serial?: number;
+  /** Of the engine whose byte code it takes; absent: it takes text. */
+  readonly build?: string;
 }
 
 /**
@@ -205,9 +207,17 @@ export class PushedAgent {
     const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
     const takes = Array.isArray(methods) && methods.includes(METHOD);
     this.runtime = String(runtime);
-    const program = takes ? await programs.ofRuntime(this.runtime) : null;
+    const program = takes
+      ? ((await programs.ofRuntime(this.runtime)) ?? (await this.byteCodeOf(programs)))
+      : null;
     if (program === null) throw new TakesNone(this.agentId, this.runtime);
     return program;
+  }
+
+  private async byteCodeOf(programs: Programs): Promise<Pushable | null> {
+    const state = await this.overRestarts(() => this.ask(undefined));
+    const { build } = (state ?? {}) as Partial<Status>;
+    return typeof build === "string" ? programs.ofRuntime(this.runtime, build) : null;
   }
 
   private async info(): Promise<unknown> {
