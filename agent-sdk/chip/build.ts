@@ -124,17 +124,30 @@ export const imageArguments = (image: string): string[] => [
   `loader,file=${image},addr=0x21000000,force-raw=on`,
 ];
 
-/** The image of a device with these modules, baked on the chip itself. */
-export const bakeImage = (chip: Chip, modules: readonly ChipModule[], image: string): void => {
+/** Runs `use` with a folder that is removed afterwards. */
+const inFolder = <T>(use: (folder: string) => T): T => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-chip-"));
   try {
+    return use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+/** A module as the file of byte code that a chip takes (host/code.h). Throws for one that is none. */
+export const compileForChip = (chip: Chip, source: string): Uint8Array<ArrayBuffer> =>
+  inFolder((folder) => {
+    const file = join(folder, "module.js");
+    writeFileSync(file, source);
+    return Uint8Array.from(execFileSync(chip.compile, [file], { maxBuffer: 2 ** 24 }));
+  });
+
+/** The image of a device with these modules, baked on the chip itself. */
+export const bakeImage = (chip: Chip, modules: readonly ChipModule[], image: string): void =>
+  inFolder((folder) => {
     const parts = [Uint8Array.of(modules.length, 0, 0, 0)];
-    for (const { name, source, preload = false } of modules) {
-      const file = join(folder, "module.js");
-      writeFileSync(file, source);
-      const code = execFileSync(chip.compile, [file], { maxBuffer: 2 ** 24 });
-      parts.push(flag(preload), ...counted(Buffer.from(name)), code);
-    }
+    for (const { name, source, preload = false } of modules)
+      parts.push(flag(preload), ...counted(Buffer.from(name)), compileForChip(chip, source));
     const list = join(folder, "modules");
     writeFileSync(list, Buffer.concat(parts));
     execFileSync(
@@ -142,7 +155,4 @@ export const bakeImage = (chip: Chip, modules: readonly ChipModule[], image: str
       [...bootArguments(chip, ["bake", list, image]), "-serial", "null"],
       { stdio: ["ignore", "ignore", "pipe"] },
     );
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-};
+  });

@@ -25,6 +25,7 @@ uint32_t chip_watched(void); /* ms; 0: it is not armed */
 /* What a start finds as the one before left it; zero when the chip is switched on. */
 typedef struct {
   int lives; /* before this one, since the power came back by itself */
+  uint32_t written; /* words of the flash, in this life */
   char why[96]; /* the last start failed, or "" */
 } chip_remains;
 extern chip_remains chip_left;
@@ -56,7 +57,7 @@ size_t chip_heap_taken_by_c(void);
 /* flash.c: values of up to 255 bytes by keys of up to 31 characters, in two sectors; and two slots
    for programs */
 #define CHIP_SLOT_BYTES (16 * 1024)
-void chip_flash_open(const char *path, int cut_after);
+void chip_flash_open(const char *path, uint32_t cut_after);
 int chip_flash_get(const char *key, uint8_t *value); /* its length, or -1 */
 bool chip_flash_put(const char *key, const uint8_t *value, size_t size);
 const uint8_t *chip_slot(uint32_t slot); /* its bytes; what is erased is 0xff */

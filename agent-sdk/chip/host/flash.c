@@ -21,12 +21,13 @@ static struct {
   uint32_t slots[2][SLOT_WORDS];
 } medium;
 #define flash medium.sectors
-static int file, cut_after;
+static int file;
+static uint32_t cut_after;
 static uint32_t sector, used;
 
 static void program(uint32_t *at, uint32_t word) {
   *at &= word;
-  if (cut_after > 0 && --cut_after == 0) chip_cut();
+  if (++chip_left.written == cut_after) chip_cut();
   chip_file_seek(file, (uint32_t)((uint8_t *)at - (uint8_t *)&medium));
   chip_file_write(file, at, 4);
 }
@@ -74,7 +75,7 @@ static void scan(void) {
     if (flash[sector][at] != ERASED) used = SECTOR_WORDS;
 }
 
-void chip_flash_open(const char *path, int cut) {
+void chip_flash_open(const char *path, uint32_t cut) {
   enum { READ_WRITE = 3, CREATE = 7 };
   file = chip_open(path, READ_WRITE);
   memset(&medium, 0xff, sizeof medium);

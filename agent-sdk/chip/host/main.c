@@ -2,7 +2,8 @@
 
      bake MODULES IMAGE            from compiled modules to an image
      run MODULE FLASH CUTS WORDS…  a device; CUTS, as 5,12,0: after so many words written to the
-                                   flash the power fails in its first, second, … life; 0: never */
+                                   flash, also over restarts, the power fails in its first,
+                                   second, … life; 0: never */
 #include "chip.h"
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,8 @@ static uint8_t heap[HEAP_BYTES] __attribute__((aligned(8)));
 static char line[2048];
 
 void chip_cut(void) {
-  chip_left.lives++;
-  chip_left.why[0] = 0;
+  chip_print("chip: the power fails\n");
+  chip_left = (chip_remains){.lives = chip_left.lives + 1};
   chip_restart();
 }
 

@@ -5,6 +5,9 @@ import type { ChipFolder } from "./house.ts";
 
 const TOKENS = `${makeToken("e2e", new Uint8Array(32).fill(5))} ${makeToken("agent", new Uint8Array(32))}`;
 
+/** Printed by the chip. */
+export const POWER_FAILS = "chip: the power fails";
+
 export class CutLives {
   /** Starts that were checked. */
   starts = 0;
@@ -44,6 +47,7 @@ export class CutLives {
   /** Throws for a count that was there before, or a setting that nobody wrote. Returns starts. */
   check(output: string): number {
     for (const line of output.split("\n").slice(0, -1)) {
+      if (line === POWER_FAILS) continue;
       const wrote = /^wrote (\d+)$/.exec(line);
       if (wrote !== null) {
         this.setting = Number(wrote[1]);

@@ -66,8 +66,8 @@ export class ChipFolder {
 export class ChipHouse {
   readonly folder = new ChipFolder();
   boot: ChipBoot | null = null;
-  private readonly world = new BridgeHouse();
-  private agentToken = "";
+  readonly world = new BridgeHouse();
+  agentToken = "";
   private server: Server | null = null;
   private bridge: Running | null = null;
 
