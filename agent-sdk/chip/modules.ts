@@ -10,6 +10,9 @@ import type { ChipModule } from "./build.ts";
 /** Modules of js, besides the entry. */
 const OWN = ["edge", "vector-checks"];
 
+/** Files of embedded/push.ts: they share the core's protocol. */
+const OF_PUSHES = /\/src\/(core|embedded)\/(dispatch|push|push-serial|record)\.ts$/;
+
 /** What the built modules hold is imported from them. */
 const fromBuild: Plugin = {
   name: "from the Moddable build",
@@ -21,6 +24,9 @@ const fromBuild: Plugin = {
     for (const name of OWN) external(new RegExp(`^\\./${name}\\.ts$`), name);
     external(/\/moddable\/core\.ts$|^\.\/(core|start)\.ts$/, XS_SPECIFIERS.core);
     external(/\/moddable\/suite\.ts$/, XS_SPECIFIERS.noble);
+    onResolve({ filter: /^@blindrelay\/protocol/ }, ({ importer }) =>
+      OF_PUSHES.test(importer) ? { path: XS_SPECIFIERS.core, external: true } : null,
+    );
   },
 };
 

@@ -5,7 +5,7 @@
  */
 /** For program-rekey.ts. */
 export { tokenProblem } from "@blindrelay/protocol";
-/** For program-rekey.ts. */
+/** For program-rekey.ts, and for programs that are pushed. */
 export {
   asciiBytes,
   asciiText,
@@ -15,9 +15,11 @@ export {
   encodeJson,
   equalTexts,
   extractPrk,
+  fromBase64url,
   isObject,
   own,
   parsePacket,
+  pushProof,
   rekeyProof,
   toHex,
 } from "@blindrelay/protocol/crypto";
