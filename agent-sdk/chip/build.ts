@@ -134,7 +134,7 @@ const inFolder = <T>(use: (folder: string) => T): T => {
   }
 };
 
-/** A module as the file of byte code that a chip takes (host/code.h). Throws for one that is none. */
+/** A module as the file of byte code that a chip takes (host/code.h). Throws if it is none. */
 export const compileForChip = (chip: Chip, source: string): Uint8Array<ArrayBuffer> =>
   inFolder((folder) => {
     const file = join(folder, "module.js");

@@ -10,8 +10,8 @@ import type { ChipModule } from "./build.ts";
 /** Modules of js, besides the entry. */
 const OWN = ["edge", "vector-checks"];
 
-/** Files of embedded/push.ts: they share the core's protocol. */
-const OF_PUSHES = /\/src\/(core|embedded)\/(dispatch|push|push-serial|record)\.ts$/;
+/** Files of embedded/push.ts: they take what they can from the core. */
+const OF_PUSHES = /\/src\/(core|embedded)\/(push|push-serial|record)\.ts$/;
 
 /** What the built modules hold is imported from them. */
 const fromBuild: Plugin = {
@@ -24,7 +24,7 @@ const fromBuild: Plugin = {
     for (const name of OWN) external(new RegExp(`^\\./${name}\\.ts$`), name);
     external(/\/moddable\/core\.ts$|^\.\/(core|start)\.ts$/, XS_SPECIFIERS.core);
     external(/\/moddable\/suite\.ts$/, XS_SPECIFIERS.noble);
-    onResolve({ filter: /^@blindrelay\/protocol/ }, ({ importer }) =>
+    onResolve({ filter: /^@blindrelay\/protocol|\/dispatch\.ts$/ }, ({ importer }) =>
       OF_PUSHES.test(importer) ? { path: XS_SPECIFIERS.core, external: true } : null,
     );
   },

@@ -26,6 +26,8 @@ export {
 /** For program-forward.ts and program-rekey.ts. */
 export { AgentSessions, LOOKUPS, OPENINGS } from "@blindrelay/protocol/session";
 export { hashToken, raiseBootCount } from "../core/bootcount.ts";
+/** For programs that are pushed. */
+export { reasonOf } from "../core/dispatch.ts";
 export { messageBytes, SMALL_MAX_PLAINTEXT } from "../embedded/bounded.ts";
 export { provisionAgent, startAgent } from "../embedded/start.ts";
 

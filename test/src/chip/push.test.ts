@@ -25,7 +25,7 @@ const POLL_MS = 100;
 const text = (n: number, body = ""): string => `export default (agent) => {
   const first = ${n}, filler = "${`${n} `.repeat(200)}";
   ${body}
-  agent.handle("which", () => [first, Number(filler.slice(-3)), ${n}]);
+  agent.handle("which", () => [first, Number(filler.slice(filler.lastIndexOf(" ", filler.length - 2))), ${n}]);
 };
 `;
 const compiled = (n: number, body?: string): Uint8Array => compileForChip(chip, text(n, body));

@@ -43,7 +43,10 @@ export const addPush = (cli: Command, context: Context): void => {
     .command("push")
     .description("send a device program to an agent over the relay, which cannot read it")
     .argument("<agent>", "the agent's id; left out with --where and --all")
-    .argument("[file]", "export default (agent) => { agent.handle(…) }; .js or .ts")
+    .argument(
+      "[file]",
+      "export default (agent) => { agent.handle(…) }; .js or .ts, or its byte code",
+    )
     .option("--where <selector>", WHERE)
     .option("--all", "every agent of the account that is online and in the keyring");
   addRolloutFlags(command)
