@@ -78,6 +78,7 @@ const ALL = Object.keys(COMMANDS);
 const commandsIn = (words: readonly string[]): readonly string[] => {
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string;
+    if (word === "--version" || word === "-V") return [];
     if (word === "--profile") i++;
     else if (!word.startsWith("--profile=")) {
       if (word !== "completion") return Object.hasOwn(COMMANDS, word) ? [word] : ALL;

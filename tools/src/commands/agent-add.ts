@@ -21,7 +21,6 @@ import {
   deviceText,
   NOT_ON_ESPRUINO,
 } from "../account/device-files.ts";
-import { readDeviceList } from "../account/device-list.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
@@ -116,6 +115,7 @@ const addListed = async (
   version: Version,
   flags: AddFlags,
 ): Promise<void> => {
+  const { readDeviceList } = await import("../account/device-list.ts");
   const devices = readDeviceList(file);
   settings.demandProfile();
   const line = new ProgressLine();
