@@ -1,6 +1,6 @@
 /**
  * The agent core reaches the outside only through these ports. Each runtime implements them in one
- * small edge (src/node, src/memory, src/embedded, src/espruino, src/moddable); src/conformance
+ * small edge (src/node, src/memory, src/embedded, src/espruino, src/moddable); src/testing/conformance
  * holds the tests that every edge passes. All but storage are shared with the client's core: see
  * protocol/src/ports.ts.
  *

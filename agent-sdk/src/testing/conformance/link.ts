@@ -1,6 +1,6 @@
 /** What every LinkPort must do, tested against a relay's end that the edge provides. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Link, LinkPort } from "../ports.ts";
+import type { Link, LinkPort } from "../../ports.ts";
 
 /** The other end of one link. */
 export interface RelaySide {

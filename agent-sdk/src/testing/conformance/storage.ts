@@ -4,9 +4,9 @@
  */
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { describe, expect, it } from "vitest";
-import { bootCountMarker, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
-import { DeviceStorage } from "../core/storage.ts";
-import type { StoragePort } from "../ports.ts";
+import { bootCountMarker, provisionBootCount, raiseBootCount } from "../../core/bootcount.ts";
+import { DeviceStorage } from "../../core/storage.ts";
+import type { StoragePort } from "../../ports.ts";
 
 export interface StorageUnderTest {
   readonly storage: StoragePort;

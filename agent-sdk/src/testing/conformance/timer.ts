@@ -1,6 +1,6 @@
 /** What every TimerPort must do. */
 import { describe, expect, it } from "vitest";
-import type { TimerPort } from "../ports.ts";
+import type { TimerPort } from "../../ports.ts";
 
 export interface TimerUnderTest {
   readonly timer: TimerPort;
