@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import type { Edge, Graph } from "./graph.ts";
 
 /** One edge of a cycle for each place to look at. */
-export interface Cycle {
+interface Cycle {
   /**
    * The names of the files or folders, in the order of the cycle, the first one again at the end.
    */

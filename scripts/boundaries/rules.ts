@@ -94,7 +94,7 @@ const SHARED_BASICS = [
 const ENCODING = "protocol/src/encoding/**";
 const WIRE = "protocol/src/wire/**";
 
-export const PORTABLE = [
+const PORTABLE = [
   "protocol/src/crypto/**",
   "protocol/src/session/**",
   "protocol/src/link/**",

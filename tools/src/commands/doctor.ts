@@ -253,10 +253,7 @@ const checkTools = (): Check[] => [
 ];
 
 /** All checks, each after those it depends on. */
-export const diagnose = async (
-  settings: Settings,
-  agentId: string | undefined,
-): Promise<Check[]> => {
+const diagnose = async (settings: Settings, agentId: string | undefined): Promise<Check[]> => {
   const checks: Check[] = [checkProfile(settings)];
   let url: string | null = null;
   try {

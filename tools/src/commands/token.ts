@@ -20,7 +20,7 @@ const USES: { readonly [kind in TokenKind]: string } = {
   push: "in a file for --push-key: a device that has it takes only programs proven with it",
 };
 
-export interface TokenReport {
+interface TokenReport {
   readonly kind: TokenKind | null;
   readonly valid: boolean;
   readonly meaning: string;
