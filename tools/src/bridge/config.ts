@@ -81,8 +81,8 @@ export const BridgeConfig = Type.Object(
   { ...strict, title: "blindrelay bridge: configuration" },
 );
 
-export type PortFile = Static<typeof Port>;
-export type BridgeFile = Static<typeof BridgeConfig>;
+type PortFile = Static<typeof Port>;
+type BridgeFile = Static<typeof BridgeConfig>;
 
 export type PortMode =
   | { readonly kind: "sealed" }

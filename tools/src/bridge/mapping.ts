@@ -139,12 +139,12 @@ export const Mapping = Type.Object(
   { ...strict, title: "blindrelay bridge: mapping of a line protocol" },
 );
 
-export type MappingFile = Static<typeof Mapping>;
+type MappingFile = Static<typeof Mapping>;
 type PatternFile = Static<typeof Pattern>;
 type ParamFile = Static<typeof Param>;
 
 /** The values in a line, or null if it does not match. */
-export type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
+type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
 
 export interface LineCommand {
   readonly method: string;
