@@ -82,7 +82,7 @@ export const startRekeyed = (
         replaced: () => log("warn", REPLACED),
         sha256: parts.sha256,
       });
-      if (of.trial !== null) rekeying.begin(of.trial, boot);
+      if (of.trial !== null) rekeying.begin(of.trial, boot, of.trialMs);
     },
   };
 };
