@@ -46,7 +46,8 @@ const FRAME = /^ {1,3}$|^ {4}(?:a?$|at?$|at )/;
 const MAX_FRAME = 256;
 
 /** Whole lines without the prompt and its cursor movements, for `--json` and pipes. */
-const plainLine = (line: string): string => line.replace(CURSOR, "").replace(/^[\r>]+|\r+$/g, "");
+const plainLine = (line: string): string =>
+  line.replace(CURSOR, "").replace(/^[\r>]+|(?<!\r)\r+$/g, "");
 
 /** Shows what a board prints: on a terminal as it comes, elsewhere in lines. */
 export class Output {
