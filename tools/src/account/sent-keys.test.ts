@@ -1,6 +1,7 @@
 /**
  * Several `agent rekey` for one device at once, whose messages are lost or late and which are
- * killed: the secret that the device answers to is always one that the profile holds.
+ * killed, beside rotations that the relay refuses: the secret that the device answers to is always
+ * one that the profile holds.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,9 +10,9 @@ import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import { CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { afterAll, afterEach, expect, it, vi } from "vitest";
-import { type Profile, readProfile, writeProfile } from "../config/profile.ts";
+import { type Key, type Profile, readProfile, writeProfile } from "../config/profile.ts";
 import { Settings } from "../config/settings.ts";
-import { keepPendingKey, keepProvenKey, makeKey, replaceKey } from "./account.ts";
+import { dropPendingKey, keepPendingKey, keepProvenKey, makeKey, replaceKey } from "./account.ts";
 import { presentSecret, rekeyAgent } from "./rekey.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-sent-"));
@@ -92,6 +93,20 @@ class World {
     return new Promise((done) => this.waiting.push(done));
   }
 
+  /** A rotation of its tokens, which the relay refuses when its turn has come. */
+  async rotate(): Promise<void> {
+    const settings = this.settings();
+    let key: Key;
+    try {
+      key = keepPendingKey(settings, ID);
+    } catch (error) {
+      expect(error).toBeInstanceOf(Failure);
+      return;
+    }
+    await this.turn();
+    dropPendingKey(settings, ID, key);
+  }
+
   /** One message arrives; a killed command's never does. False: nobody waits. */
   async step(): Promise<boolean> {
     const [next] = this.waiting.splice(this.below(this.waiting.length), 1);
@@ -119,6 +134,7 @@ it("never loses the secret that the device has, in any order", async () => {
         expect(world.held, `seed ${seed}`).toContain(world.token);
         if (below(4) === 0) vi.setSystemTime(Date.now() + below(12) * MINUTES);
       } else {
+        if (below(3) === 0) void world.rotate();
         begin();
         left--;
       }
