@@ -28,6 +28,7 @@ const EXPIRES_MS = 30_000;
 class World {
   readonly settings: () => Settings;
   token: string;
+  takesNone = false;
   trial: { readonly id: string; readonly token: string; readonly at: number } | null = null;
   private readonly path: string;
   private readonly below: (n: number) => number;
@@ -80,6 +81,10 @@ class World {
       this.trial = null;
     }
     if (method === "system.ping") return null;
+    if (this.takesNone) {
+      const remote = { code: -32_601, message: "unknown method" };
+      throw new CallError("REMOTE", "unknown method", { remote });
+    }
     const { secret, id } = params ?? {};
     if (secret === undefined || id === undefined)
       return { serial: 0, trial: this.trial?.id ?? null };
@@ -91,6 +96,12 @@ class World {
 
   private turn(): Promise<void> {
     return new Promise((done) => this.waiting.push(done));
+  }
+
+  /** With --no-rekey; what is on its way is lost. */
+  restart(): void {
+    this.takesNone = true;
+    this.waiting = [];
   }
 
   /** A rotation of its tokens, which the relay refuses when its turn has come. */
@@ -165,6 +176,26 @@ it("is not replaced by a rotation, and comes back when a board could not be prov
   expect(world.held).toEqual(provisioned);
   undo();
   expect(world.held).toEqual([old, sent]);
+});
+
+it("is given up when a device that takes none any more must have forgotten it", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  const world = new World("none", ordered);
+  rekeyAgent(world.client, world.settings(), ID, null).catch(() => undefined);
+  // Before it is sent.
+  for (let step = 0; step < 2; step++) await world.step();
+  const [old, sent] = world.held;
+  world.restart();
+  for (const [minutes, left] of [
+    [29, sent],
+    [2, undefined],
+  ] as const) {
+    vi.setSystemTime(Date.now() + minutes * MINUTES);
+    const outcome = rekeyAgent(world.client, world.settings(), ID, null).catch((error) => error);
+    while (await world.step());
+    expect((await outcome).message).toContain("--no-rekey");
+    expect(world.held).toEqual([old, left]);
+  }
 });
 
 it("is used by whoever calls the device next", async () => {
