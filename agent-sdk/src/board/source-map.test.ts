@@ -52,30 +52,3 @@ it("names the file that was pushed to an agent on Node, whose text is its source
     at valve.ts:12:9
     at inner (valve.ts:4:2)`);
 });
-
-it.each([
-  "/",
-  "x",
-  "file://",
-  "program:1:1:",
-  "/program.0.mjs",
-  "/program.0.mjs?",
-  "/program.0.mjs:",
-  "/program.0.mjs:1:",
-  "1",
-  "program:1",
-])("needs no more time than a device needs to say it: a line of %s", (piece) => {
-  const map: SourceMap = { files: ["valve.ts"], marks: null };
-  const timeOf = (characters: number): number => {
-    const text = piece.repeat(characters / piece.length);
-    return Math.min(
-      ...[1, 2, 3].map(() => {
-        const begun = performance.now();
-        inSource(text, map);
-        return performance.now() - begun;
-      }),
-    );
-  };
-  // Twenty times as much takes 400 times as long where the time grows with the square.
-  expect(timeOf(40_000)).toBeLessThan(100 * (timeOf(2_000) + 0.2));
-});

@@ -42,6 +42,8 @@ const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
 
 /** A line of a trace, `    at f (program:3:12)`, or its beginning. */
 const FRAME = /^ {1,3}$|^ {4}(?:a?$|at?$|at )/;
+/** Of a device without line ends: no more is held back. */
+const MAX_LINE = 65_536;
 /** No line of a trace is as long. */
 const MAX_FRAME = 256;
 
@@ -81,7 +83,7 @@ export class Output {
       return;
     }
     const lines = (this.held + text).split("\n");
-    this.held = lines.pop() ?? "";
+    this.held = (lines.at(-1) ?? "").length > MAX_LINE ? "" : (lines.pop() ?? "");
     for (const line of lines) this.print(plainLine(line).replace(UNWANTED, ""));
   }
 
