@@ -40,7 +40,7 @@ const start = (storage: StoragePort, configured: string) =>
 const rekeyed = (): MemoryStorage => {
   const storage = new MemoryStorage();
   provisionBootCount(storage, suite, A);
-  const { configured, ...before } = startSecrets(storage, suite, A) as { configured: string };
+  const { configured, ...before } = startSecrets(storage, suite, A, 0) as { configured: string };
   writeNext(
     storage,
     "secret",

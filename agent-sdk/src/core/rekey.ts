@@ -52,8 +52,8 @@ interface RekeyTrial {
   readonly token: string;
   /** Since the trial began. */
   readonly starts: number;
-  /** When it began; null: this device has no clock that goes on without power. */
-  readonly at: number | null;
+  /** When it began, by RekeyPort.now. */
+  readonly at: number;
 }
 
 interface SecretState {
@@ -99,16 +99,14 @@ export const startSecrets = (
   storage: StoragePort,
   suite: Suite,
   configured: string,
-  now?: number,
+  now: number,
 ): StartSecrets | null => {
   const state = readSecrets(storage);
   const hash = hashToken(suite, configured);
   const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
   if (isReplaced && state.earlier.indexOf(hash) < 0) return null;
   let trial = state.trial;
-  let trialMs = TRIAL_MS;
-  if (trial !== null && trial.at !== null && now !== undefined)
-    trialMs -= Math.max(0, now - trial.at);
+  const trialMs = trial === null ? 0 : TRIAL_MS - Math.max(0, now - trial.at);
   if (trial !== null && trial.starts === 0 && trialMs > 0) {
     trial = Object.assign({}, trial, { starts: 1 });
     writeNext(storage, SECRETS, state, { trial: trial });
@@ -156,8 +154,8 @@ export interface RekeyPort {
   readonly secrets: StartSecrets;
   /** In place of MAX_FROM. */
   readonly maxFrom?: number;
-  /** Milliseconds by a clock that goes on without power; absent: there is none. */
-  readonly now?: () => number;
+  /** Milliseconds by a clock that goes on without power; 0: there is none. */
+  now(): number;
   /** The sessions of a secret, for a count that was raised. */
   makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
   /** The configuration's secret is no longer the device's. */
@@ -211,17 +209,16 @@ export class Rekeying {
     if (this.isUnsure) throw new Error("a secret could not be stored: restart the device");
     const asked = isObject(params) ? params : {};
     const state = readSecrets(storage);
-    if (own(asked, "secret") === undefined && own(asked, "id") === undefined) {
-      const trial = state.trial;
-      return { serial: lastSerial(storage), trial: trial === null ? null : trial.id };
-    }
+    const trial = state.trial;
     const secret = own(asked, "secret");
     const id = own(asked, "id");
+    if (secret === undefined && id === undefined) {
+      return { serial: lastSerial(storage), trial: trial === null ? null : trial.id };
+    }
     if (typeof id !== "string" || id.length < 1 || id.length > MAX_ID) throw new Error("no id");
     if (typeof secret !== "string") throw new Error("no secret");
     const problem = tokenProblem(secret, "e2e");
     if (problem !== null) throw new Error(problem);
-    const trial = state.trial;
     if (trial !== null) {
       if (trial.id !== id || trial.token !== secret) throw new Error("another secret is on trial");
     } else this.accept(state, asked, secret, id);
@@ -246,11 +243,9 @@ export class Rekeying {
     }
     const boot = raiseBootCount(storage, suite, this.token, this.earlier);
     if (!boot.ok) throw new Error(boot.advice);
-    const at = port.now === undefined ? null : port.now();
-    const trial: RekeyTrial = { id: id, token: secret, starts: 0, at: at };
+    const trial: RekeyTrial = { id: id, token: secret, starts: 0, at: port.now() };
     this.isUnsure = true;
     try {
-      // With the secret that it may replace: provisioned for another one, the device drops it.
       // With the secret that it may replace: provisioned for another one, the device drops it.
       writeNext(storage, SECRETS, state, { token: this.token, trial: trial });
       this.begin(secret, boot, TRIAL_MS);
@@ -263,14 +258,15 @@ export class Rekeying {
   /** Durable on return, if true. */
   private confirm(agentToken: string): boolean {
     const trial = this.trial as SecretTrial;
-    const core = this.port.core;
-    const storage = this.port.storage;
-    const suite = this.port.suite;
-    const configured = this.port.secrets.configured;
+    const port = this.port;
+    const core = port.core;
+    const storage = port.storage;
+    const suite = port.suite;
+    const configured = port.secrets.configured;
     const hashes = this.earlier.concat([hashToken(suite, this.token)]);
     // The configuration's is kept: the next start will show it again.
     const others = hashes.filter((hash) => hash !== configured);
-    const most = this.port.maxFrom === undefined ? MAX_FROM : this.port.maxFrom;
+    const most = port.maxFrom === undefined ? MAX_FROM : port.maxFrom;
     while (others.length >= most) others.shift();
     const earlier = [configured].concat(others);
     try {
@@ -288,7 +284,7 @@ export class Rekeying {
     core.adopt(trial.next);
     trial.before.end();
     core.signatureKeys = [this.signatureKey(agentToken)];
-    this.port.replaced();
+    port.replaced();
     return true;
   }
 

@@ -51,11 +51,11 @@ export const startRekeyed = (
     configured = AGENT_TOKEN,
     pushKey = null,
     maxFrom,
-    now,
+    now = () => 0,
     made = () => undefined,
   }: RekeyedStart = {},
 ): RekeyedDevice | null => {
-  const secrets = startSecrets(storage, suite, configured, now?.());
+  const secrets = startSecrets(storage, suite, configured, now());
   if (secrets === null) return null;
   const boot = raiseBootCount(storage, suite, secrets.token, secrets.earlier);
   if (!boot.ok) return null;
@@ -75,7 +75,7 @@ export const startRekeyed = (
     pushKey,
     secrets,
     ...(maxFrom !== undefined && { maxFrom }),
-    ...(now !== undefined && { now }),
+    now,
     makeSessions: (agentToken, raised) => {
       if (raised !== boot) made(raised);
       return sessionsOf(agentToken, raised);
@@ -110,4 +110,4 @@ export const tenMinutesLater = (device: RekeyedDevice): void => later(device, 60
 
 /** The secret that the next start on this storage would have. */
 export const storedSecret = (storage: StoragePort, configured = AGENT_TOKEN): string | null =>
-  startSecrets(storage, suite, configured)?.token ?? null;
+  startSecrets(storage, suite, configured, 0)?.token ?? null;
