@@ -18,7 +18,7 @@ export const relayUrl = (text: string): string => {
   }
   const isBase = url.protocol.startsWith("http") || url.pathname === "/";
   if (isBase && !url.pathname.endsWith(WSS_PATH)) {
-    url.pathname = url.pathname.replace(/\/+$/, "") + WSS_PATH;
+    url.pathname = url.pathname.replace(/(?<!\/)\/+$/, "") + WSS_PATH;
   }
   // Of a page of the console, copied from a browser.
   if (url.protocol.startsWith("http")) url.search = "";

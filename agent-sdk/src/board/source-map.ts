@@ -52,9 +52,12 @@ export const placeOf = (map: SourceMap, line: number, column: number): Place | n
   };
 };
 
-/** The two slots of a board, and of an agent on Node. */
+/**
+ * The two slots of a board, and of an agent on Node. A path is looked for where one may begin, so
+ * that the time for a device's text grows with its length only.
+ */
 const PLACES =
-  /(?<![\w.:/\\-])program(?:\.1)?:(\d+):(\d+)(?![\w:])|(?:file:\/\/)?[^\s()"']*[/\\]program\.[01]\.mjs(?:\?[^\s():]*)?:(\d+):(\d+)(?![\w:])/g;
+  /(?<![\w.:/\\-])program(?:\.1)?:(\d+):(\d+)(?![\w:])|(?<![^\s()"'])[^\s()"']*[/\\]program\.[01]\.mjs(?:\?[^\s():]{0,32})?:(\d+):(\d+)(?![\w:])/g;
 
 /**
  * What a device said, with places of its program as FILE:LINE:COLUMN of the source. `show`: a path

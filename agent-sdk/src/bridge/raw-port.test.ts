@@ -266,7 +266,7 @@ describe("the numbers of a raw port", () => {
     await settled();
     desk.write("a", write, 4, 5);
     let configured = 0;
-    const change = desk.line.inOrder(async () => {
+    const change = desk.line.inOrder("a", async () => {
       configured++;
     });
     desk.line.purge("a", false, true);

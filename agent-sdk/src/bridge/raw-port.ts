@@ -97,6 +97,8 @@ interface Again {
 /** Bytes, or a change of settings, in the order in which they came. */
 interface Job {
   readonly claim: Claim | null;
+  /** Of the change; null: these are bytes, which their claim outlives. */
+  readonly sid: string | null;
   /** That the port has not taken yet. */
   bytes: number;
   run(port: OpenPort): Promise<void>;
@@ -193,6 +195,9 @@ export class RawPort {
 
   /** The session is over, or packets of it are missing; null: the agent stops. */
   lost(sid: string | null, reason: string): void {
+    // Or whoever opens sessions again and again would keep the port busy for hours.
+    if (sid !== null && this.sessions?.heardAt(sid) === null)
+      this.keepJobs((job) => job.sid !== sid);
     for (const claim of this.claims.values()) {
       if (sid !== null && claim.sid !== sid) continue;
       if (sid !== null && this.sessions?.heardAt(sid) !== null) continue;
@@ -203,11 +208,15 @@ export class RawPort {
     }
   }
 
-  /** After the bytes that came before. Rejects with what `change` rejects with. */
-  inOrder(change: (port: OpenPort) => Promise<void>): Promise<void> {
+  /**
+   * After the bytes that came before, unless the session is over by then. Rejects with what
+   * `change` rejects with.
+   */
+  inOrder(sid: string, change: (port: OpenPort) => Promise<void>): Promise<void> {
     return new Promise((resolve, reject) => {
       this.run({
         claim: null,
+        sid,
         bytes: 0,
         isPurged: false,
         run: (port) => change(port).then(resolve, reject),
@@ -502,6 +511,7 @@ export class RawPort {
   private finish(claim: Claim, stream: IncomingStream): void {
     this.run({
       claim,
+      sid: null,
       bytes: 0,
       isPurged: false,
       run: async () => {
@@ -526,6 +536,7 @@ export class RawPort {
     const { opening } = this;
     const job: Job = {
       claim,
+      sid: null,
       bytes: bytes.length,
       isPurged: false,
       run: async (port) => {
@@ -606,10 +617,15 @@ export class RawPort {
     return this.jobs.reduce((sum, job) => sum + (job.claim === claim ? job.bytes : 0), 0);
   }
 
-  /** Drops what was not written by `claim`, except for what the port is accepting. */
+  /** Drops what was not written by `claim`. */
   private dropJobs(claim: Claim | null): void {
+    this.keepJobs((job) => job.claim === null || job.claim === claim);
+  }
+
+  /** Drops the others, except for what the port is accepting. */
+  private keepJobs(keeps: (job: Job) => boolean): void {
     this.jobs = this.jobs.filter((job, index) => {
-      const stays = index === 0 || job.claim === null || job.claim === claim;
+      const stays = index === 0 || keeps(job);
       if (!stays) job.drop();
       return stays;
     });

@@ -250,24 +250,28 @@ export class RawProgram {
   }
 
   private handleSettings(): void {
-    const change = (line: RawPort, run: (open: OpenPort) => Promise<void>): Promise<void> =>
-      line.inOrder(run).catch((error) => {
+    const change = (
+      line: RawPort,
+      sid: string,
+      run: (open: OpenPort) => Promise<void>,
+    ): Promise<void> =>
+      line.inOrder(sid, run).catch((error) => {
         throw asCallError(error);
       });
-    this.handle("serial.configure", async (raw, params) => {
+    this.handle("serial.configure", async (raw, params, { sid }) => {
       raw.line.checkWritable();
       // In their order: each changes what the one before has left.
-      await change(raw.line, async (port) => {
+      await change(raw.line, sid, async (port) => {
         const next = readSettings(withoutPort(params), raw.settings);
         await port.configure(next);
         raw.settings = next;
       });
       return settingsAsJson(raw.settings);
     });
-    this.handle("serial.signals", async ({ line, timer }, params) => {
+    this.handle("serial.signals", async ({ line, timer }, params, { sid }) => {
       line.checkWritable();
       const steps = readSignals(params);
-      await change(line, (port) => runSignals(port, steps, timer));
+      await change(line, sid, (port) => runSignals(port, steps, timer));
       return {};
     });
     this.handle("serial.status", async (raw) => {

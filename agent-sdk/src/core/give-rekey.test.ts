@@ -1,8 +1,16 @@
 import { makeToken } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
-import { MemoryStorage } from "../memory/index.ts";
+import { MemoryStorage, seededRandom } from "../memory/index.ts";
 import type { StoragePort } from "../ports.ts";
+import {
+  askRekey,
+  opens,
+  type RekeyedDevice,
+  sessionsOf,
+  tenMinutesLater,
+} from "../testing/rekeyed-device.ts";
+import { AGENT_ID, World } from "../testing/world.ts";
 import { provisionBootCount, raiseBootCount } from "./bootcount.ts";
 import { startRekeyed } from "./give-rekey.ts";
 import { writeNext } from "./record.ts";
@@ -24,7 +32,7 @@ const start = (storage: StoragePort, configured: string) =>
       log: (level, message) => logs.push(`${level}: ${message}`),
       sha256: () => "",
     },
-    "lamp-1",
+    AGENT_ID,
     configured,
   );
 
@@ -32,7 +40,7 @@ const start = (storage: StoragePort, configured: string) =>
 const rekeyed = (): MemoryStorage => {
   const storage = new MemoryStorage();
   provisionBootCount(storage, suite, A);
-  const { configured, ...before } = startSecrets(storage, suite, A) as { configured: string };
+  const { configured, ...before } = startSecrets(storage, suite, A, 0) as { configured: string };
   writeNext(
     storage,
     "secret",
@@ -65,4 +73,52 @@ it("follows a configuration for which the storage was provisioned anew, and no o
 
 it("does not start without a boot count", () => {
   expect(() => start(new MemoryStorage(), A)).toThrow("there is no boot count");
+});
+
+/** A start, and the relay's end of it. */
+const run = (storage: StoragePort, configured: string): RekeyedDevice => {
+  const { secrets, boot, serve } = start(storage, configured);
+  const core = { agentToken: secrets.token };
+  const world = new World({ seed: boot.count, bootCount: boot.count, core });
+  serve(world.core, sessionsOf);
+  world.online();
+  return { world, replaced: secrets.isReplaced };
+};
+
+it("answers to no secret from before it was provisioned, in any order of what happens", () => {
+  for (let seed = 1; seed <= 15; seed++) {
+    const random = seededRandom(seed);
+    const below = (n: number): number => (random(1)[0] as number) % n;
+    const make = (): string => makeToken("e2e", random(32));
+    const storage = new MemoryStorage();
+    let configured = make();
+    let token = configured;
+    let trial: string | null = null;
+    const before: string[] = [];
+    provisionBootCount(storage, suite, configured);
+    let device = run(storage, configured);
+    for (let step = 0; step < 12; step++) {
+      const choice = below(5);
+      if (choice === 0) {
+        const next = make();
+        if (askRekey(device, { secret: next, id: `${step}` }, token)?.result) trial = next;
+      } else if (choice === 1 && trial !== null && opens(device, trial)) {
+        before.push(token);
+        token = trial;
+        trial = null;
+      } else if (choice === 2) device = run(storage, configured);
+      else if (choice === 3) tenMinutesLater(device);
+      else {
+        before.push(token, ...(trial === null ? [] : [trial]));
+        configured = make();
+        token = configured;
+        trial = null;
+        provisionBootCount(storage, suite, configured);
+        device = run(storage, configured);
+      }
+      const name = `seed ${seed}, step ${step}`;
+      for (const old of before.slice(-2)) expect(opens(device, old), name).toBe(false);
+      expect(opens(device, token), name).toBe(true);
+    }
+  }
 });

@@ -55,13 +55,13 @@ export const startRekeyed = (
   const suite = parts.suite;
   const log = parts.log;
   const pushKey = parts.pushKey;
-  let secrets = startSecrets(storage, suite, configured);
+  let secrets = startSecrets(storage, suite, configured, 0);
   if (secrets === null) {
     // Only what provisioned the device since can have given this secret a count.
     const boot = raiseOrThrow(parts, configured, []);
     if (boot.seed !== undefined) boot.seed.fill(0);
     provisionSecrets(storage, suite, configured);
-    secrets = startSecrets(storage, suite, configured) as StartSecrets;
+    secrets = startSecrets(storage, suite, configured, 0) as StartSecrets;
   }
   const of = secrets;
   const boot = raiseOrThrow(parts, of.token, of.earlier);
@@ -78,11 +78,12 @@ export const startRekeyed = (
         pushKey: pushKey === undefined ? null : pushKey,
         secrets: of,
         maxFrom: SMALL_MAX_FROM,
+        now: () => 0,
         makeSessions: makeSessions,
         replaced: () => log("warn", REPLACED),
         sha256: parts.sha256,
       });
-      if (of.trial !== null) rekeying.begin(of.trial, boot);
+      if (of.trial !== null) rekeying.begin(of.trial, boot, of.trialMs);
     },
   };
 };

@@ -183,7 +183,10 @@ describe("the reason of a restart", () => {
 
   it.each<RestartReason>(["stop", "throw", "memory", "push"])("is told once: %s", (reason) => {
     const storage = new MemoryStorage();
-    endLog(open(storage), reason, "why");
+    const log = open(storage);
+    endLog(log, reason, "why");
+    // A program that threw goes on to what handles what nobody caught.
+    fail(log, "uncaught: why");
     expect(open(storage).restart).toEqual({ reason, text: "why" });
     expect(open(storage).restart).toEqual({ reason: "reset", text: "" });
   });

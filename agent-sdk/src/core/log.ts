@@ -182,6 +182,8 @@ const writeEnd = (log: DeviceLog, reason: string): void => {
 export const endLog = (log: DeviceLog, reason: RestartReason, text: string): void => {
   if (text !== "") log.failure = maskSecrets(text, log.options.secrets).substring(0, maxText(log));
   writeEnd(log, reason);
+  // What fails on the way down is no reset.
+  log.writtenAt = Infinity;
   log.followers = [];
   if (log.timer !== null) log.options.timer.clear(log.timer);
   log.timer = null;

@@ -8,6 +8,7 @@ import { CuttableStorage, MEDIA, type Medium, MemoryStorage, PowerCut } from "..
 import type { StoragePort } from "../ports.ts";
 import {
   askRekey,
+  later,
   opens,
   type RekeyedDevice,
   startRekeyed,
@@ -78,6 +79,30 @@ describe("a new secret over the air", () => {
     startRekeyed(storage);
     const third = startRekeyed(storage) as RekeyedDevice;
     expect([opens(third, NEW), opens(third, AGENT_TOKEN)]).toEqual([false, true]);
+  });
+
+  it("gets no more time from a restart where there is a clock, whichever way that is set", () => {
+    for (const [setMs, leftMs] of [
+      [0, 600_000],
+      [240_000, 360_000],
+      [-9_000_000, 600_000],
+      [600_000, 0],
+      [9_000_000, 0],
+    ] as const) {
+      const storage = provisioned();
+      let clockMs = 1_000_000_000;
+      const start = { now: () => clockMs };
+      askRekey(startRekeyed(storage, start) as RekeyedDevice, { secret: NEW, id: "one" });
+      clockMs += setMs;
+      const device = startRekeyed(storage, start) as RekeyedDevice;
+      const trialOf = () => askRekey(device, {}).result.trial;
+      expect(trialOf()).toBe(leftMs > 0 ? "one" : null);
+      if (leftMs === 0) continue;
+      later(device, leftMs - 200_000);
+      expect(trialOf()).toBe("one");
+      later(device, 200_000);
+      expect(trialOf()).toBe(null);
+    }
   });
 
   it("is dropped after ten minutes, and can be tried again", () => {

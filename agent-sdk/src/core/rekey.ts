@@ -6,7 +6,7 @@
  *   state    event                    next     the device answers to
  *   steady   system.rekey             trial    the new secret, then the old one
  *   trial    first session under new  steady   the new one; the old one is erased
- *   trial    10 minutes               steady   the old one
+ *   trial    10 minutes               steady   the old one; without a clock, since the last start
  *   trial    start                    trial    both
  *   trial    start, a second time     steady   the old one
  *
@@ -52,6 +52,8 @@ interface RekeyTrial {
   readonly token: string;
   /** Since the trial began. */
   readonly starts: number;
+  /** When it began, by RekeyPort.now. */
+  readonly at: number;
 }
 
 interface SecretState {
@@ -80,6 +82,8 @@ export interface StartSecrets {
   readonly earlier: readonly string[];
   /** The secret on trial; null: none is. */
   readonly trial: string | null;
+  /** What is left of its time, ms. */
+  readonly trialMs: number;
   /** The configuration has an older secret than the storage. */
   readonly isReplaced: boolean;
   /** Hash of the configuration's. */
@@ -88,19 +92,22 @@ export interface StartSecrets {
 
 /**
  * Call it once for every start, before the boot count is raised. Null if the configured secret is
- * neither this storage's nor one that it was rekeyed from. Throws if the storage fails.
+ * neither this storage's nor one that it was rekeyed from. `now`: as in RekeyPort. Throws if the
+ * storage fails.
  */
 export const startSecrets = (
   storage: StoragePort,
   suite: Suite,
   configured: string,
+  now: number,
 ): StartSecrets | null => {
   const state = readSecrets(storage);
   const hash = hashToken(suite, configured);
   const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
   if (isReplaced && state.earlier.indexOf(hash) < 0) return null;
   let trial = state.trial;
-  if (trial !== null && trial.starts === 0) {
+  const trialMs = trial === null ? 0 : TRIAL_MS - Math.max(0, now - trial.at);
+  if (trial !== null && trial.starts === 0 && trialMs > 0) {
     trial = Object.assign({}, trial, { starts: 1 });
     writeNext(storage, SECRETS, state, { trial: trial });
   } else if (trial !== null) {
@@ -114,6 +121,7 @@ export const startSecrets = (
     token: state.token === "" ? configured : state.token,
     earlier: state.earlier,
     trial: trial === null ? null : trial.token,
+    trialMs: trialMs,
     isReplaced: isReplaced,
     configured: hash,
   };
@@ -146,6 +154,8 @@ export interface RekeyPort {
   readonly secrets: StartSecrets;
   /** In place of MAX_FROM. */
   readonly maxFrom?: number;
+  /** Milliseconds by a clock that goes on without power; 0: there is none. */
+  now(): number;
   /** The sessions of a secret, for a count that was raised. */
   makeSessions(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): AgentSessions;
   /** The configuration's secret is no longer the device's. */
@@ -173,9 +183,10 @@ export class Rekeying {
   }
 
   /**
-   * Answers to a secret on trial, beside the present one. `boot`: of this start, or raised since.
+   * Answers to a secret on trial, beside the present one, for so many milliseconds. `boot`: of this
+   * start, or raised since.
    */
-  begin(agentToken: string, boot: Extract<BootCountResult, { ok: true }>): void {
+  begin(agentToken: string, boot: Extract<BootCountResult, { ok: true }>, ms: number): void {
     const port = this.port;
     const core = port.core;
     const before = core.sessions as AgentSessions;
@@ -185,7 +196,7 @@ export class Rekeying {
     this.trial = trial;
     core.sessions = trial;
     core.signatureKeys = [this.signatureKey(agentToken), this.signatureKey(this.token)];
-    core.agent.after(TRIAL_MS, () => this.drop(trial));
+    core.agent.after(ms, () => this.drop(trial));
   }
 
   private signatureKey(agentToken: string): HmacKey {
@@ -198,17 +209,16 @@ export class Rekeying {
     if (this.isUnsure) throw new Error("a secret could not be stored: restart the device");
     const asked = isObject(params) ? params : {};
     const state = readSecrets(storage);
-    if (own(asked, "secret") === undefined && own(asked, "id") === undefined) {
-      const trial = state.trial;
-      return { serial: lastSerial(storage), trial: trial === null ? null : trial.id };
-    }
+    const trial = state.trial;
     const secret = own(asked, "secret");
     const id = own(asked, "id");
+    if (secret === undefined && id === undefined) {
+      return { serial: lastSerial(storage), trial: trial === null ? null : trial.id };
+    }
     if (typeof id !== "string" || id.length < 1 || id.length > MAX_ID) throw new Error("no id");
     if (typeof secret !== "string") throw new Error("no secret");
     const problem = tokenProblem(secret, "e2e");
     if (problem !== null) throw new Error(problem);
-    const trial = state.trial;
     if (trial !== null) {
       if (trial.id !== id || trial.token !== secret) throw new Error("another secret is on trial");
     } else this.accept(state, asked, secret, id);
@@ -233,11 +243,12 @@ export class Rekeying {
     }
     const boot = raiseBootCount(storage, suite, this.token, this.earlier);
     if (!boot.ok) throw new Error(boot.advice);
-    const trial: RekeyTrial = { id: id, token: secret, starts: 0 };
+    const trial: RekeyTrial = { id: id, token: secret, starts: 0, at: port.now() };
     this.isUnsure = true;
     try {
-      writeNext(storage, SECRETS, state, { trial: trial });
-      this.begin(secret, boot);
+      // With the secret that it may replace: provisioned for another one, the device drops it.
+      writeNext(storage, SECRETS, state, { token: this.token, trial: trial });
+      this.begin(secret, boot, TRIAL_MS);
     } finally {
       if (boot.seed !== undefined) boot.seed.fill(0);
     }
@@ -247,14 +258,15 @@ export class Rekeying {
   /** Durable on return, if true. */
   private confirm(agentToken: string): boolean {
     const trial = this.trial as SecretTrial;
-    const core = this.port.core;
-    const storage = this.port.storage;
-    const suite = this.port.suite;
-    const configured = this.port.secrets.configured;
+    const port = this.port;
+    const core = port.core;
+    const storage = port.storage;
+    const suite = port.suite;
+    const configured = port.secrets.configured;
     const hashes = this.earlier.concat([hashToken(suite, this.token)]);
     // The configuration's is kept: the next start will show it again.
     const others = hashes.filter((hash) => hash !== configured);
-    const most = this.port.maxFrom === undefined ? MAX_FROM : this.port.maxFrom;
+    const most = port.maxFrom === undefined ? MAX_FROM : port.maxFrom;
     while (others.length >= most) others.shift();
     const earlier = [configured].concat(others);
     try {
@@ -272,7 +284,7 @@ export class Rekeying {
     core.adopt(trial.next);
     trial.before.end();
     core.signatureKeys = [this.signatureKey(agentToken)];
-    this.port.replaced();
+    port.replaced();
     return true;
   }
 

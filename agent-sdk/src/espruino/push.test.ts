@@ -310,6 +310,9 @@ describe("the log of a board", () => {
     board.timer.advance(TRIAL_MS + 1000);
     expect(board.names).toEqual(["old", "fine", "old"]);
     expect(logs().restart).toEqual({ reason: "push", text: "it was not confirmed in time" });
+    board.push(says("throws", 'throw new Error("no sensor");'));
+    board.timer.advance(60_000);
+    expect(logs().restart).toEqual({ reason: "push", text: "no sensor" });
   });
 });
 

@@ -181,7 +181,7 @@ const claimSecrets = (
 ): StartSecrets => {
   let secrets: StartSecrets | null;
   try {
-    secrets = startSecrets(folderStorage(stateDir), suite, agentToken);
+    secrets = startSecrets(folderStorage(stateDir), suite, agentToken, Date.now());
   } catch (error) {
     throw new StateError("medium", `the state folder cannot be written: ${stateDir}`, error);
   }
@@ -364,10 +364,11 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
           const all = { ...ofSessions, agentToken, bootCount };
           return forward(seed)?.(all) ?? new AgentSessions(all);
         },
+        now: Date.now,
         replaced: () => log("warn", REPLACED),
         sha256: (text) => createHash("sha256").update(text).digest("hex"),
       });
-      if (secrets.trial !== null) rekeying.begin(secrets.trial, boot);
+      if (secrets.trial !== null) rekeying.begin(secrets.trial, boot, secrets.trialMs);
     }
     boot.seed?.fill(0);
     serveLog(kept, core);

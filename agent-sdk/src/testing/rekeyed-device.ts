@@ -23,18 +23,39 @@ export interface RekeyedStart {
   readonly pushKey?: string | null;
   /** As in RekeyPort. */
   readonly maxFrom?: number | undefined;
+  /** Its clock, if it has one. */
+  readonly now?: () => number;
   /** Hears of every count that sessions are made from. */
   readonly made?: (boot: Boot) => void;
 }
+
+/** The sessions of a secret, for a count that was raised. */
+export const sessionsOf = (agentToken: string, { count: bootCount }: Boot): AgentSessions =>
+  new AgentSessions({
+    suite,
+    agentId: AGENT_ID,
+    agentToken,
+    version: "1",
+    bootCount,
+    deviceRandom: new Uint8Array(16),
+    serialNumber: null,
+    limits: DEFAULT_AGENT_LIMITS,
+  });
 
 let starts = 0;
 
 /** A start on this storage; null: it does not start. */
 export const startRekeyed = (
   storage: StoragePort,
-  { configured = AGENT_TOKEN, pushKey = null, maxFrom, made = () => undefined }: RekeyedStart = {},
+  {
+    configured = AGENT_TOKEN,
+    pushKey = null,
+    maxFrom,
+    now = () => 0,
+    made = () => undefined,
+  }: RekeyedStart = {},
 ): RekeyedDevice | null => {
-  const secrets = startSecrets(storage, suite, configured);
+  const secrets = startSecrets(storage, suite, configured, now());
   if (secrets === null) return null;
   const boot = raiseBootCount(storage, suite, secrets.token, secrets.earlier);
   if (!boot.ok) return null;
@@ -54,25 +75,17 @@ export const startRekeyed = (
     pushKey,
     secrets,
     ...(maxFrom !== undefined && { maxFrom }),
+    now,
     makeSessions: (agentToken, raised) => {
       if (raised !== boot) made(raised);
-      return new AgentSessions({
-        suite,
-        agentId: AGENT_ID,
-        agentToken,
-        version: "1",
-        bootCount: raised.count,
-        deviceRandom: new Uint8Array(16),
-        serialNumber: null,
-        limits: DEFAULT_AGENT_LIMITS,
-      });
+      return sessionsOf(agentToken, raised);
     },
     replaced: () => {
       device.replaced = true;
     },
     sha256: (text) => createHash("sha256").update(text).digest("hex"),
   });
-  if (secrets.trial !== null) rekeying.begin(secrets.trial, boot);
+  if (secrets.trial !== null) rekeying.begin(secrets.trial, boot, secrets.trialMs);
   world.online();
   return device;
 };
@@ -86,13 +99,15 @@ export const askRekey = ({ world }: RekeyedDevice, params: object, token = AGENT
   return client.session.state === "open" ? client.call("system.rekey", params) : undefined;
 };
 
-/** Ten minutes on, when the silent relay's link has been replaced. */
-export const tenMinutesLater = ({ world }: RekeyedDevice): void => {
-  world.timer.advance(600_000);
+/** Some time on, when the silent relay's link has been replaced. */
+export const later = ({ world }: RekeyedDevice, ms: number): void => {
+  world.timer.advance(ms);
   world.untilConnected();
   world.accept();
 };
 
+export const tenMinutesLater = (device: RekeyedDevice): void => later(device, 600_000);
+
 /** The secret that the next start on this storage would have. */
 export const storedSecret = (storage: StoragePort, configured = AGENT_TOKEN): string | null =>
-  startSecrets(storage, suite, configured)?.token ?? null;
+  startSecrets(storage, suite, configured, 0)?.token ?? null;

@@ -4,8 +4,10 @@
  * while the port stays open and 256 KB suffice; anything else is said with position and number.
  */
 
+import { isObject } from "@blindrelay/protocol/crypto";
 import {
   Gather,
+  isSettings,
   MAX_KEPT_BYTES,
   NumberedBytes,
   type SettingsJson,
@@ -66,14 +68,40 @@ export interface RemoteOptions {
 
 interface Resumed {
   /** What notifications call the port; bridges with one port may not say it. */
-  readonly port?: string;
+  readonly port: string | undefined;
   readonly opening: string;
   readonly read: number;
   readonly written: number;
   /** Another one: others have written meanwhile. Older bridges do not say it. */
-  readonly turn?: number;
+  readonly turn: number | undefined;
   readonly settings: SettingsJson;
 }
+
+/** Of a byte, far below where numbers are no longer exact. */
+const isNumber = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 52;
+
+const badAnswer = (method: string): CallError =>
+  new CallError("BAD_ANSWER", `the bridge answered ${method} with what is no answer to it`);
+
+/** Throws a CallError for another value. */
+const readSettings = (method: string, value: unknown): SettingsJson => {
+  if (isSettings(value)) return value;
+  throw badAnswer(method);
+};
+
+/** Throws a CallError for another value. */
+const readResumed = (method: string, answer: unknown): Resumed => {
+  const { port, opening, read, written, turn, settings } = (answer ?? {}) as Record<
+    string,
+    unknown
+  >;
+  const isNamed = port === undefined || typeof port === "string";
+  const isTurn = turn === undefined || isNumber(turn);
+  if (isNamed && typeof opening === "string" && isNumber(read) && isNumber(written) && isTurn)
+    return { port, opening, read, written, turn, settings: readSettings(method, settings) };
+  throw badAnswer(method);
+};
 
 /** The streams of one attempt. */
 interface Attempt {
@@ -173,7 +201,8 @@ export class RemotePort {
   async configure(settings: Partial<SettingsJson>): Promise<SettingsJson> {
     this.asked = { ...this.asked, ...settings };
     this.send();
-    this.settings = await this.call<SettingsJson>("serial.configure", settings);
+    const method = "serial.configure";
+    this.settings = readSettings(method, await this.call(method, settings));
     return this.settings;
   }
 
@@ -202,14 +231,17 @@ export class RemotePort {
     }
   }
 
-  status(): Promise<StatusLinesJson> {
-    return this.call("serial.status", {});
+  async status(): Promise<StatusLinesJson> {
+    const method = "serial.status";
+    const answer = await this.call(method, {});
+    if (isObject(answer)) return answer;
+    throw badAnswer(method);
   }
 
-  private call<Result>(method: string, params: object): Promise<Result> {
+  private call(method: string, params: object): Promise<unknown> {
     const { port } = this.options;
     const named = port === undefined || this.isOld ? params : { port, ...params };
-    return this.agent.call<Result>(method, named, { timeoutMs: CALL_MS });
+    return this.agent.call(method, named, { timeoutMs: CALL_MS });
   }
 
   // ---- resuming
@@ -243,7 +275,7 @@ export class RemotePort {
       ...(this.takeover ? { takeover: true } : {}),
       user,
     };
-    const resumed = await this.callFor<Resumed>(attempt, "serial.resume", params, (streams) => {
+    const resumed = await this.callFor(attempt, "serial.resume", params, readResumed, (streams) => {
       attempt.in = this.incoming(attempt, streams, read);
       attempt.out = watch ? null : this.outgoing(attempt, streams, write);
     });
@@ -277,16 +309,18 @@ export class RemotePort {
     const attempt = newAttempt();
     this.attempt = attempt;
     const [read, write] = [this.agent.streamNumber(), this.agent.streamNumber()];
-    const settings = await this.callFor<SettingsJson>(
+    const settings = await this.callFor(
       attempt,
       "serial.read",
       { stream: read },
+      readSettings,
       (streams) => {
         attempt.in = this.incoming(attempt, streams, read);
       },
     );
     if (!this.options.watch) {
-      await this.callFor(attempt, "serial.write", { stream: write }, (streams) => {
+      const params = { stream: write };
+      await this.callFor(attempt, "serial.write", params, readSettings, (streams) => {
         attempt.out = this.outgoing(attempt, streams, write);
       });
     }
@@ -308,6 +342,7 @@ export class RemotePort {
     attempt: Attempt,
     method: string,
     params: object,
+    read: (method: string, answer: unknown) => Result,
     open: (streams: SessionStreams) => void,
   ): Promise<Result> {
     const sent = (streams: SessionStreams): void => {
@@ -316,7 +351,7 @@ export class RemotePort {
       open(streams);
     };
     try {
-      return await this.agent.callWithStreams<Result>(method, params, sent, CALL_MS);
+      return read(method, await this.agent.callWithStreams(method, params, sent, CALL_MS));
     } catch (error) {
       this.end(attempt);
       throw error;
@@ -367,7 +402,7 @@ export class RemotePort {
         const granted = out.credit + out.sent;
         if (attempt.window === 0) attempt.window = granted;
         else if (attempt.isUp && this.attempt === attempt) {
-          this.kept.drop(attempt.base + granted - attempt.window);
+          this.kept.drop(Math.min(this.sendAt, attempt.base + granted - attempt.window));
           this.events.writable();
         }
         this.send();
@@ -390,7 +425,7 @@ export class RemotePort {
       if (this.name === undefined || port === this.name) this.events.changed(lines);
     } else if (event === "serial.lost") {
       const { opening, from, bytes } = (data ?? {}) as Record<string, unknown>;
-      if (opening !== this.opening || typeof from !== "number" || typeof bytes !== "number") return;
+      if (opening !== this.opening || !isNumber(from) || !isNumber(bytes)) return;
       // What the answer said already is not said again; what should have come before this does not.
       const { readAt } = this;
       if (from + bytes <= readAt) return;

@@ -13,7 +13,7 @@ export const canonicalNumber = (number: string): string => {
   const [, sign, whole = "", part = "", power = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? [];
   const digits = (whole + part).replace(/^0+/, "");
-  const short = digits.replace(/0+$/, "");
+  const short = digits.replace(/(?<!0)0+$/, "");
   return short === ""
     ? whole && "0"
     : `${sign}${short}e${Number(power) - part.length + digits.length - short.length}`;

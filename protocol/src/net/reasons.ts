@@ -82,7 +82,7 @@ const reason = (name: ReasonName, what: string): Reason => {
 /** OpenSSL's errors contain numbers and paths of its own sources: only their text is kept. */
 const plain = (text: string): string =>
   text.replace(
-    /(?:write EPROTO )?[0-9A-F]{8,}:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):[^\s)]*\s*/i,
+    /(?:write EPROTO )?\b[0-9A-F]{8,}:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):[^\s)]*\s*/i,
     "TLS failed, $1",
   );
 

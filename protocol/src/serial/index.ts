@@ -4,6 +4,7 @@ export { MAX_KEPT_BYTES, NumberedBytes } from "./numbered-bytes.ts";
 export {
   DEFAULT_SETTINGS,
   type FlowControl,
+  isSettings,
   type LineSettings,
   type Parity,
   readSettings,

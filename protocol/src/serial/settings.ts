@@ -2,6 +2,7 @@
  * Line settings, and as they are in JSON: in the configuration of a bridge and in
  * `serial.configure`.
  */
+import { isObject, own } from "../encoding/json.ts";
 
 export type Parity = "none" | "even" | "odd" | "mark" | "space";
 export type FlowControl = "none" | "rts" | "xon";
@@ -37,6 +38,10 @@ const ALLOWED: { readonly [name: string]: (value: unknown) => boolean } = {
   stop_bits: (value) => [1, 1.5, 2].includes(value as number),
   flow_control: (value) => ["none", "rts", "xon"].includes(value as string),
 };
+
+/** Whether a value has every setting, and each a possible one. */
+export const isSettings = (value: unknown): value is SettingsJson =>
+  isObject(value) && Object.entries(ALLOWED).every(([name, allowed]) => allowed(own(value, name)));
 
 export const settingsAsJson = (settings: LineSettings): SettingsJson => ({
   baud_rate: settings.baudRate,

@@ -89,4 +89,6 @@ export const dummyHash = (cost: HashCost): string => phc(cost, "A".repeat(22), "
 export const DUMMY_HASH = dummyHash(SERVER_COST);
 
 const base64 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes).toString("base64").replace(/=+$/, "");
+  Buffer.from(bytes)
+    .toString("base64")
+    .replace(/(?<!=)=+$/, "");

@@ -199,6 +199,33 @@ describe("attach to a raw bridge", () => {
     await world.run(() => world.tty.device.length === 1);
     await world.run(() => ran && world.tty.device.length === 2);
     expect(world.tty.control).toEqual(['{"dtr":false,"rts":true}', '{"rts":false}']);
-    await expect(remote.signals(Array.from({ length: 33 }, () => ({ dtr: true })))).rejects.toThrow;
+    const tooMany = remote.signals(Array.from({ length: 33 }, () => ({ dtr: true })));
+    let refused: unknown;
+    tooMany.catch((error) => {
+      refused = error;
+    });
+    await world.run(() => refused !== undefined);
+    expect(refused).toMatchObject({ remote: { message: "steps is a list of at most 32" } });
+  });
+
+  it("runs no more of a session that is over than what runs already, and then what came later", async () => {
+    const world = new World();
+    world.tty.plug();
+    const gone = await started(world, { watch: true });
+    for (let n = 0; n < 20; n++) {
+      const slow = [{ rts: true }, { rts: false, after_ms: 10_000 }];
+      gone.remote.signals(slow).catch(() => undefined);
+    }
+    let turns = 50;
+    await world.run(() => --turns === 0);
+    gone.remote.stop();
+    gone.link.isDead = true;
+    world.forget(gone.link.sid);
+    const { remote } = await started(world);
+    remote.write(Uint8Array.of(1));
+    const begun = world.timer.now();
+    await world.run(() => world.tty.device.length === 1);
+    expect(world.timer.now() - begun).toBeLessThan(10_001);
+    expect(world.tty.control).toHaveLength(2);
   });
 });

@@ -96,21 +96,36 @@ const withKeys = (keyring: Keyring | undefined, keys: ReadonlyMap<string, Key | 
   return changed;
 };
 
-/** The profile with these secrets, which replace pending ones. */
-const keeping = (profile: Profile, keys: ReadonlyMap<string, Key | null>): Profile => {
-  const replaced = new Map([...keys.keys()].map((agentId) => [agentId, null]));
-  const pending = withKeys(profile.pending, replaced);
-  const { pending: _, ...others } = profile;
+const withPending = ({ pending: _, ...others }: Profile, pending: Keyring): Profile =>
+  Object.keys(pending).length > 0 ? { ...others, pending } : others;
+
+/**
+ * The profile with these secrets. Others that are pending stay, since another command may have sent
+ * them to their devices; `forgets`: the devices have these for sure.
+ */
+const keeping = (
+  profile: Profile,
+  keys: ReadonlyMap<string, Key | null>,
+  forgets = false,
+): Profile => {
+  const isOver = ([agentId, key]: readonly [string, Key | null]): boolean =>
+    forgets || key === null || profile.pending?.[agentId]?.agent_token === key.agent_token;
+  const over = new Map([...keys].filter(isOver).map(([agentId]) => [agentId, null]));
   const keyring = withKeys(profile.keyring, keys);
-  return { ...others, keyring, ...(Object.keys(pending).length > 0 ? { pending } : {}) };
+  return withPending({ ...profile, keyring }, withKeys(profile.pending, over));
 };
 
 /**
  * Stores agents' secrets in the keyring, or removes them (null); without a profile it does nothing.
+ * `forgets`: what is pending, too.
  */
-export const keepKeys = (settings: Settings, keys: ReadonlyMap<string, Key | null>): void => {
+export const keepKeys = (
+  settings: Settings,
+  keys: ReadonlyMap<string, Key | null>,
+  forgets = false,
+): void => {
   if (settings.profile === null) return;
-  settings.update((profile) => profile && keeping(profile, keys));
+  settings.update((profile) => profile && keeping(profile, keys, forgets));
 };
 
 /** The same for one agent. */
@@ -147,18 +162,19 @@ export const keepPendingKey = (settings: Settings, agentId: string): Key => {
   return keepPendingKeys(settings, new Map([[agentId, key]])).get(agentId) ?? key;
 };
 
-/** Stores a secret as keepKey does. Returns what puts everything back, a pending one too. */
+/**
+ * Stores a secret that its device gets by a cable. Returns what puts everything back, a pending one
+ * too.
+ */
 export const replaceKey = (settings: Settings, agentId: string, key: Key): (() => void) => {
   const { keyring, pending } = settings.demandProfile();
   const [before, sent] = [keyring[agentId] ?? null, pending?.[agentId] ?? null];
-  keepKey(settings, agentId, key);
+  keepKeys(settings, new Map([[agentId, key]]), true);
   return () =>
     settings.update((profile) => {
       if (profile === null) return null;
-      const put = keeping(profile, new Map([[agentId, before]]));
-      return sent === null
-        ? put
-        : { ...put, pending: withKeys(put.pending, new Map([[agentId, sent]])) };
+      const put = keeping(profile, new Map([[agentId, before]]), true);
+      return withPending(put, withKeys(put.pending, new Map([[agentId, sent]])));
     });
 };
 
@@ -195,17 +211,14 @@ export const keepProvenKey = (
 ): void =>
   settings.update((profile) => {
     if (profile === null) return null;
-    const [present, pending] = [profile.keyring[agentId], profile.pending?.[agentId]];
-    if (present?.agent_token !== before && present?.agent_token !== key.agent_token) return null;
-    const keys = new Map([[agentId, key]]);
-    if (pending === undefined || pending.agent_token === key.agent_token)
-      return keeping(profile, keys);
-    return { ...profile, keyring: withKeys(profile.keyring, keys) };
+    const present = profile.keyring[agentId]?.agent_token;
+    if (present !== before && present !== key.agent_token) return null;
+    return keeping(profile, new Map([[agentId, key]]));
   });
 
 /** Drops a pending secret of which the relay knows nothing. */
-export const dropPendingKey = (settings: Settings, agentId: string): void =>
-  settings.update(
-    (profile) =>
-      profile && keeping(profile, new Map([[agentId, profile.keyring[agentId] ?? null]])),
-  );
+export const dropPendingKey = (settings: Settings, agentId: string, key: Key): void =>
+  settings.update((profile) => {
+    if (profile?.pending?.[agentId]?.agent_token !== key.agent_token) return null;
+    return withPending(profile, withKeys(profile.pending, new Map([[agentId, null]])));
+  });

@@ -125,11 +125,12 @@ export const addMany = async (
     const worker = async (): Promise<void> => {
       for (let plan = batch[next++]; plan !== undefined; plan = batch[next++]) {
         if (failures.length > 0) return;
+        const key = kept.get(plan.agentId) as Key;
         try {
           if (plan.step === "create") await create(plan);
-          made.set(plan.agentId, kept.get(plan.agentId) as Key);
+          made.set(plan.agentId, key);
         } catch (error) {
-          if (error instanceof RestFailure) dropPendingKey(settings, plan.agentId);
+          if (error instanceof RestFailure) dropPendingKey(settings, plan.agentId, key);
           const { kind, message } = error as Failure;
           failures.push(
             error instanceof Failure

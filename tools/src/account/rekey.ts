@@ -19,7 +19,7 @@ import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../base/call-failure.ts";
 import type { Key } from "../config/profile.ts";
 import type { Secret, Settings } from "../config/settings.ts";
-import { keepProvenKey, keepSentKey, makeKey } from "./account.ts";
+import { dropPendingKey, keepProvenKey, keepSentKey, makeKey } from "./account.ts";
 import { agentWith } from "./agent-with.ts";
 
 /** Between two looks for an agent that is offline. */
@@ -84,20 +84,21 @@ export const presentAgent = async (
 ): Promise<Agent> =>
   agentWith(client, agentId, await presentSecret(client, settings, agentId, secret, waiting));
 
-/** What the agent says of its trial, under its present secret. */
-const ask = async (present: Agent, agentId: string): Promise<SecretState> => {
+const NO_METHOD = -32601;
+
+const isForgotten = (at: string, trial: SecretState["trial"]): boolean => {
+  const ms = Date.now() - Date.parse(at);
+  return trial === null ? ms > FORGOTTEN_MS : trial === undefined && ms > SURELY_FORGOTTEN_MS;
+};
+
+/** Under its present secret; undefined: it takes no other one, so it says no trial either. */
+const ask = async (present: Agent): Promise<SecretState | undefined> => {
   try {
     return await secretState(present);
   } catch (error) {
-    if (!(error instanceof CallError) || error.remote?.code !== -32601) throw error;
-    const why = "started with --no-rekey, or from before system.rekey";
-    throw new Failure("agentError", `${agentId} does not take a new secret: ${why}`, error);
+    if (!(error instanceof CallError) || error.remote?.code !== NO_METHOD) throw error;
+    return undefined;
   }
-};
-
-const isForgotten = (at: string, { trial }: SecretState): boolean => {
-  const ms = Date.now() - Date.parse(at);
-  return trial === null ? ms > FORGOTTEN_MS : trial === undefined && ms > SURELY_FORGOTTEN_MS;
 };
 
 /** Resolves once the agent has answered under its new secret, which the keyring then has. */
@@ -117,8 +118,13 @@ const rekeyed = async (
     return;
   }
   const present = agentWith(client, agentId, secret);
-  const said = await ask(present, agentId);
-  const again = sent === null || isForgotten(sent.at, said) ? null : sent;
+  const said = await ask(present);
+  const again = sent === null || isForgotten(sent.at, said?.trial) ? null : sent;
+  if (said === undefined) {
+    if (sent !== null && again === null) dropPendingKey(settings, agentId, keyOf(sent));
+    const why = "started with --no-rekey, or from before system.rekey";
+    throw new Failure("agentError", `${agentId} does not take a new secret: ${why}`);
+  }
   const key = again ? keyOf(again) : makeKey(secret.version, secret.deviceKey ?? undefined);
   const id = again?.id ?? randomBytes(16).toString("base64url");
   const rekey = { id, at: new Date().toISOString() };

@@ -1,6 +1,7 @@
 /**
  * Several `agent rekey` for one device at once, whose messages are lost or late and which are
- * killed: the secret that the device answers to is always one that the profile holds.
+ * killed, beside rotations that the relay refuses: the secret that the device answers to is always
+ * one that the profile holds.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,9 +10,9 @@ import { seededRandom } from "@blindrelay/agent-sdk/memory";
 import { CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { afterAll, afterEach, expect, it, vi } from "vitest";
-import { type Profile, readProfile, writeProfile } from "../config/profile.ts";
+import { type Key, type Profile, readProfile, writeProfile } from "../config/profile.ts";
 import { Settings } from "../config/settings.ts";
-import { keepPendingKey, keepProvenKey, makeKey, replaceKey } from "./account.ts";
+import { dropPendingKey, keepPendingKey, keepProvenKey, makeKey, replaceKey } from "./account.ts";
 import { presentSecret, rekeyAgent } from "./rekey.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-sent-"));
@@ -27,6 +28,7 @@ const EXPIRES_MS = 30_000;
 class World {
   readonly settings: () => Settings;
   token: string;
+  takesNone = false;
   trial: { readonly id: string; readonly token: string; readonly at: number } | null = null;
   private readonly path: string;
   private readonly below: (n: number) => number;
@@ -79,6 +81,10 @@ class World {
       this.trial = null;
     }
     if (method === "system.ping") return null;
+    if (this.takesNone) {
+      const remote = { code: -32_601, message: "unknown method" };
+      throw new CallError("REMOTE", "unknown method", { remote });
+    }
     const { secret, id } = params ?? {};
     if (secret === undefined || id === undefined)
       return { serial: 0, trial: this.trial?.id ?? null };
@@ -90,6 +96,26 @@ class World {
 
   private turn(): Promise<void> {
     return new Promise((done) => this.waiting.push(done));
+  }
+
+  /** With --no-rekey; what is on its way is lost. */
+  restart(): void {
+    this.takesNone = true;
+    this.waiting = [];
+  }
+
+  /** A rotation of its tokens, which the relay refuses when its turn has come. */
+  async rotate(): Promise<void> {
+    const settings = this.settings();
+    let key: Key;
+    try {
+      key = keepPendingKey(settings, ID);
+    } catch (error) {
+      expect(error).toBeInstanceOf(Failure);
+      return;
+    }
+    await this.turn();
+    dropPendingKey(settings, ID, key);
   }
 
   /** One message arrives; a killed command's never does. False: nobody waits. */
@@ -119,6 +145,7 @@ it("never loses the secret that the device has, in any order", async () => {
         expect(world.held, `seed ${seed}`).toContain(world.token);
         if (below(4) === 0) vi.setSystemTime(Date.now() + below(12) * MINUTES);
       } else {
+        if (below(3) === 0) void world.rotate();
         begin();
         left--;
       }
@@ -149,6 +176,26 @@ it("is not replaced by a rotation, and comes back when a board could not be prov
   expect(world.held).toEqual(provisioned);
   undo();
   expect(world.held).toEqual([old, sent]);
+});
+
+it("is given up when a device that takes none any more must have forgotten it", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  const world = new World("none", ordered);
+  rekeyAgent(world.client, world.settings(), ID, null).catch(() => undefined);
+  // Before it is sent.
+  for (let step = 0; step < 2; step++) await world.step();
+  const [old, sent] = world.held;
+  world.restart();
+  for (const [minutes, left] of [
+    [29, sent],
+    [2, undefined],
+  ] as const) {
+    vi.setSystemTime(Date.now() + minutes * MINUTES);
+    const outcome = rekeyAgent(world.client, world.settings(), ID, null).catch((error) => error);
+    while (await world.step());
+    expect((await outcome).message).toContain("--no-rekey");
+    expect(world.held).toEqual([old, left]);
+  }
 });
 
 it("is used by whoever calls the device next", async () => {

@@ -244,7 +244,7 @@ const decimalText = (value: number, decimals: number | undefined): string => {
   const text = decimals === undefined ? String(value) : value.toFixed(decimals);
   const [digits = "", exponent] = text.split("e");
   if (exponent === undefined) return text;
-  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)\.?(\d*)$/.exec(digits) ?? [];
+  const [, sign = "", whole = "", fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(digits) ?? [];
   const point = whole.length + Number(exponent);
   if (point > 0) return `${sign}${(whole + fraction).padEnd(point, "0")}`;
   return `${sign}0.${"0".repeat(-point)}${whole}${fraction}`;

@@ -86,7 +86,7 @@ secret stays in the profile's last copy: blindrelay profile restore`)
           `the keyring has another secret for ${replaced.join(", ")}: if the new one is right, use --replace; nothing was changed`,
         );
       }
-      keepKeys(settings, keys);
+      keepKeys(settings, keys, flags.replace === true);
       const ids = [...keys.keys()];
       if (replaced.length > 0) {
         printStatus(`replaced the secret of ${replaced.join(", ")}: blindrelay profile restore`);

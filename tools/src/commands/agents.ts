@@ -144,7 +144,7 @@ If the command is interrupted, run it again: the new secret is kept before the r
         rotated = await rest.ask("RotateAgentAnswer", "POST", path);
         demandToken(rotated.api_token, "agent", settings.httpUrl());
       } catch (error) {
-        if (error instanceof RestFailure) dropPendingKey(settings, agentId);
+        if (error instanceof RestFailure) dropPendingKey(settings, agentId, key);
         else printStatus("the relay may or may not have a new token: run this again");
         throw error;
       }

@@ -64,3 +64,12 @@ it("lines of a trace are shown with their sources, whatever the pieces", () => {
     expect(shown).toBe(wanted);
   }
 });
+
+it("a device without line ends is shown in pieces, and nothing of it is kept", () => {
+  const pieces: number[] = [];
+  const output = new Output(false, false, (more) => pieces.push(more.length));
+  for (let n = 0; n < 100; n++) output.receive(Buffer.alloc(4_096, "x"));
+  expect(pieces.length).toBeGreaterThan(4);
+  output.end();
+  expect(pieces.reduce((sum, length) => sum + length - 1, 0)).toBe(409_600);
+});

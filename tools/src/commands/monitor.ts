@@ -43,11 +43,14 @@ const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
 
 /** A line of a trace, `    at f (program:3:12)`, or its beginning. */
 const FRAME = /^ {1,3}$|^ {4}(?:a?$|at?$|at )/;
+/** Of a device without line ends: no more is held back. */
+const MAX_LINE = 65_536;
 /** No line of a trace is as long. */
 const MAX_FRAME = 256;
 
 /** Whole lines without the prompt and its cursor movements, for `--json` and pipes. */
-const plainLine = (line: string): string => line.replace(CURSOR, "").replace(/^[\r>]+|\r+$/g, "");
+const plainLine = (line: string): string =>
+  line.replace(CURSOR, "").replace(/^[\r>]+|(?<!\r)\r+$/g, "");
 
 /** Shows what a board prints: on a terminal as it comes, elsewhere in lines. */
 export class Output {
@@ -81,7 +84,7 @@ export class Output {
       return;
     }
     const lines = (this.held + text).split("\n");
-    this.held = lines.pop() ?? "";
+    this.held = (lines.at(-1) ?? "").length > MAX_LINE ? "" : (lines.pop() ?? "");
     for (const line of lines) this.print(plainLine(line).replace(UNWANTED, ""));
   }
 

@@ -9,7 +9,7 @@ const HOST = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$/;
 
 /** `http(s)://host:port` without a trailing slash. Throws a 400 if Host is not a host. */
 export const httpBase = (context: HttpContext, request: FastifyRequest): string => {
-  if (context.publicUrl !== null) return context.publicUrl.replace(/\/+$/, "");
+  if (context.publicUrl !== null) return context.publicUrl.replace(/(?<!\/)\/+$/, "");
   if (!HOST.test(request.host) || !URL.canParse(`http://${request.host}`)) {
     throw new HttpProblem("BAD_REQUEST", "The Host header names no host.");
   }

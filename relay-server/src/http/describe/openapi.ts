@@ -184,7 +184,7 @@ const asBearer = (
 const operationId = (method: string, path: string): string =>
   `${method}/${path.replace(/^\/api(\/v\d+)?/, "")}`
     .replace(/\{(\w+)\}/g, "by/$1")
-    .replace(/[^A-Za-z0-9]+(\w)/g, (_all, letter: string) => letter.toUpperCase());
+    .replace(/(?<![^A-Za-z0-9])[^A-Za-z0-9]+(\w)/g, (_all, letter: string) => letter.toUpperCase());
 
 /** An optional body is a union with `undefined`, which JSON Schema does not have. */
 const mayBeAbsent = (schema: JsonSchema | undefined): boolean =>
