@@ -239,7 +239,7 @@ function* withoutDetails(now: () => Scenario): Generator<Scenario> {
 /** Without these, a scenario would be another one, or none. */
 const NEEDED = [
   ...["group", "count", "first", "kind", "program", "account", "at", "name", "devices", "from"],
-  ...["every", "rate", "calls", "call", "params", "expect", "messages", "attack", "by"],
+  ...["every", "rate", "calls", "call", "steps", "params", "expect", "messages", "attack", "by"],
 ];
 
 /** Without what names a group that is gone; clients keep the moment at which they begin. */

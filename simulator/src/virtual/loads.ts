@@ -2,15 +2,17 @@
  * Plays a planned load: a closed loop calls a device again once its answer has arrived and the next
  * call is due; an open loop calls at the planned times, whatever is still in flight.
  */
-import type { CallError } from "@blindrelay/client-sdk";
 import { callInTurn } from "../base/calls-in-turn.ts";
+import { Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
 import type { Questions } from "../devices/questions.ts";
+import { playTurn } from "../devices/turn.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { PlannedLoad } from "../scenario/plan.ts";
 import type { VirtualClient } from "./client.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
+import type { Done } from "./world.ts";
 
 /** How often calls that wait for the fleet look whether it is online. */
 const LOOK_US = 100_000;
@@ -34,8 +36,18 @@ interface LoadWorld {
     device: Device,
     question: Question,
     isFirst: boolean,
-    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
+    done: Done,
   ): void;
+  exchange(
+    load: PlannedLoad,
+    client: VirtualClient,
+    device: Device,
+    question: Question,
+    isFirst: boolean,
+    inbox: Inbox,
+    done: Done,
+  ): void;
+  skipped(calls: number): void;
 }
 
 /** `clients`: those of this load, in the plan's order. */
@@ -48,7 +60,9 @@ export const scheduleLoad = (
   const loops = new Map<number, Loop>();
   for (const [k, client] of clients.entries()) {
     for (const n of load.clients[k] as number[]) {
-      loops.set(n, new Loop(world, load, client, world.devices[n] as Device));
+      // A sequence counts from the device's own client on.
+      const order = [...clients.slice(k), ...clients.slice(0, k)];
+      loops.set(n, new Loop(world, load, order, world.devices[n] as Device));
     }
     clock.at(Math.max(0, load.fromUs - CONNECT_BEFORE_US), connect, client, null);
   }
@@ -92,16 +106,22 @@ export const scheduleLoad = (
 class Loop {
   private readonly world: LoadWorld;
   private readonly load: PlannedLoad;
-  private readonly client: VirtualClient;
+  /** Its own first. */
+  private readonly clients: readonly VirtualClient[];
   private readonly device: Device;
   private readonly questions: Questions;
   private isFirst = true;
   private dueUs = -1;
 
-  constructor(world: LoadWorld, load: PlannedLoad, client: VirtualClient, device: Device) {
+  constructor(
+    world: LoadWorld,
+    load: PlannedLoad,
+    clients: readonly VirtualClient[],
+    device: Device,
+  ) {
     this.world = world;
     this.load = load;
-    this.client = client;
+    this.clients = clients;
     this.device = device;
     this.questions = world.questionsTo(device);
   }
@@ -118,21 +138,55 @@ class Loop {
     });
   }
 
+  /** One turn: a call, or a sequence. */
   ask(done: () => void): void {
-    const { world, load, client, device } = this;
+    const { world, load, questions } = this;
+    const { clock } = world;
+    const inbox = new Inbox();
+    for (const { event, client = 1 } of load.spec.steps ?? []) {
+      const agent = event === undefined ? null : this.client(client - 1).agent(this.device);
+      if (agent !== null) inbox.hear(agent);
+    }
+    const turn = {
+      wait: (ms: number, fn: () => void) => clock.after(ms, fn),
+      ask: (question: Question, ended: (answer: unknown, isRight: boolean) => void) =>
+        this.askOne(question, inbox, ended),
+    };
+    playTurn(load.spec, questions, turn, (skipped) => {
+      inbox.close();
+      world.skipped(skipped);
+      done();
+    });
+  }
+
+  private askOne(
+    question: Question,
+    inbox: Inbox,
+    ended: (answer: unknown, isRight: boolean) => void,
+  ): void {
+    const { world, load, device } = this;
+    const client = this.client(question.client ?? 0);
     const isFirst = this.isFirst;
     this.isFirst = false;
     const fromUs = world.clock.nowUs;
-    const question = this.questions.next(load.spec);
-    world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
+    const done: Done = (result, error, isRight, isRunning) => {
       const isOwn = client.userId === device.userId;
       const isServed = !world.isSpoiled(client.id) && !world.isSpoiled(device.id);
-      if (isOwn && isServed && error !== null && !EXPECTED.includes(error.code) && !isRunning) {
+      const isUnexpected = error !== null && !isRight && !EXPECTED.includes(error.code);
+      if (isOwn && isServed && isUnexpected && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, error.code, what);
       }
-      done();
-    });
+      ended(result, isRight);
+    };
+    if ((question.kind ?? "call") === "call")
+      world.call(load, client, device, question, isFirst, done);
+    else world.exchange(load, client, device, question, isFirst, inbox, done);
+  }
+
+  /** So many after its own. */
+  private client(n: number): VirtualClient {
+    return this.clients[n] as VirtualClient;
   }
 }
 

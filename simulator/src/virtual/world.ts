@@ -11,6 +11,7 @@ import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Stream } from "../base/random-streams.ts";
+import { exchange, type Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
 import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
@@ -23,7 +24,6 @@ import { PacketOracle } from "../oracle/packets.ts";
 import { type ObservedWire, RelayOracle } from "../oracle/relay.ts";
 import { ToldOracle } from "../oracle/told.ts";
 import { Measurements } from "../report/measure.ts";
-import { WRONG_ANSWER } from "../report/tally.ts";
 import { type ParsedInvariant, parseInvariant } from "../scenario/invariants.ts";
 import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
@@ -78,6 +78,17 @@ const CHECK_US = 10_000_000;
 const LINKS_US = 500_000;
 /** Real milliseconds between two checks whether to stop. */
 const BREATH_MS = 50;
+
+/**
+ * How a call ended, and whether as it must. `isRunning`: its handler has not settled, or else only
+ * the program can be the cause.
+ */
+export type Done = (
+  result: unknown,
+  error: CallError | null,
+  isRight: boolean,
+  isRunning: boolean,
+) => void;
 
 interface Call {
   record: CallRecord;
@@ -240,7 +251,7 @@ export class World implements Observer {
     const planned = plannedOf(plan);
     const lastFaultUs = plan.faults.reduce((last, fault) => Math.max(last, fault.endUs), -1);
     const isDone = (): boolean =>
-      plan.endsWithCalls && tally.sent === planned && clock.nowUs > lastFaultUs;
+      plan.endsWithCalls && tally.sent + tally.skipped === planned && clock.nowUs > lastFaultUs;
     await this.play(
       (atUs) => (tally.open.size === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
       () => breathe(Math.min(1, clock.nowUs / endUs)),
@@ -317,20 +328,18 @@ export class World implements Observer {
     clock.at(LINKS_US, looking, null, null);
   }
 
-  /**
-   * Makes one call, and counts how it ends. `done` is also told whether the device's handler is
-   * still running, in which case only the program can be the cause.
-   */
+  /** Makes one call, and counts how it ends. */
   call(
     load: PlannedLoad,
     client: VirtualClient,
     device: Device,
     question: Question,
     isFirst: boolean,
-    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
+    done: Done,
   ): void {
     const { tally } = this.measured;
-    const { timeoutMs, spec } = load;
+    const { spec } = load;
+    const { timeoutMs = load.timeoutMs } = question;
     const idempotent = spec.idempotent ?? false;
     const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
@@ -345,22 +354,46 @@ export class World implements Observer {
       this.calls.ended(record, outcome);
       const said = error === null ? "ok" : error.code;
       this.trace("outcome", `${client.id} ${device.id}`, `${record.marker} ${said}`);
-      if (error !== null) {
-        const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
-        tally.fail(open, code, error.message);
-      } else if (question.right(result)) tally.succeed(open);
-      else {
-        const shown = JSON.stringify(result)?.slice(0, 200);
-        tally.fail(open, WRONG_ANSWER, `${device.id} answered ${question.method} with ${shown}`);
-      }
+      const { isRight } = tally.judge(open, question, result, error);
       // A repeated execution is checked for as long as a packet can live.
       this.clock.after(CALL_MEMORY_MS, () => {
         this.calls.forget(record);
         for (const place of call.places) this.byPlace.delete(place);
       });
-      done(result, error, call.running);
+      done(result, error, isRight, call.running);
     });
     this.calling = null;
+  }
+
+  /** The same for a step of a sequence that is no call. */
+  exchange(
+    load: PlannedLoad,
+    client: VirtualClient,
+    device: Device,
+    question: Question,
+    isFirst: boolean,
+    inbox: Inbox,
+    done: Done,
+  ): void {
+    const { tally } = this.measured;
+    const { kind, method, timeoutMs = load.timeoutMs } = question;
+    const open = tally.asked(device.id, device.plan.group, isFirst);
+    client.use(
+      device,
+      (agent) => exchange(agent, inbox, question, timeoutMs, client.timer),
+      (result, error) => {
+        const said = error === null ? "ok" : error.code;
+        this.trace("outcome", `${client.id} ${device.id}`, `${kind} ${method} ${said}`);
+        const { isRight } = tally.judge(open, question, result, error);
+        // Whether there is an event, and when a stream ends, is up to the program.
+        done(result, error, isRight, kind === "event" || error?.code === "TIMED_OUT");
+      },
+    );
+  }
+
+  /** So many calls of a sequence are not made, since one before them failed. */
+  skipped(calls: number): void {
+    this.measured.tally.skip(calls);
   }
 
   private calling: Call | null = null;
