@@ -8,7 +8,7 @@ import type { Agent, CallOptions } from "@blindrelay/client-sdk";
 import type { LogAnswer } from "@blindrelay/protocol";
 import { checkScenario } from "../scenario/load.ts";
 import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
-import type { Fault, Scenario } from "../scenario/schema.ts";
+import type { ClientGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs } from "../scenario/units.ts";
 import type { VirtualClient } from "../virtual/client.ts";
 import type { Device } from "../virtual/device.ts";
@@ -23,6 +23,8 @@ export type FleetOptions = Pick<Scenario, "devices"> &
   > & {
     /** How many. Default: 1. */
     clients?: number;
+    /** Clients of a scenario, which call while the test goes on; none of their calls may fail. */
+    loads?: ClientGroupSpec[];
   };
 
 /** Clients of a fleet, which act at the same time. */
@@ -129,15 +131,16 @@ export class VirtualFleet {
   constructor(options: FleetOptions, folder: string) {
     // Without a group that could be named, the mistakes in the options are reported below.
     const [first] = Array.isArray(options.devices) ? options.devices : [];
-    const { clients: count = 1 } = options;
+    const { clients: count = 1, loads = [], ...rest } = options;
     if (!(Number.isInteger(count) && count >= 1 && count <= MAX_CLIENTS)) {
       throw new RangeError(`clients: how many, from 1 to ${MAX_CLIENTS}`);
     }
-    const clients = Array.from({ length: count }, (_, n) => ({
+    const own = Array.from({ length: count }, (_, n) => ({
       name: n === 0 ? "client" : `client-${n + 1}`,
       ...{ devices: first?.group ?? "", presence: true, from: "0s" },
     }));
-    const asked = { name: "a test", duration: DURATION, ...options, clients };
+    const clients = [...own, ...loads];
+    const asked = { name: "a test", duration: DURATION, ...rest, clients };
     this.scenario = checkScenario(asked, folder, "fleet").scenario;
     this.folder = folder;
     this.seed = this.scenario.seed ?? 1;
@@ -166,7 +169,7 @@ export class VirtualFleet {
       advance: (duration) => this.advance(milliseconds(duration)),
       until: (promise, limit = UNTIL_LIMIT) => this.until(promise, milliseconds(limit)),
     };
-    this.clients = this.world.clients.map((_, n) => this.makeClient(n));
+    this.clients = own.map((_, n) => this.makeClient(n));
     this.client = this.clients[0] as FleetClient;
     this.faults = { inject: (fault, ...targets) => this.inject(fault, targets) };
     this.relay = this.makeRelay();
@@ -187,7 +190,7 @@ export class VirtualFleet {
     }
   }
 
-  /** Ends the fleet. Throws if an oracle has reported a violation, or does so now. */
+  /** Ends the fleet. Throws if an oracle has reported a violation, or a call of a load failed. */
   stop(): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -195,6 +198,8 @@ export class VirtualFleet {
     this.world.finish();
     const { violation } = this.world;
     if (violation !== null) throw this.violated();
+    const { failedLoad } = this.world;
+    if (failedLoad !== null) throw this.explained(`a call of the fleet's loads: ${failedLoad}`);
   }
 
   private makeClient(n: number): FleetClient {

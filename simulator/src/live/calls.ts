@@ -41,10 +41,6 @@ export class LiveCalls {
     return measured.tally.asked(id, group, isFirst, fromUs);
   }
 
-  skipped(count: number): void {
-    this.options.measured.tally.skip(count);
-  }
-
   /** Returns whether it is right. */
   ended({ open, load, device, question, fromMs, error, result }: EndedCall): boolean {
     const { measured, oracles, liveness, executions } = this.options;

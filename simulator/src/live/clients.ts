@@ -67,8 +67,9 @@ export interface ClientsOptions {
   asked(device: number, isFirst: boolean, dueMs: number | null): OpenCall;
   /** Returns whether it is right. */
   ended(call: EndedCall): boolean;
-  /** So many calls of a sequence are not made, since one before them failed. */
-  skipped(calls: number): void;
+  turnBegins(): void;
+  /** `skipped`: so many of its calls are not made, since one before them failed. */
+  turnEnded(skipped: number): void;
 }
 
 /** Of a load: its clients, and which of them is a device's own. */
@@ -85,7 +86,7 @@ export class Clients {
   private readonly asked = new Set<number>();
   private readonly hurry = new AbortController();
   private isOver = false;
-  /** Calls without an outcome yet. */
+  /** Calls and sequences without an outcome yet. */
   underWay = 0;
 
   constructor(options: ClientsOptions) {
@@ -204,10 +205,14 @@ export class Clients {
       const agent = event === undefined ? null : by(client - 1).agent(called);
       if (agent !== null) inbox.hear(agent);
     }
+    this.underWay += 1;
+    this.options.turnBegins();
     let due = dueMs;
     return new Promise((resolve) => {
       const turn = {
-        wait: (ms: number, fn: () => void) => this.at(this.nowMs() + ms, fn),
+        // A sequence that has begun also ends.
+        wait: (ms: number, fn: () => void) =>
+          setTimeout(() => this.hurry.signal.aborted || fn(), ms).unref(),
         ask: (question: Question, ended: (answer: unknown, isRight: boolean) => void) => {
           this.ask(load, by(question.client), device, question, inbox, due).then(
             ({ result, isRight }) => ended(result, isRight),
@@ -217,7 +222,8 @@ export class Clients {
       };
       playTurn(load.spec, this.questionsTo(device), turn, (skipped) => {
         inbox.close();
-        this.options.skipped(skipped);
+        this.options.turnEnded(skipped);
+        this.underWay -= 1;
         resolve();
       });
     });
@@ -234,7 +240,6 @@ export class Clients {
   ): Promise<{ result: unknown; isRight: boolean }> {
     const isFirst = !this.asked.has(device);
     this.asked.add(device);
-    this.underWay += 1;
     const open = this.options.asked(
       device,
       isFirst,
@@ -257,7 +262,6 @@ export class Clients {
           return { result: null, error };
         },
       );
-    this.underWay -= 1;
     return { result: outcome.result, isRight: this.options.ended({ ...common, ...outcome }) };
   }
 

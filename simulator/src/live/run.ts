@@ -325,7 +325,8 @@ class LiveRun {
       whole: fleet.untilConnected(plan.devices.length),
       asked: (device, isFirst, dueMs) => calls.asked(device, isFirst, dueMs),
       ended: (call) => calls.ended(call),
-      skipped: (count) => calls.skipped(count),
+      turnBegins: () => measured.tally.beginTurn(),
+      turnEnded: (skipped) => measured.tally.endTurn(skipped),
     });
     this.clients = clients;
     clients.start(plan.loads);

@@ -24,7 +24,10 @@ export interface OpenCall {
 /** The outcomes of the calls so far. */
 export class Tally {
   sent = 0;
+  /** Calls of sequences that ended before them. */
   skipped = 0;
+  /** Turns of loads that go on. */
+  turns = 0;
   ok = 0;
   failed = 0;
   wrong = 0;
@@ -107,9 +110,15 @@ export class Tally {
     return { code, isRight };
   }
 
-  /** So many calls are not made, since one before them failed. */
-  skip(count: number): void {
-    this.skipped += count;
+  /** A sequence begins; until it ends, more calls follow. */
+  beginTurn(): void {
+    this.turns += 1;
+  }
+
+  /** `skipped`: so many of its calls are not made, since one before them failed. */
+  endTurn(skipped: number): void {
+    this.turns -= 1;
+    this.skipped += skipped;
   }
 
   private end(call: OpenCall): number {

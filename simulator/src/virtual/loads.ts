@@ -8,6 +8,7 @@ import type { Question } from "../devices/kinds.ts";
 import type { Questions } from "../devices/questions.ts";
 import { playTurn } from "../devices/turn.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
+import type { Tally } from "../report/tally.ts";
 import type { PlannedLoad } from "../scenario/plan.ts";
 import type { VirtualClient } from "./client.ts";
 import type { Clock } from "./clock.ts";
@@ -26,6 +27,9 @@ interface LoadWorld {
   readonly clock: Clock;
   readonly devices: readonly Device[];
   readonly liveness: LivenessOracle;
+  readonly measured: { readonly tally: Tally };
+  /** A call was not as it must be. */
+  loadFailed(what: string): void;
   /** Whether a peer waits because its login was changed on its way. */
   isSpoiled(id: string): boolean;
   /** Of all loads: what a device is asked follows from what it was asked before. */
@@ -47,7 +51,6 @@ interface LoadWorld {
     inbox: Inbox,
     done: Done,
   ): void;
-  skipped(calls: number): void;
 }
 
 /** `clients`: those of this load, in the plan's order. */
@@ -142,6 +145,8 @@ class Loop {
   ask(done: () => void): void {
     const { world, load, questions } = this;
     const { clock } = world;
+    const { tally } = world.measured;
+    tally.beginTurn();
     const inbox = new Inbox();
     for (const { event, client = 1 } of load.spec.steps ?? []) {
       const agent = event === undefined ? null : this.client(client - 1).agent(this.device);
@@ -154,7 +159,7 @@ class Loop {
     };
     playTurn(load.spec, questions, turn, (skipped) => {
       inbox.close();
-      world.skipped(skipped);
+      tally.endTurn(skipped);
       done();
     });
   }
@@ -176,6 +181,10 @@ class Loop {
       if (isOwn && isServed && isUnexpected && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, error.code, what);
+      }
+      if (!isRight) {
+        const how = error?.message ?? `it answered ${JSON.stringify(result)}`;
+        world.loadFailed(`${question.method} of ${client.id} at ${device.id}: ${how}`);
       }
       ended(result, isRight);
     };

@@ -122,6 +122,8 @@ export class World implements Observer {
   /** What the programs of its devices handle. */
   readonly methods = new Set<string>();
   violation: Violation | null = null;
+  /** The first call of a load that was not as it must be. */
+  failedLoad: string | null = null;
   /** The reason that ended the run, as `stopsFor` gave it. */
   stopped: string | null = null;
   private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
@@ -253,7 +255,7 @@ export class World implements Observer {
     const isDone = (): boolean =>
       plan.endsWithCalls && tally.sent + tally.skipped === planned && clock.nowUs > lastFaultUs;
     await this.play(
-      (atUs) => (tally.open.size === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
+      (atUs) => (tally.turns === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
       () => breathe(Math.min(1, clock.nowUs / endUs)),
     );
     this.finish();
@@ -391,9 +393,8 @@ export class World implements Observer {
     );
   }
 
-  /** So many calls of a sequence are not made, since one before them failed. */
-  skipped(calls: number): void {
-    this.measured.tally.skip(calls);
+  loadFailed(what: string): void {
+    this.failedLoad ??= what;
   }
 
   private calling: Call | null = null;
