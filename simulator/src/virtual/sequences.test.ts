@@ -16,6 +16,7 @@ const LEASE = `export default (agent) => {
     return { token: holder };
   });
   agent.handle("echo", (params) => params);
+  agent.handle("whose", (_, { sid }) => sid);
   agent.handle("give", ({ token }) => {
     if (token !== holder) throw new Error("not yours");
     holder = 0;
@@ -67,16 +68,19 @@ describe("a sequence", () => {
           check: "answer[0].token > 0",
           as: "e",
         },
+        { call: "whose", as: "own" },
+        { client: 2, call: "whose", check: "answer != own" },
+        { call: "whose", check: "answer == own" },
         { call: "echo", params: { all: "$e" }, check: "answer.all[1] == '$x'" },
         { after: "500ms", ...GIVE },
         { event: "free", check: "answer.token == lease.token" },
       ],
       {},
-      { thresholds: ["call.ok == 60", "p(99, call.latency_ms) < 400"] },
+      { thresholds: ["call.ok == 90", "p(99, call.latency_ms) < 400"] },
     );
     expect(thresholds.filter((one) => !one.ok)).toEqual([]);
-    expect([ok, calls]).toEqual([true, { planned: 60, sent: 60, ok: 60, failed: 0 }]);
-    expect(kinds).toMatchObject([{ kind: "g", calls: 60, ok: 60 }]);
+    expect([ok, calls]).toEqual([true, { planned: 90, sent: 90, ok: 90, failed: 0 }]);
+    expect(kinds).toMatchObject([{ kind: "g", calls: 90, ok: 90 }]);
   });
 
   test.each<[string, StepSpec[], string]>([
