@@ -2,11 +2,11 @@
  * One turn of a load at one device: a single question, or the steps of a sequence, of which each
  * may use the answers before it. A turn ends with the first step that is not as it must be.
  */
+import { Script } from "node:vm";
 
 import type { ClientGroupSpec, StepSpec } from "../scenario/schema.ts";
 import { filled, parseExpression, STEP_KINDS } from "../scenario/steps.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
-import { compileFunction } from "../virtual/program.ts";
 import type { Question } from "./kinds.ts";
 import type { Questions } from "./questions.ts";
 
@@ -61,6 +61,9 @@ function questionOf(step: StepSpec, answers: ReadonlyMap<string, unknown>): Ques
   };
 }
 
+const compile = (source: string): Expression["of"] =>
+  new Script(`"use strict"; (${source}\n)`).runInThisContext();
+
 /** By their text; null: it is checked before it gets here. */
 const compiled = new Map<string, Expression | null>();
 
@@ -74,8 +77,7 @@ function evaluate(text: string, answers: ReadonlyMap<string, unknown>): unknown 
   let known = compiled.get(text);
   if (known === undefined) {
     const parsed = parseExpression(text);
-    known =
-      "problem" in parsed ? null : { names: parsed.names, of: compileFunction(parsed.source) };
+    known = "problem" in parsed ? null : { names: parsed.names, of: compile(parsed.source) };
     compiled.set(text, known);
   }
   try {

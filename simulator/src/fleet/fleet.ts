@@ -96,7 +96,6 @@ const DURATION = "365d";
 /** Real time, well below what a runner gives a test. */
 const REMIND_MS = 1_000;
 const LINES = 20;
-const MAX_LINE = 160;
 
 /** The error, which arises in the world, with the lines of the test that asked. */
 function withLinesOf(error: Error, asker: Error): Error {
@@ -374,14 +373,7 @@ export class VirtualFleet {
   /** The error with what is needed to reproduce it. */
   private explained(what: string): Error {
     const { world } = this;
-    const tail = world.traceLog
-      .tail()
-      .map(({ atUs, what, who, text }) =>
-        `  ${showMs(Math.floor(atUs / 1000)).padStart(10)} ${what} ${who} ${text}`.slice(
-          0,
-          MAX_LINE,
-        ),
-      );
+    const tail = world.lastEvents(LINES).map((line) => `  ${line}`);
     const at = `${showMs(world.clock.nowMs())} after the start, seed ${this.seed}`;
     return new Error([`${what} (${at}). The latest events:`, ...tail].join("\n"));
   }

@@ -142,9 +142,15 @@ export async function shrinkGuarded(
     seed: options.seed,
     trace: final.report.trace,
     detail: last.detail,
-    lines: final.world.lastEvents(SHOWN),
+    lines: linesOf(last, final),
   };
 }
+
+/** What the broken call went through, or else what came last. */
+const linesOf = ({ oracle }: Broken, { report, world }: VirtualResult): string[] => {
+  const [timeline] = oracle === "answers" ? (report.timelines ?? []) : [];
+  return timeline?.lines.slice(-SHOWN) ?? world.lastEvents(SHOWN);
+};
 
 /** Nothing is broken if a program did not return. */
 function tryOnce(

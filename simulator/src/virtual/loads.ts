@@ -2,6 +2,7 @@
  * Plays a planned load: a closed loop calls a device again once its answer has arrived and the next
  * call is due; an open loop calls at the planned times, whatever is still in flight.
  */
+import type { CallError } from "@blindrelay/client-sdk";
 import { callInTurn } from "../base/calls-in-turn.ts";
 import { Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
@@ -13,7 +14,6 @@ import type { PlannedLoad } from "../scenario/plan.ts";
 import type { VirtualClient } from "./client.ts";
 import type { Clock } from "./clock.ts";
 import type { Device } from "./device.ts";
-import type { Done } from "./world.ts";
 
 /** How often calls that wait for the fleet look whether it is online. */
 const LOOK_US = 100_000;
@@ -22,6 +22,17 @@ const CONNECT_BEFORE_US = 5_000_000;
 
 /** Ends of calls that no fault explains: the program refused it, or its caller gave it up. */
 const EXPECTED: readonly string[] = ["REMOTE", "ABORTED"];
+
+/**
+ * How a call ended, and whether as it must. `isRunning`: its handler has not settled, or else only
+ * the program can be the cause.
+ */
+export type Done = (
+  result: unknown,
+  error: CallError | null,
+  isRight: boolean,
+  isRunning: boolean,
+) => void;
 
 interface LoadWorld {
   readonly clock: Clock;
