@@ -12,7 +12,7 @@ const ANSWER = "answer";
 
 type Report = (path: readonly (string | number)[], message: string) => void;
 
-/** Reports the mistakes in a sequence that a schema cannot express. `clients`: how many there are. */
+/** Reports the mistakes that a schema cannot express. `clients`: how many there are. */
 export function checkSteps(steps: readonly StepSpec[], clients: number, report: Report): void {
   const names: string[] = [];
   for (const [i, step] of steps.entries()) {
