@@ -2,13 +2,19 @@
  * What a client does with a device besides calling it: waits for an event, reads or writes a byte
  * stream. Each ends with an answer, or a CallError.
  */
-import { type Agent, CallError, type TimerPort } from "@blindrelay/client-sdk";
+import {
+  type Agent,
+  CallError,
+  type ReadStream,
+  type TimerPort,
+  type WriteStream,
+} from "@blindrelay/client-sdk";
 import { pattern } from "./busy.ts";
 import type { Question } from "./kinds.ts";
 
 /** Written at a time. */
 const CHUNK_BYTES = 16_384;
-/** Events that wait for the step that asks for them. */
+/** Events that wait for the step that asks for them, the latest. */
 const MAX_EVENTS = 1_000;
 
 /** The events of a device since a sequence began. */
@@ -26,7 +32,8 @@ export class Inbox {
     subscribed.add(agent);
     this.stops.push(
       agent.on("event", (name, data) => {
-        if (this.events.length < MAX_EVENTS) this.events.push({ name, data });
+        this.events.push({ name, data });
+        if (this.events.length > MAX_EVENTS) this.events.shift();
         this.wake();
       }),
     );
@@ -66,42 +73,35 @@ export async function exchange(
   const late = (): void =>
     over.reject(new CallError("TIMED_OUT", `${what} within ${timeoutMs} ms`));
   const limit = timer.set(timeoutMs, late);
+  const given = params as object | undefined;
+  const options = { timeoutMs };
   try {
     if (kind === "event") {
       inbox.hear(agent);
       return await inbox.take(method, over.promise);
     }
-    const given = params as object | undefined;
-    return await Promise.race([
-      over.promise,
+    const opened =
       kind === "read"
-        ? readAll(agent, method, given, timeoutMs)
-        : writeAll(agent, method, given, timeoutMs, bytes),
-    ]);
+        ? readAll(await agent.readStream(method, given, options), over.promise)
+        : writeAll(await agent.writeStream(method, given, options), over.promise, bytes);
+    return await Promise.race([over.promise, opened]);
   } finally {
     timer.clear(limit);
   }
 }
 
-async function readAll(
-  agent: Agent,
-  method: string,
-  params: object | undefined,
-  timeoutMs: number,
-): Promise<{ bytes: number }> {
-  const stream = await agent.readStream(method, params, { timeoutMs });
+async function readAll(stream: ReadStream, limit: Promise<never>): Promise<{ bytes: number }> {
+  limit.catch(() => stream.cancel("it took too long"));
   for await (const _ of stream);
   return { bytes: stream.taken };
 }
 
 async function writeAll(
-  agent: Agent,
-  method: string,
-  params: object | undefined,
-  timeoutMs: number,
+  stream: WriteStream,
+  limit: Promise<never>,
   bytes: number,
 ): Promise<{ bytes: number }> {
-  const stream = await agent.writeStream(method, params, { timeoutMs });
+  limit.catch(() => stream.abort("it took too long"));
   for (let sent = 0; sent < bytes; sent += CHUNK_BYTES) {
     await stream.write(pattern(sent, Math.min(CHUNK_BYTES, bytes - sent)));
   }
