@@ -90,10 +90,13 @@ describe("a sequence", () => {
     ["an event does not come", [{ event: "free" }, ECHO], "TIMED_OUT"],
     ["it fails", [{ call: "give", params: { token: 7 } }, ECHO], "REMOTE -32000"],
   ])("ends when %s, and what is not made is counted", async (_, steps, code) => {
-    const { ok, codes, calls } = await play(steps, { every: "30s" });
+    const { ok, codes, calls, oracles } = await play(steps, { every: "30s" });
     const turns = calls.planned / 2;
     expect(turns).toBeGreaterThan(1);
     expect([ok, codes]).toEqual([false, { [code]: turns, NOT_MADE: turns }]);
+    // The cause comes first: by it, a scenario is made smaller.
+    const detail = oracles.find((one) => one.name === "answers")?.detail;
+    expect(detail).toContain(`allows: ${code} ${turns}, NOT_MADE ${turns} (`);
     expect((await play(steps, { every: "30s" }, { allow: [{ rate: "100%" }] })).ok).toBe(true);
   });
 
