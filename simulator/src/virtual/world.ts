@@ -585,9 +585,10 @@ export class World implements Observer {
   }
 
   private linesOf(entries: readonly Entry[]): string[] {
+    const plaintexts = this.nonces.plaintexts();
     return entries.map(({ atUs, what, who, text }) => {
       const [, head = ""] = PAYLOAD.exec(text) ?? [];
-      const plain = this.nonces.plaintexts?.get(head);
+      const plain = plaintexts.get(head);
       const shown = plain === undefined ? text : `${plain}  in ${text}`;
       return `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${shown.slice(0, MAX_LINE)}`;
     });
