@@ -46,7 +46,7 @@ const SEED = "BLINDRELAY_SEED";
  * const test = fleetTest.extend({
  *   fleet: { devices: [{ group: "pumps", count: 3, program: "./pump.js" }] },
  * });
- * test("a pump forgets its opening when it loses power", async ({ client, clock, devices, faults }) => {
+ * test("a pump forgets its opening", async ({ client, clock, devices, faults }) => {
  *   const [pump] = devices;
  *   await client.call(pump, "pump.set", { percent: 40 });
  *   faults.inject({ kind: "device.reboot" }, pump);
