@@ -13,7 +13,7 @@ const page = readFileSync(resolve(import.meta.dirname, "../docs/commands.md"), "
   "/",
 );
 
-type Command = Awaited<ReturnType<typeof makeCli>>;
+type Command = Parameters<typeof addOperations>[0];
 
 const FLAG = /--[a-z][a-z0-9-]*/g;
 /** Flags of every command, documented once. */

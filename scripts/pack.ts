@@ -17,7 +17,7 @@ import {
 import { join, resolve } from "node:path";
 
 /** In the order in which they need each other. */
-export const PUBLIC = [
+const PUBLIC = [
   "protocol",
   "agent-sdk",
   "client-sdk",

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
-export type Built =
+type Built =
   | { readonly kind: "found"; readonly path: string }
   | { readonly kind: "missing"; readonly reason: string };
 

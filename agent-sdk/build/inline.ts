@@ -91,22 +91,41 @@ const readSmall = (code: string, statement: Node, inner: ReadonlySet<string>): S
   };
 };
 
-/** The calls of a function by name, or null if it is used in another way or too often. */
-const callsOf = (code: string, small: Small): CallExpression[] | null => {
-  const calls: CallExpression[] = [];
-  let others = 0;
+interface Use {
+  readonly start: number;
+  /** Null: used in another way than by a call. */
+  readonly call: CallExpression | null;
+}
+
+/** Every use of every name, its declaration included. */
+const usesOf = (code: string): Map<string, Use[]> => {
+  const uses = new Map<string, Use[]>();
+  const add = (name: string, start: number, call: CallExpression | null): void => {
+    const known = uses.get(name);
+    if (known === undefined) uses.set(name, [{ start, call }]);
+    else known.push({ start, call });
+  };
   fullAncestor(parsePiece(code), (found, _state, ancestors) => {
     const node = found as Tree & { name: string; specifiers: { local: { name: string } }[] };
     if (node.type === "ExportNamedDeclaration")
-      others += node.specifiers.filter(({ local }) => local.name === small.name).length;
-    if (node.type !== "Identifier" || node.name !== small.name) return;
-    if (node.start >= small.start && node.end <= small.end) return;
+      for (const { local } of node.specifiers) add(local.name, node.start, null);
+    if (node.type !== "Identifier") return;
     const parent = ancestors.at(-2) as CallExpression | undefined;
-    if (parent?.type === "CallExpression" && parent.callee === found) calls.push(parent);
-    else others++;
+    const isCall = parent?.type === "CallExpression" && parent.callee === found;
+    add(node.name, node.start, isCall ? parent : null);
   });
-  const fits = calls.every(({ arguments: given }) => given.length === small.params.length);
-  return others > 0 || calls.length > MAX_USES || !fits ? null : calls;
+  return uses;
+};
+
+/** The calls of a function, or null if it is used in another way or too often. */
+const callsOf = (small: Small, uses: readonly Use[]): CallExpression[] | null => {
+  const calls: CallExpression[] = [];
+  for (const { start, call } of uses) {
+    if (start >= small.start && start < small.end) continue;
+    if (call === null || call.arguments.length !== small.params.length) return null;
+    calls.push(call);
+  }
+  return calls.length > MAX_USES ? null : calls;
 };
 
 /** The expression with the arguments of one call inserted. */
@@ -119,30 +138,35 @@ const written = (code: string, small: Small, call: CallExpression): string =>
     }),
   )})`;
 
-/** Inlines one function after another, including calls inside calls. */
+const overlap = (a: { start: number; end: number }, b: { start: number; end: number }): boolean =>
+  a.start < b.end && b.start < a.end;
+
+/** Inlines functions in rounds: a call inside what a round changes waits for the next one. */
 export const inlineSmall = (code: string): string => {
   let text = code;
   const seen = new Set<string>();
   for (;;) {
     const inner = innerNames(text);
-    const small = parsePiece(text)
-      .body.map((statement) => readSmall(text, statement, inner))
-      .find((candidate) => candidate && !seen.has(candidate.name) && !inner.has(candidate.name));
-    if (!small) return text;
-    seen.add(small.name);
-    const calls = callsOf(text, small);
-    if (!calls || small.text.length * (calls.length - 1) > MAX_ADDED) continue;
-    // Innermost first: an argument may hold another call of the same function.
-    const nested = calls.some((call) =>
-      calls.some((other) => other !== call && other.start >= call.start && other.end <= call.end),
-    );
-    if (nested) continue;
-    const changes: Change[] = calls.map((call) => ({
-      start: call.start,
-      end: call.end,
-      text: written(text, small, call),
-    }));
-    changes.push({ start: small.start, end: small.end, text: "" });
+    const uses = usesOf(text);
+    const changes: Change[] = [];
+    for (const statement of parsePiece(text).body) {
+      const small = readSmall(text, statement, inner);
+      if (!small || seen.has(small.name) || inner.has(small.name)) continue;
+      const calls = callsOf(small, uses.get(small.name) ?? []);
+      const touched = [small, ...(calls ?? [])];
+      if (touched.some((one) => changes.some((change) => overlap(one, change)))) break;
+      seen.add(small.name);
+      if (!calls || small.text.length * (calls.length - 1) > MAX_ADDED) continue;
+      // An argument may hold another call of the same function.
+      if (calls.some((call) => calls.some((other) => other !== call && overlap(call, other)))) {
+        continue;
+      }
+      for (const call of calls) {
+        changes.push({ start: call.start, end: call.end, text: written(text, small, call) });
+      }
+      changes.push({ start: small.start, end: small.end, text: "" });
+    }
+    if (changes.length === 0) return text;
     text = applyChanges(text, changes);
   }
 };

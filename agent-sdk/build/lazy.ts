@@ -6,16 +6,13 @@
  *
  * Only for modules that keep no state and whose values are never compared by identity.
  */
-import { applyChanges, type Piece, parsePiece, replaceNames } from "./piece.ts";
+import { applyChanges, type Piece, parsePiece, replaceNames, usesOf } from "./piece.ts";
 
 /** The name of the function that makes a module: `makeBootcount` for `bootcount.ts`. */
 const makerOf = (path: string): string => {
   const words = (path.split("/").at(-1) as string).replace(/\.ts$/, "").split("-");
   return `make${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("")}`;
 };
-
-const usesAny = (piece: Piece, name: string): boolean =>
-  replaceNames(piece, new Map([[name, `${name}_`]])).code !== piece.code;
 
 /** The piece without declarations that are neither `offered` nor used in it. */
 const dropUnused = (piece: Piece, offered: readonly string[]): Piece => {
@@ -24,8 +21,11 @@ const dropUnused = (piece: Piece, offered: readonly string[]): Piece => {
     const [declared] = statement.declarations;
     if (declared?.id.type !== "Identifier" || offered.includes(declared.id.name)) continue;
     const { start, end } = statement;
-    const rest = { ...piece, code: applyChanges(piece.code, [{ start, end, text: "" }]) };
-    if (!usesAny(rest, declared.id.name)) return dropUnused(rest, offered);
+    const uses = usesOf(piece, declared.id.name);
+    if (uses.every((use) => use.start >= start && use.start < end)) {
+      const rest = applyChanges(piece.code, [{ start, end, text: "" }]);
+      return dropUnused({ ...piece, code: rest }, offered);
+    }
   }
   return piece;
 };
@@ -62,7 +62,9 @@ export const makeLazy = (
   for (const piece of pieces) {
     if (!isLazy(piece.path)) continue;
     const others = pieces.filter((other) => other !== piece);
-    const names = piece.exported.filter((name) => others.some((other) => usesAny(other, name)));
+    const names = piece.exported.filter((name) =>
+      others.some((other) => usesOf(other, name).length > 0),
+    );
     offered.set(piece, names);
     const only = names.length === 1;
     for (const name of names) uses.set(name, `${makerOf(piece.path)}()${only ? "" : `.${name}`}`);

@@ -63,7 +63,7 @@ export const marksOf = (source: string, text: string, passes: readonly Pass[]): 
 };
 
 /** A text in its file, and how many lines and columns of other text are before it. */
-export interface Placed {
+interface Placed {
   readonly marks: readonly Mark[];
   readonly before: string;
 }

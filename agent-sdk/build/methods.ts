@@ -27,7 +27,7 @@ interface Method {
 const nameOf = (node: unknown): string => (node as Named).name;
 
 /** Whether a method may be a function. */
-export interface MethodRules {
+interface MethodRules {
   /** Its name is no built-in's, and no device program uses it. */
   isOurs(name: string): boolean;
   /** Only methods of its own class call it, on `this`. */

@@ -40,10 +40,17 @@ export const declaredNames = (statement: Statement | ModuleDeclaration): string[
   });
 };
 
+/** By path: most builds have most modules in common. */
+const modules = new Map<string, Module>();
+
 const load = (path: string, source = readFileSync(path, "utf8")): Module => {
+  const before = modules.get(path);
+  if (before?.source === source) return before;
   const code = stripTypeScriptTypes(source);
   const { body } = parse(code, OPTIONS);
-  return { path, source, code, body, names: body.flatMap(declaredNames) };
+  const module = { path, source, code, body, names: body.flatMap(declaredNames) };
+  modules.set(path, module);
+  return module;
 };
 
 const locate = (specifier: string, from: string): string =>

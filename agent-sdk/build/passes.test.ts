@@ -1,6 +1,7 @@
 /** What each pass over the built file does, and what it leaves alone. */
 import { createContext, runInContext } from "node:vm";
 import { describe, expect, it } from "vitest";
+import { IMITATE_FUNCTION, untokenise, untokeniseFunction } from "../src/testing/untokenise.ts";
 import { inlineConstants } from "./constants.ts";
 import { joinDeclarations } from "./declarations.ts";
 import { prefixGlobals } from "./globals.ts";
@@ -10,7 +11,7 @@ import { dropUnusedMethods, shortenNames } from "./members.ts";
 import { fieldsToConstructors, methodsToFunctions } from "./methods.ts";
 import type { Piece } from "./piece.ts";
 import { markStored, storedNames, storeFunctions, unmarked } from "./stored.ts";
-import { IMITATE_FUNCTION, tokenise, untokenise, untokeniseFunction } from "./tokens.ts";
+import { tokenise } from "./tokens.ts";
 
 const piece = (path: string, code: string, exported: string[] = []): Piece => ({
   path,

@@ -22,16 +22,21 @@ export interface Change {
   readonly text: string;
 }
 
-/** Several passes look at the same text; more of them are kept than a build has pieces. */
-const MAX_PARSED = 300;
+/** Characters; a longer text is a whole program, which only its own build looks at. */
+const MAX_MODULE = 40_000;
+/** Several passes, and the builds of several files, look at the same module. */
+const MAX_PARSED = 2000;
 const parsed = new Map<string, Program>();
+let latest: { readonly code: string; readonly program: Program } | null = null;
 
 /** The tree belongs to all callers: it is not to be changed. */
 export const parsePiece = (code: string): Program => {
-  let program = parsed.get(code);
-  if (program === undefined) {
+  const known = latest?.code === code ? latest.program : parsed.get(code);
+  if (known !== undefined) return known;
+  const program = parse(code, { ecmaVersion: "latest", sourceType: "module" });
+  if (code.length > MAX_MODULE) latest = { code, program };
+  else {
     if (parsed.size >= MAX_PARSED) parsed.clear();
-    program = parse(code, { ecmaVersion: "latest", sourceType: "module" });
     parsed.set(code, program);
   }
   return program;
@@ -79,33 +84,66 @@ const roleOf = (node: Tree, parent: Tree | undefined): "use" | "declares" | "wor
   }
 };
 
-/**
- * Replaces every use of the names in `texts`. Throws if a name is declared anywhere but at the top
- * level, because a use might mean that one.
- */
-export const replaceNames = (piece: Piece, texts: ReadonlyMap<string, string>): Piece => {
-  if (![...texts.keys()].some((name) => piece.code.includes(name))) return piece;
-  const changes: Change[] = [];
-  fullAncestor(parsePiece(piece.code), (found, _state, ancestors) => {
-    const node = found as Tree & { name?: string };
-    if (node.type !== "Identifier") return;
-    const text = texts.get(node.name as string);
-    if (text === undefined) return;
+interface Identifier {
+  readonly start: number;
+  readonly end: number;
+  /** Null: a declaration at the top level. */
+  readonly role: "use" | "shorthand" | "declared below the top level" | null;
+}
+
+const identifiers = new WeakMap<Program, ReadonlyMap<string, readonly Identifier[]>>();
+
+/** All identifiers that are more than words, by their names. */
+const identifiersOf = (code: string): ReadonlyMap<string, readonly Identifier[]> => {
+  const program = parsePiece(code);
+  const known = identifiers.get(program);
+  if (known !== undefined) return known;
+  // By their places, because the walk comes to both sides of a shorthand.
+  const found = new Map<string, Map<number, Identifier>>();
+  fullAncestor(program, (any, _state, ancestors) => {
+    if (any.type !== "Identifier") return;
+    const node = any as Tree & { name: string };
     const parent = ancestors.at(-2) as Tree | undefined;
     const role = roleOf(node, parent);
-    if (role === "declares") {
-      // Program, declaration, declarator, identifier.
-      if (ancestors.length > 4) throw new Error(`${piece.path}: ${node.name} is declared twice`);
-      return;
-    }
     if (role === "word") return;
-    const shorthand = parent?.type === "Property" && parent.shorthand;
-    changes.push({
-      start: node.start,
-      end: node.end,
-      text: shorthand ? `${node.name}: ${text}` : text,
+    const { start, end, name } = node;
+    const isShorthand = parent?.type === "Property" && parent.shorthand === true;
+    // Program, declaration, declarator, identifier.
+    const declared = ancestors.length > 4 ? ("declared below the top level" as const) : null;
+    const own = found.get(name) ?? new Map<number, Identifier>();
+    found.set(name, own);
+    own.set(start, {
+      start,
+      end,
+      role: role === "declares" ? declared : isShorthand ? "shorthand" : "use",
     });
   });
-  const unique = new Map(changes.map((change) => [change.start, change]));
-  return { ...piece, code: applyChanges(piece.code, [...unique.values()]) };
+  const all = new Map([...found].map(([name, own]) => [name, [...own.values()]]));
+  identifiers.set(program, all);
+  return all;
+};
+
+/**
+ * Where a name is used that is declared at the top level of this or another piece. Throws if it is
+ * declared anywhere else, because a use might mean that one.
+ */
+export const usesOf = (piece: Piece, name: string): readonly Identifier[] => {
+  if (!piece.code.includes(name)) return [];
+  const all = identifiersOf(piece.code).get(name) ?? [];
+  if (all.some(({ role }) => role === "declared below the top level")) {
+    throw new Error(`${piece.path}: ${name} is declared twice`);
+  }
+  return all.filter(({ role }) => role !== null);
+};
+
+/** Replaces every use of the names in `texts`. Throws as `usesOf`. */
+export const replaceNames = (piece: Piece, texts: ReadonlyMap<string, string>): Piece => {
+  const changes = [...texts].flatMap(([name, text]) =>
+    usesOf(piece, name).map(({ start, end, role }) => ({
+      start,
+      end,
+      text: role === "shorthand" ? `${name}: ${text}` : text,
+    })),
+  );
+  return changes.length === 0 ? piece : { ...piece, code: applyChanges(piece.code, changes) };
 };

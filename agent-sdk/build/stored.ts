@@ -117,7 +117,7 @@ interface StoredFunction {
 }
 
 /** What one piece leaves of itself. */
-export interface StoredPiece {
+interface StoredPiece {
   readonly main: string;
   readonly functions: readonly StoredFunction[];
 }
@@ -178,7 +178,7 @@ const readPiece = (code: string, indexOf: ReadonlyMap<string, number>): StoredPi
   return { main: tokenise(main), functions };
 };
 
-export interface StoredFile {
+interface StoredFile {
   readonly stored: string;
   /** Bytes of each piece, in order. */
   readonly bytes: readonly number[];

@@ -150,7 +150,7 @@ export const moduleBytes = (
 });
 
 /** The path where moddable/manifest.json looks for them. */
-export const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
+const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
 
 if (import.meta.main) {
   const modules = await buildXsModules();

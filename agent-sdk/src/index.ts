@@ -6,7 +6,6 @@ export { AgentCore } from "./core/agent-core.ts";
 export type { BootCountProblem, BootCountResult } from "./core/bootcount.ts";
 export { bootCountMarker, provisionBootCount, raiseBootCount } from "./core/bootcount.ts";
 export type { Credentials } from "./core/credentials.ts";
-export { credentialsProblem } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
 export { giveStorage, withStorage } from "./core/give-storage.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
@@ -14,7 +13,6 @@ export type { DeviceLog, LogOptions } from "./core/log.ts";
 export {
   endLog,
   keepingLog,
-  keepLine,
   LARGE_LOG_BYTES,
   openLog,
   SMALL_LOG_BYTES,

@@ -1,7 +1,7 @@
 /**
  * The agent core reaches the outside only through these ports. Each runtime implements them in one
- * small edge (src/node, src/memory, src/embedded, src/espruino, src/moddable); src/conformance
- * holds the tests that every edge passes. All but storage are shared with the client's core: see
+ * small edge (src/node, src/memory, src/embedded, src/espruino, src/moddable), which all pass the
+ * tests of src/testing/conformance. All but storage are shared with the client's core: see
  * protocol/src/ports.ts.
  *
  * [portable] types only, nothing is left of this file at run time.

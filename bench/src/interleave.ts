@@ -22,7 +22,7 @@ export interface Entry {
   readonly matters: boolean;
 }
 
-export interface Standing {
+interface Standing {
   readonly name: string;
   /** Cost relative to the first entry in the same cycle: the median over cycles, and quartiles. */
   readonly ratio: number;

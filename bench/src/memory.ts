@@ -14,7 +14,7 @@ const GONE_SETTLES = 6;
 /** Below this share of explained variance the points do not lie on a line. */
 export const FIT_LEAST = 0.95;
 
-export interface Waves {
+interface Waves {
   /** Connections in total. */
   readonly idle: number;
   readonly waves: number;

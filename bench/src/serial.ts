@@ -27,13 +27,13 @@ const PIECE_BYTES = 1_000;
 const PIECE_MS = 10;
 const ROUND_TRIPS = 20;
 
-export interface SerialEffort {
+interface SerialEffort {
   readonly cycles: number;
   /** Of one slice at 1 Mbaud. */
   readonly loadMs: number;
 }
 
-export interface SerialStanding {
+interface SerialStanding {
   readonly name: string;
   /** Of one core, by what stands between the tool and the port; the relay is not counted. */
   readonly cpuShare: number;

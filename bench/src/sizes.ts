@@ -32,7 +32,7 @@ import type { Report } from "./report.ts";
 /** Timed calls of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */
 const CALLS = { "1": 3, "2": 10 };
 
-export interface Skipped {
+interface Skipped {
   readonly what: string;
   readonly fix: string;
 }

@@ -27,7 +27,7 @@ export interface Plan {
   readonly cycles: number;
 }
 
-export interface Results {
+interface Results {
   readonly sections: readonly Section[];
   readonly skipped: readonly string[];
   readonly versions: Readonly<Record<string, string>>;

@@ -13,6 +13,7 @@ import {
   Field,
   FileInput,
   Heading,
+  Input,
   Presence,
   TroubleBox,
   useAction,
@@ -257,53 +258,43 @@ const Describe = (props: {
       <h2 id="device">2. The device</h2>
       <form onSubmit={submit}>
         <div class="row">
-          <Field id="name" label="Name">
-            <input
-              id="name"
-              required
-              maxLength={128}
-              autocomplete="off"
-              placeholder="Pump in hall 7"
-              value={name}
-              onInput={({ currentTarget }) => setName(currentTarget.value)}
-            />
-          </Field>
-          <Field id="id" label="Identifier" hint="Empty: the relay makes one.">
-            <input
-              id="id"
-              pattern="[A-Za-z0-9_\-]{1,64}"
-              autocomplete="off"
-              autocapitalize="none"
-              spellcheck={false}
-              placeholder="pump-7"
-              value={id}
-              aria-describedby="id-hint"
-              onInput={({ currentTarget }) => setId(currentTarget.value)}
-            />
-          </Field>
+          <Input
+            id="name"
+            label="Name"
+            required
+            maxLength={128}
+            placeholder="Pump in hall 7"
+            value={name}
+            set={setName}
+          />
+          <Input
+            id="id"
+            label="Identifier"
+            hint="Empty: the relay makes one."
+            pattern="[A-Za-z0-9_\-]{1,64}"
+            autocapitalize="none"
+            placeholder="pump-7"
+            value={id}
+            set={setId}
+          />
         </div>
         {joins ? (
           <div class="row">
-            <Field id="ssid" label="Wi-Fi" hint="Empty: the board joins its network by itself.">
-              <input
-                id="ssid"
-                autocomplete="off"
-                spellcheck={false}
-                value={ssid}
-                aria-describedby="ssid-hint"
-                onInput={({ currentTarget }) => setSsid(currentTarget.value)}
-              />
-            </Field>
-            <Field id="password" label="Its password" hint="It goes to the board only.">
-              <input
-                id="password"
-                type="password"
-                autocomplete="off"
-                value={password}
-                aria-describedby="password-hint"
-                onInput={({ currentTarget }) => setPassword(currentTarget.value)}
-              />
-            </Field>
+            <Input
+              id="ssid"
+              label="Wi-Fi"
+              hint="Empty: the board joins its network by itself."
+              value={ssid}
+              set={setSsid}
+            />
+            <Input
+              id="password"
+              label="Its password"
+              hint="It goes to the board only."
+              type="password"
+              value={password}
+              set={setPassword}
+            />
           </div>
         ) : (
           <p class="hint">
@@ -346,18 +337,15 @@ const Describe = (props: {
               setTrouble={setTrouble}
             />
           </Field>
-          <Field id="url" label="Relay, as the board reaches it" hint={addressHint(url)}>
-            <input
-              id="url"
-              required
-              autocomplete="off"
-              autocapitalize="none"
-              spellcheck={false}
-              value={url}
-              aria-describedby="url-hint"
-              onInput={({ currentTarget }) => setUrl(currentTarget.value)}
-            />
-          </Field>
+          <Input
+            id="url"
+            label="Relay, as the board reaches it"
+            hint={addressHint(url)}
+            required
+            autocapitalize="none"
+            value={url}
+            set={setUrl}
+          />
         </div>
         <TroubleBox trouble={trouble} />
         <div aria-live="polite">

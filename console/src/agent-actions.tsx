@@ -2,7 +2,7 @@
 import type { Agent } from "@blindrelay/protocol/schema/rest";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Field, TroubleBox, useAction } from "./components.tsx";
+import { Input, TroubleBox, useAction } from "./components.tsx";
 import type { Model } from "./model.ts";
 
 export const ManageAgent = ({ model, row }: { model: Model; row: Agent }): JSX.Element => {
@@ -37,16 +37,7 @@ export const ManageAgent = ({ model, row }: { model: Model; row: Agent }): JSX.E
       </summary>
       <TroubleBox trouble={trouble} />
       <form onSubmit={rename}>
-        <Field id="rename" label="Name">
-          <input
-            id="rename"
-            required
-            maxLength={128}
-            autocomplete="off"
-            value={name}
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-        </Field>
+        <Input id="rename" label="Name" required maxLength={128} value={name} set={setName} />
         <button type="submit" disabled={busy}>
           Rename
         </button>

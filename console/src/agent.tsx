@@ -12,6 +12,7 @@ import {
   Field,
   FileInput,
   Heading,
+  Input,
   Moment,
   Presence,
   TroubleBox,
@@ -148,22 +149,15 @@ const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.
       </p>
       <TroubleBox trouble={trouble} />
       <form onSubmit={submit}>
-        <Field
+        <Input
           id="secret"
           label="End-to-end secret"
           hint={`It begins with e2e_. \`blindrelay agent add\` made it and keeps it in your keyring.`}
-        >
-          <input
-            id="secret"
-            type="password"
-            autocomplete="off"
-            spellcheck={false}
-            required
-            value={secret}
-            aria-describedby="secret-hint"
-            onInput={({ currentTarget }) => setSecret(currentTarget.value)}
-          />
-        </Field>
+          type="password"
+          required
+          value={secret}
+          set={setSecret}
+        />
         <div class="row">
           <Field id="file" label="… or load it from a file">
             <FileInput id="file" take={take} setTrouble={setTrouble} />
@@ -260,17 +254,16 @@ const CallForm = ({ opened }: { opened: Opened }): JSX.Element => {
               ))}
             </datalist>
           </Field>
-          <Field id="timeout" label="Wait at most (s)">
-            <input
-              id="timeout"
-              type="number"
-              min={1}
-              max={3600}
-              required
-              value={seconds}
-              onInput={({ currentTarget }) => setSeconds(currentTarget.value)}
-            />
-          </Field>
+          <Input
+            id="timeout"
+            label="Wait at most (s)"
+            type="number"
+            min={1}
+            max={3600}
+            required
+            value={seconds}
+            set={setSeconds}
+          />
         </div>
         <Field
           id="params"

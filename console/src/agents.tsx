@@ -9,6 +9,7 @@ import {
   Field,
   FileInput,
   Heading,
+  Input,
   Moment,
   Presence,
   Table,
@@ -102,21 +103,14 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
     <>
       <Heading>Agents</Heading>
       <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Field
+        <Input
           id="search"
           label="Part of a name or identifier, or a selector"
           hint="Such as `label.site=hall-7,firmware<1.5.0`."
-        >
-          <input
-            id="search"
-            type="search"
-            autocomplete="off"
-            spellcheck={false}
-            aria-describedby="search-hint"
-            defaultValue={listing.search}
-            onInput={({ currentTarget }) => change({ search: currentTarget.value })}
-          />
-        </Field>
+          type="search"
+          defaultValue={listing.search}
+          onInput={({ currentTarget }) => change({ search: currentTarget.value })}
+        />
         <Field id="online" label="Presence">
           <select
             id="online"
@@ -211,15 +205,12 @@ const KeyringField = ({ model }: { model: Model }): JSX.Element => {
       >
         <FileInput id="keyring" hint="keyring-hint" take={take} setTrouble={setTrouble} />
       </Field>
-      <Field id="keyring-text" label="… or the text of a QR code">
-        <input
-          id="keyring-text"
-          type="password"
-          autocomplete="off"
-          spellcheck={false}
-          onChange={paste}
-        />
-      </Field>
+      <Input
+        id="keyring-text"
+        label="… or the text of a QR code"
+        type="password"
+        onChange={paste}
+      />
       <TroubleBox trouble={trouble} />
     </>
   );

@@ -3,7 +3,7 @@ import { type FleetOutcome, outcomesText } from "@blindrelay/client-sdk/browser"
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { readParams } from "./agent.tsx";
-import { Field, Table, TroubleBox, useAction } from "./components.tsx";
+import { Field, Input, Table, TroubleBox, useAction } from "./components.tsx";
 import type { Model } from "./model.ts";
 
 /** Outcomes that are drawn: those that are not ok come first. */
@@ -58,16 +58,7 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
       <TroubleBox trouble={trouble} />
       <form onSubmit={submit}>
         <div class="row">
-          <Field id="many-method" label="Method of each">
-            <input
-              id="many-method"
-              required
-              autocomplete="off"
-              spellcheck={false}
-              value={method}
-              onInput={({ currentTarget }) => setMethod(currentTarget.value)}
-            />
-          </Field>
+          <Input id="many-method" label="Method of each" required value={method} set={setMethod} />
           <Field id="many-staged" label="Stages">
             <select
               id="many-staged"
@@ -80,16 +71,15 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
               ))}
             </select>
           </Field>
-          <Field id="many-abort" label="Stop over (% not ok)">
-            <input
-              id="many-abort"
-              type="number"
-              min={0}
-              max={100}
-              value={abortOver}
-              onInput={({ currentTarget }) => setAbortOver(currentTarget.value)}
-            />
-          </Field>
+          <Input
+            id="many-abort"
+            label="Stop over (% not ok)"
+            type="number"
+            min={0}
+            max={100}
+            value={abortOver}
+            set={setAbortOver}
+          />
         </div>
         <Field id="many-params" label="Parameters of each" hint="JSON. May stay empty.">
           <textarea

@@ -3,7 +3,7 @@ import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import { toBase64url } from "@blindrelay/protocol/crypto";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Field, TroubleBox, useAction, useWarning } from "./components.tsx";
+import { Input, TroubleBox, useAction, useWarning } from "./components.tsx";
 import { saveEntry } from "./keyring-entry.tsx";
 import type { Model, Renewal } from "./model.ts";
 import { Trouble } from "./rest.ts";
@@ -69,21 +69,14 @@ export const ChangeSecret = (props: {
             {"Make sure that the file is saved. If the device does not answer, it may have either "}
             {"secret: keep both files, and send it again."}
           </p>
-          <Field
+          <Input
             id="push-key"
             label="Push key"
             hint="Only for a device that was provisioned with one."
-          >
-            <input
-              id="push-key"
-              type="password"
-              autocomplete="off"
-              spellcheck={false}
-              value={pushKey}
-              aria-describedby="push-key-hint"
-              onInput={({ currentTarget }) => setPushKey(currentTarget.value)}
-            />
-          </Field>
+            type="password"
+            value={pushKey}
+            set={setPushKey}
+          />
           <p class="buttons">
             <button type="submit" class="primary" disabled={busy}>
               {busy ? "Sending…" : "Send it to the device"}

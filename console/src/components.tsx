@@ -198,6 +198,30 @@ export const Field = (props: {
   );
 };
 
+/** A line to fill in; `set` gets its text, and all other attributes are the input's. */
+export const Input = (
+  props: JSX.IntrinsicElements["input"] & {
+    id: string;
+    label: string;
+    hint?: string;
+    set?: (text: string) => void;
+  },
+): JSX.Element => {
+  const { id, label, hint, set, ...attributes } = props;
+  return (
+    <Field id={id} label={label} hint={hint}>
+      <input
+        id={id}
+        autocomplete="off"
+        spellcheck={false}
+        aria-describedby={hint && `${id}-hint`}
+        onInput={({ currentTarget }) => set?.(currentTarget.value)}
+        {...attributes}
+      />
+    </Field>
+  );
+};
+
 /** Passes on the text of a file that the user chooses, or the reason why it was not taken. */
 export const FileInput = (props: {
   id: string;

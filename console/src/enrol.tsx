@@ -5,7 +5,7 @@
 import type { TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Field, Heading, TroubleBox, useAction } from "./components.tsx";
+import { Heading, Input, TroubleBox, useAction } from "./components.tsx";
 import { restOf, type Trouble } from "./rest.ts";
 
 interface Props {
@@ -98,16 +98,15 @@ const CodeForm = (props: {
   return (
     <form onSubmit={onSubmit}>
       <TroubleBox trouble={trouble} />
-      <Field id="code" label={label} hint={hint}>
-        <input
-          id="code"
-          name="code"
-          autocomplete="one-time-code"
-          inputMode="numeric"
-          required
-          aria-describedby="code-hint"
-        />
-      </Field>
+      <Input
+        id="code"
+        label={label}
+        hint={hint}
+        name="code"
+        autocomplete="one-time-code"
+        inputMode="numeric"
+        required
+      />
       <button type="submit" class="primary" disabled={busy}>
         {busy ? "…" : button}
       </button>

@@ -3,7 +3,7 @@ import type { AccessKey } from "@blindrelay/protocol/schema/rest";
 import { KEY_SCOPES, type KeyScope } from "@blindrelay/protocol/selector";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Field, Moment, TroubleBox, useAction } from "./components.tsx";
+import { Input, Moment, TroubleBox, useAction } from "./components.tsx";
 import { Listing } from "./listing.tsx";
 import type { Model } from "./model.ts";
 
@@ -93,16 +93,7 @@ const NewKey = ({ model, made }: { model: Model; made: () => void }): JSX.Elemen
       </p>
       <TroubleBox trouble={trouble} />
       <form onSubmit={submit}>
-        <Field id="key-name" label="Name">
-          <input
-            id="key-name"
-            required
-            maxLength={64}
-            autocomplete="off"
-            value={name}
-            onInput={({ currentTarget }) => setName(currentTarget.value)}
-          />
-        </Field>
+        <Input id="key-name" label="Name" required maxLength={64} value={name} set={setName} />
         <fieldset>
           <legend>What it may do</legend>
           {KEY_SCOPES.map((scope) => (
@@ -116,31 +107,23 @@ const NewKey = ({ model, made }: { model: Model; made: () => void }): JSX.Elemen
             </label>
           ))}
         </fieldset>
-        <Field
+        <Input
           id="key-where"
           label="Only these agents"
           hint="A selector by id and label.KEY, such as `label.site=hall-7`. Empty: all, later ones too."
-        >
-          <input
-            id="key-where"
-            autocomplete="off"
-            spellcheck={false}
-            value={where}
-            aria-describedby="key-where-hint"
-            onInput={({ currentTarget }) => setWhere(currentTarget.value)}
-          />
-        </Field>
-        <Field id="key-days" label="Ends after (days)" hint="Empty: when it is removed.">
-          <input
-            id="key-days"
-            type="number"
-            min={1}
-            max={36500}
-            value={days}
-            aria-describedby="key-days-hint"
-            onInput={({ currentTarget }) => setDays(currentTarget.value)}
-          />
-        </Field>
+          value={where}
+          set={setWhere}
+        />
+        <Input
+          id="key-days"
+          label="Ends after (days)"
+          hint="Empty: when it is removed."
+          type="number"
+          min={1}
+          max={36500}
+          value={days}
+          set={setDays}
+        />
         <button type="submit" class="primary" disabled={busy || scopes.length === 0}>
           Make the key
         </button>

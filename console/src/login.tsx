@@ -2,7 +2,7 @@
 import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Field, Heading, TroubleBox, useAction } from "./components.tsx";
+import { Heading, Input, TroubleBox, useAction } from "./components.tsx";
 import { Enrol } from "./enrol.tsx";
 import type { Model } from "./model.ts";
 import { restOf, type Trouble } from "./rest.ts";
@@ -53,39 +53,30 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
       </p>
       <TroubleBox trouble={trouble} />
       <form onSubmit={submit}>
-        <Field id="username" label="User name">
-          <input
-            id="username"
-            name="username"
-            autocomplete="username"
-            autocapitalize="none"
-            spellcheck={false}
-            required
-          />
-        </Field>
-        <Field id="password" label="Password">
-          <input
-            id="password"
-            name="password"
-            type="password"
-            autocomplete="current-password"
-            required
-          />
-        </Field>
-        <Field
+        <Input
+          id="username"
+          label="User name"
+          name="username"
+          autocomplete="username"
+          autocapitalize="none"
+          required
+        />
+        <Input
+          id="password"
+          label="Password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          required
+        />
+        <Input
           id="code"
           label={must ? "One-time code" : "One-time code, if you have set one up"}
           hint="Six digits from your authenticator app, or a recovery code."
-        >
-          <input
-            id="code"
-            name="code"
-            autocomplete="one-time-code"
-            autocapitalize="none"
-            spellcheck={false}
-            aria-describedby="code-hint"
-          />
-        </Field>
+          name="code"
+          autocomplete="one-time-code"
+          autocapitalize="none"
+        />
         <button type="submit" class="primary" disabled={busy}>
           {busy ? "…" : "Log in"}
         </button>

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { OpenBoard } from "./board/main.ts";
-import { Field } from "./components.tsx";
+import { Input } from "./components.tsx";
 
 /** Enough for some traces; a page that is left open for days grows no further. */
 const MAX_LINES = 500;
@@ -71,18 +71,15 @@ export const Terminal = (props: {
         {lines.join("\n")}
       </pre>
       <form onSubmit={submit}>
-        <Field id="typed" label="Type to the board">
-          <input
-            id="typed"
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            placeholder="process.memory().free"
-            value={typed}
-            disabled={disabled}
-            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
-          />
-        </Field>
+        <Input
+          id="typed"
+          label="Type to the board"
+          autocapitalize="none"
+          placeholder="process.memory().free"
+          value={typed}
+          disabled={disabled}
+          set={setTyped}
+        />
         <div class="buttons">
           <button type="submit" disabled={disabled}>
             Send

@@ -1,6 +1,6 @@
 /** What the help and the errors of all three commands have in common. No I/O of its own. */
 
-export { addCompletion, OFFERS, offersFor } from "./completion.ts";
+export { addCompletion, OFFERS } from "./completion.ts";
 export { qrCodeFor } from "./qr-code.ts";
 
 /** Why a command exits with a code other than 0 (docs/commands.md, "Exit codes"). */

@@ -20,7 +20,7 @@ interface Flag extends Parameter {
 }
 
 /** Commander's Command, as far as it is used here. */
-export interface Completed {
+interface Completed {
   readonly commands: readonly Completed[];
   readonly options: readonly Flag[];
   readonly registeredArguments: readonly Argument[];
@@ -37,7 +37,7 @@ interface Commander extends Completed {
 }
 
 /** What this machine knows of an argument or a flag by its name, such as "agent". */
-export type KnownValues = (name: string) => readonly string[];
+type KnownValues = (name: string) => readonly string[];
 
 /** The word for which the scripts run the command; `--` and what was typed follow. */
 export const OFFERS = "offers";
@@ -49,11 +49,7 @@ const PLAIN = /^[\w.,:@%+=/-]+$/;
  * What may stand in the place of the last of `words`, which is being typed; nothing where it may be
  * a file.
  */
-export const offersFor = (
-  cli: Completed,
-  words: readonly string[],
-  values: KnownValues,
-): string[] => {
+const offersFor = (cli: Completed, words: readonly string[], values: KnownValues): string[] => {
   let command = cli;
   let argumentsBefore = 0;
   let flag: Flag | undefined;

@@ -14,7 +14,7 @@ import { NoticeReader } from "./control/notice-reader.ts";
 import { storeLookups } from "./control/token-check.ts";
 import { storeWriteBehind } from "./control/write-behind.ts";
 import type { Hub } from "./core/hub.ts";
-import { Lockout } from "./core/lockout.ts";
+import { Lockout } from "./core/limits/lockout.ts";
 import { buildApp } from "./http/app.ts";
 import type { AddressReader } from "./http/base/client-address.ts";
 import type { Figures } from "./http/base/context.ts";

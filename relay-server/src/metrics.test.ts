@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { newTimings } from "./base/duration-histogram.ts";
 import { UsernameLockout } from "./control/username-lockout.ts";
 import type { HubStats } from "./core/hub.ts";
-import { Lockout } from "./core/lockout.ts";
+import { Lockout } from "./core/limits/lockout.ts";
 import { World } from "./core/testing/test-hub.ts";
 import { metricsServer, relayMetrics } from "./metrics.ts";
 

@@ -63,7 +63,7 @@ const oncePerTurn = (read: () => HubStats): (() => HubStats) => {
 };
 
 /** What a relay shares with others; `nodes`: how many were heard from recently. */
-export interface Engines {
+interface Engines {
   readonly store: Pick<Store, "damage" | "isReady" | "pool"> & {
     readonly clock: Pick<StoreClock, "aheadMs">;
   };

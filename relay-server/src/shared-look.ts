@@ -3,7 +3,7 @@
  * the last answer, which is 200 ms old at most. Asking often costs nothing and makes no answer
  * wrong, and whoever asks seldom gets its own look.
  */
-import { RateBucket } from "./core/rate-limit.ts";
+import { RateBucket } from "./core/limits/rate-limit.ts";
 
 const LOOKS_PER_SECOND = 10;
 /** Looks at once after a pause: more than all balancers and scrapers begin in a moment. */

@@ -2,10 +2,11 @@
  * Import cycles, of files and of a package's folders. Types count: a type in the
  * wrong file ties two files together just as a value does, for anyone who reads or moves them.
  */
-import { type Edge, type Graph, packageOf } from "./graph.ts";
+import { dirname } from "node:path";
+import type { Edge, Graph } from "./graph.ts";
 
 /** One edge of a cycle for each place to look at. */
-export interface Cycle {
+interface Cycle {
   /**
    * The names of the files or folders, in the order of the cycle, the first one again at the end.
    */
@@ -20,7 +21,7 @@ export const fileCycles = (graph: Graph, keep: (path: string) => boolean): Cycle
 /**
  * Cycles of folders: two folders of one package that import each other, directly or through others.
  * A folder right under `src` counts with all that is in it, and each folder in it by itself, `src`
- * included, except in `openTops`: there each file right under `src` counts by itself.
+ * included; of the folders `openTops` each file counts by itself.
  */
 export const folderCycles = (
   graph: Graph,
@@ -28,7 +29,7 @@ export const folderCycles = (
   openTops: readonly string[],
 ): Cycle[] => {
   const edges = importsOf(graph, keep);
-  const folder = (path: string) => folderOf(path, !openTops.includes(packageOf(path)));
+  const folder = (path: string) => (openTops.includes(dirname(path)) ? path : folderOf(path));
   const found = [...cycles(edges, topFolderOf), ...cycles(edges, folder)];
   const byNames = new Map(found.map((cycle) => [cycle.names.join(), cycle]));
   return [...byNames.values()];
@@ -41,11 +42,7 @@ const topFolderOf = (path: string): string => path.split("/").slice(0, topDepth(
 const topDepth = (path: string): number => (path.split("/")[1] === "src" ? 3 : 2);
 
 /** `relay-server/src/http/routes/auth.ts` -> `relay-server/src/http/routes`. */
-const folderOf = (path: string, isTopOne: boolean): string => {
-  const parts = path.split("/");
-  const isTop = parts.length <= topDepth(path);
-  return isTop && !(isTopOne && parts.length === 3) ? path : parts.slice(0, -1).join("/");
-};
+const folderOf = (path: string): string => (path.split("/").length > 2 ? dirname(path) : path);
 
 function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {
   const edges: Edge[] = [];

@@ -7,7 +7,7 @@ import type { Node, Program } from "acorn";
 import { ancestor } from "acorn-walk";
 import { lineOf } from "./graph.ts";
 
-export interface Impurity {
+interface Impurity {
   line: number;
   what: string;
 }

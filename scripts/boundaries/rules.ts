@@ -67,7 +67,7 @@ export interface CyclesRule {
   kind: "cycles";
   name: string;
   of: "files" | "folders";
-  /** Packages whose files right under `src` count one by one, not as a folder. */
+  /** Folders whose own files count one by one, not as a folder. */
   openTops?: string[];
   reason: string;
 }
@@ -94,7 +94,7 @@ const SHARED_BASICS = [
 const ENCODING = "protocol/src/encoding/**";
 const WIRE = "protocol/src/wire/**";
 
-export const PORTABLE = [
+const PORTABLE = [
   "protocol/src/crypto/**",
   "protocol/src/session/**",
   "protocol/src/link/**",
@@ -203,8 +203,9 @@ export const RULES: Rule[] = [
     kind: "cycles",
     name: "no cycles of folders",
     of: "folders",
-    // What stands on top there is a border that everything below imports: ports, errors, constants.
-    openTops: ["protocol", "agent-sdk", "client-sdk"],
+    // What stands on top there is a border that everything below imports (ports, errors, constants,
+    // the hub's state), beside what ties the rooms below together.
+    openTops: ["protocol/src", "agent-sdk/src", "client-sdk/src", "relay-server/src/core"],
     reason: "of two folders only one may import the other; move what both need below both",
   },
 ];

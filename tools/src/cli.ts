@@ -9,8 +9,9 @@ import {
   OFFERS,
   tidyCommands,
 } from "@blindrelay/protocol/command-line";
-import { Command, CommanderError } from "commander";
+import { CommanderError } from "commander";
 import pkg from "../package.json" with { type: "json" };
+import { Command } from "./base/command.ts";
 import { jsonText, printStatus } from "./base/output.ts";
 import type { Context } from "./commands/context.ts";
 import type { Environment } from "./config/profile.ts";
@@ -38,7 +39,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Add>>> = {
       const agent = cli
         .command("agent")
         .description("manage the agents of your account, or run one")
-        .addHelpText("after", "\nExample:\n  blindrelay agent list --json");
+        .example("blindrelay agent list --json");
       addAgentAdd(agent, context);
       addAgents(agent, context);
       addAgentImport(agent, context);
@@ -78,6 +79,7 @@ const ALL = Object.keys(COMMANDS);
 const commandsIn = (words: readonly string[]): readonly string[] => {
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string;
+    if (word === "--version" || word === "-V") return [];
     if (word === "--profile") i++;
     else if (!word.startsWith("--profile=")) {
       if (word !== "completion") return Object.hasOwn(COMMANDS, word) ? [word] : ALL;
@@ -126,10 +128,7 @@ export const makeCli = async (
     .version(pkg.version)
     .option("--profile <name>", "which profile to use; BLINDRELAY_PROFILE")
     .exitOverride()
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay login --url https://relay.example
   blindrelay agent add "Pump in hall 7" --id pump-7
   blindrelay call pump-7 system.info
@@ -140,8 +139,7 @@ BLINDRELAY_PASSPHRASE unlocks an encrypted profile.
 
 Exit codes: 0 done, 1 an expectation failed, 2 usage, 3 the agent answered with an error, 4 relay or
 agent not reachable, 5 refused, 6 timed out, 7 device or port, 70 a bug in blindrelay or
-output that cannot be written, 130 interrupted.`,
-    );
+output that cannot be written, 130 interrupted.`);
 
   const context: Context = {
     settings: () => {

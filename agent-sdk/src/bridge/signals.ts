@@ -10,7 +10,7 @@ const MAX_STEPS = 32;
 const MAX_MS = 10_000;
 const LINES = ["dtr", "rts", "break"];
 
-export interface SignalStep extends ControlLines {
+interface SignalStep extends ControlLines {
   /** Before it. */
   readonly afterMs: number;
 }

@@ -1,8 +1,8 @@
 import { BACKOFF_MAX_MS } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
-import { linkConformance } from "../conformance/index.ts";
 import { ManualTimer } from "../memory/index.ts";
 import type { LinkPort, TimerPort } from "../ports.ts";
+import { linkConformance } from "../testing/conformance/index.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { World } from "../testing/world.ts";
 import { CONNECT_TIMEOUT_MS, JOIN_TIMEOUT_MS } from "./defaults.ts";

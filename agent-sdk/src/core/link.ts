@@ -86,7 +86,7 @@ export interface LinkCounters {
 }
 
 /** The link's owner. */
-export interface LinkOwner {
+interface LinkOwner {
   /** A packet arrived; only while online. */
   receivePacket(message: AgentsPacket): void;
   /** Something happened: `nextDeadline` may have changed. */

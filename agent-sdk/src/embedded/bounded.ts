@@ -46,7 +46,7 @@ const charactersOf = (text: string): Uint8Array => {
 };
 
 /** What is checked before a text is parsed. */
-export interface TextBounds {
+interface TextBounds {
   /** Levels. */
   readonly maxNesting: number;
   /** Null where the engine does not keep names. */

@@ -1,9 +1,13 @@
 /** The edge for embedded engines, over an in-memory host under a virtual clock. */
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { describe, expect, it } from "vitest";
-import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
 import { ManualTimer, MemoryStorage, seededRandom } from "../memory/index.ts";
 import type { Link, LinkPort } from "../ports.ts";
+import {
+  linkConformance,
+  storageConformance,
+  timerConformance,
+} from "../testing/conformance/index.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { embeddedPorts, type Host, type HostEvents, provisionAgent, startAgent } from "./index.ts";
 

@@ -1,5 +1,9 @@
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
+import {
+  linkConformance,
+  storageConformance,
+  timerConformance,
+} from "../testing/conformance/index.ts";
 import { memoryRelays, untilIn } from "../testing/memory-relays.ts";
 import { CuttableStorage, ManualTimer, MEDIA, MemoryStorage } from "./index.ts";
 

@@ -84,15 +84,24 @@ export class CuttableStorage implements StoragePort {
   }
 
   write(name: string, text: string): void {
-    const before = this.read(name);
-    for (let bytes = 0; bytes <= text.length; bytes++) {
-      const half = halfWritten(this.medium, before, text, bytes);
-      this.put(name, bytes === 0 ? before : half);
-      this.step();
-    }
-    this.put(name, text);
+    const all = text.length + 2;
+    const done = Math.min(
+      all,
+      Math.max(0, (this.cutAt ?? Number.POSITIVE_INFINITY) - this.steps - 1),
+    );
+    const left = this.after(done, name, text);
+    if (left === null) this.texts.delete(name);
+    else this.texts.set(name, left);
+    this.steps += Math.min(done + 1, all);
     // The power may also fail after the data is safe and before `write` returns.
-    this.step();
+    if (done < all) throw new PowerCut();
+  }
+
+  /** What a name holds after so many steps of a write. */
+  private after(steps: number, name: string, text: string): string | null {
+    const before = this.read(name);
+    if (steps === 0) return before;
+    return steps > text.length ? text : halfWritten(this.medium, before, text, steps);
   }
 
   /** The texts of all names. */
@@ -103,15 +112,5 @@ export class CuttableStorage implements StoragePort {
   /** A copy of the medium, as the next start finds it. */
   copy(): CuttableStorage {
     return new CuttableStorage(this.medium, new Map(this.texts));
-  }
-
-  private put(name: string, text: string | null): void {
-    if (text === null) this.texts.delete(name);
-    else this.texts.set(name, text);
-  }
-
-  private step(): void {
-    this.steps++;
-    if (this.cutAt !== null && this.steps >= this.cutAt) throw new PowerCut();
   }
 }

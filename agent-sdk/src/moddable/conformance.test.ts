@@ -4,9 +4,13 @@ import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { expect, it } from "vitest";
 import { WebSocketServer } from "ws";
-import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
 import { MemoryPreference } from "../engines/preference.ts";
 import { systemTimer } from "../node/index.ts";
+import {
+  linkConformance,
+  storageConformance,
+  timerConformance,
+} from "../testing/conformance/index.ts";
 import { ecmaWebSocket } from "../testing/ecma-websocket.ts";
 import { fakeTime, fakeTimer, valuesOf } from "../testing/moddable-sdk.ts";
 import { relaySides } from "../testing/relay-sides.ts";

@@ -6,8 +6,12 @@ import { join } from "node:path";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { afterAll } from "vitest";
 import { WebSocketServer } from "ws";
-import { linkConformance, storageConformance, timerConformance } from "../conformance/index.ts";
 import type { LinkPort } from "../ports.ts";
+import {
+  linkConformance,
+  storageConformance,
+  timerConformance,
+} from "../testing/conformance/index.ts";
 import { relaySides } from "../testing/relay-sides.ts";
 import { folderStorage, systemTimer, webSocketLinks } from "./index.ts";
 import { movingLinks } from "./moving-links.ts";

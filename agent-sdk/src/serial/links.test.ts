@@ -3,9 +3,9 @@
  * in memory behind it, and a line that loses and inserts bytes on request.
  */
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { linkConformance, type RelaySide } from "../conformance/index.ts";
 import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
 import type { LinkEvents } from "../ports.ts";
+import { linkConformance, type RelaySide } from "../testing/conformance/index.ts";
 import { SerialCarrier } from "./carrier.ts";
 import { encodeFrame, plainChecksum } from "./frames.ts";
 import { SerialLinks } from "./links.ts";

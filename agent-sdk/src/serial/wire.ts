@@ -53,12 +53,12 @@ export interface Hello {
   readonly window: number;
 }
 
-export const put16 = (bytes: Uint8Array, at: number, value: number): void => {
+const put16 = (bytes: Uint8Array, at: number, value: number): void => {
   bytes[at] = (value >>> 8) & 255;
   bytes[at + 1] = value & 255;
 };
 
-export const put32 = (bytes: Uint8Array, at: number, value: number): void => {
+const put32 = (bytes: Uint8Array, at: number, value: number): void => {
   put16(bytes, at, value >>> 16);
   put16(bytes, at + 2, value & 65535);
 };

@@ -6,7 +6,6 @@
  * built-file-dialect.ts and the tests on the real engine cover that.
  */
 import { type Context, createContext, runInContext, Script } from "node:vm";
-import { IMITATE_FUNCTION, untokenise, untokeniseFunction } from "../../build/tokens.ts";
 import type { EspruinoSocket, EspruinoSockets, EspruinoStorage } from "../espruino/board.ts";
 import type { TimerPort } from "../ports.ts";
 import type { EspruinoSerial } from "../serial/espruino.ts";
@@ -15,6 +14,7 @@ import { espruinoCrypto, espruinoGlobals } from "./espruino-natives.ts";
 import { espruinoNet } from "./espruino-net.ts";
 import type { SubsetUart } from "./espruino-uart.ts";
 import { parseLeniently, stringifyLeniently } from "./lenient-json.ts";
+import { IMITATE_FUNCTION, untokenise, untokeniseFunction } from "./untokenise.ts";
 
 const MISSING = `Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt
   BigInt64Array BigUint64Array SharedArrayBuffer Atomics RangeError URIError AggregateError

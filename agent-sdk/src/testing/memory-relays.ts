@@ -1,7 +1,8 @@
 /** A network in memory for linkConformance: the relays' ends of its links, in order. */
-import type { RelaySide } from "../conformance/index.ts";
+
 import { type ManualTimer, memoryNetwork } from "../memory/index.ts";
 import type { LinkPort } from "../ports.ts";
+import type { RelaySide } from "./conformance/index.ts";
 
 export const memoryRelays = (
   timer: ManualTimer,

@@ -3,7 +3,7 @@
  * sockets.
  */
 import type { WebSocketServer } from "ws";
-import type { RelaySide } from "../conformance/link.ts";
+import type { RelaySide } from "./conformance/link.ts";
 
 /** One side for each connection that the server accepts, in order; it grows with each. */
 export const relaySides = (server: WebSocketServer): RelaySide[] => {

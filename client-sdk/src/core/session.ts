@@ -123,7 +123,7 @@ export interface PeerSessionEvents {
   relayError(session: PeerSession, code: string, text: string): void;
 }
 
-export interface PeerSessionOptions {
+interface PeerSessionOptions {
   readonly agentId: string;
   readonly agentToken: string;
   readonly version: Version;

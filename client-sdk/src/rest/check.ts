@@ -5,10 +5,10 @@ import type { AnswerName } from "./rest.ts";
 export const check = async (name: AnswerName, value: unknown): Promise<string | null> => {
   const [schemas, { Check, Errors }] = await Promise.all([
     import("@blindrelay/protocol/schema/rest"),
-    import("typebox/value"),
+    import("typebox/schema"),
   ]);
   const schema = schemas[name] as TSchema;
   if (Check(schema, value)) return null;
-  const [first] = Errors(schema, value);
+  const [, [first]] = Errors(schema, value);
   return `${first?.instancePath || "the whole"} ${first?.message ?? "is invalid"}`;
 };

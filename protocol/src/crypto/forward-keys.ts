@@ -109,7 +109,7 @@ export const deriveHandshakeKeys = (
 };
 
 /** The public values of one exchange, as received, and what it gave; 32 bytes each. */
-export interface Exchange {
+interface Exchange {
   /** The client's public value. */
   readonly x: Uint8Array;
   /** The agent's public value. */
@@ -120,7 +120,7 @@ export interface Exchange {
 }
 
 /** The keys from seq 2 on, and the 16 bytes by which the agent proves them at seq 1. */
-export interface DataKeys extends SessionKeys {
+interface DataKeys extends SessionKeys {
   readonly confirm: Uint8Array;
 }
 

@@ -1,13 +1,7 @@
-export {
-  base64urlPart,
-  fromBase64url,
-  isBase64urlText,
-  toBase64url,
-} from "../encoding/base64url.ts";
+export { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
 export {
   asciiBytes,
   asciiText,
-  concatBytes,
   equalBytes,
   equalTexts,
   fromHex,
@@ -31,8 +25,7 @@ export type { AesBlocks } from "./ccm.ts";
 export { ccmOpen, ccmSeal } from "./ccm.ts";
 export { deviceKeyProblem } from "./device-key.ts";
 export type { X25519, X25519Pair } from "./forward-keys.ts";
-export { hkdfExpand, hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
-export type { DirectionKeys, SessionKeys } from "./keys.ts";
+export { hkdfExpand, hkdfExtract } from "./hkdf.ts";
 export { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "./keys.ts";
 export type { Packet } from "./packet.ts";
 export { openPacket, parsePacket, sealPacket } from "./packet.ts";

@@ -23,8 +23,8 @@ import type { NoticeReader } from "../control/notice-reader.ts";
 import type { UsernameLockout } from "../control/username-lockout.ts";
 import type { Bus, Claim, Dispatch, OnlineAgent, Origin } from "../core/bus.ts";
 import type { Hub } from "../core/hub.ts";
+import type { Lockout } from "../core/limits/lockout.ts";
 import type { Frame } from "../core/link.ts";
-import type { Lockout } from "../core/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import { Announcements } from "./announcements.ts";
 import {

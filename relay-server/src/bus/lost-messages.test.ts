@@ -2,10 +2,10 @@
 import { expect, test, vi } from "vitest";
 import { UsernameLockout } from "../control/username-lockout.ts";
 import type { Claim } from "../core/bus.ts";
-import type { Connection } from "../core/connection.ts";
+import type { Connection } from "../core/connections/connection.ts";
 import { Hub } from "../core/hub.ts";
-import { MIN_HELD_LINK_MS } from "../core/limits.ts";
-import { Lockout } from "../core/lockout.ts";
+import { MIN_HELD_LINK_MS } from "../core/limits/limits.ts";
+import { Lockout } from "../core/limits/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import { Cluster, type Shared } from "./cluster.ts";
 import type { Delivery, Transport } from "./transport.ts";

@@ -5,8 +5,8 @@
 import { randomUUID } from "node:crypto";
 import { type CompiledQuery, DefaultQueryCompiler, PostgresDriver, SqliteDriver } from "kysely";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { Lockout } from "../core/limits/lockout.ts";
 import type { HubLink } from "../core/link.ts";
-import { Lockout } from "../core/lockout.ts";
 import { authOf, type Fields } from "../core/testing/test-hub.ts";
 import { addAgent } from "../store/agents.ts";
 import { groupCommit, REST_MS } from "../store/group-commit.ts";

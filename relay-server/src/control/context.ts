@@ -1,5 +1,5 @@
 /** What the control plane works with: a store, the secrets, clocks, the hub. */
-import type { Lockout } from "../core/lockout.ts";
+import type { Lockout } from "../core/limits/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import type { Store } from "../store/open.ts";
 import { HashQueue } from "./hash-queue.ts";

@@ -3,7 +3,7 @@
  * the name (username-lockout.ts). Kept in the store, so that they outlive a restart and are the
  * same on every node, as an HMAC under the master key: a stolen store does not tell them.
  */
-import { addressKey } from "../core/address-group.ts";
+import { addressKey } from "../core/limits/address-group.ts";
 import { BOUNDS } from "../store/bounds.ts";
 import { holdKey } from "../store/key-rotation.ts";
 import { isKnownAddress, noteAddress } from "../store/known-addresses.ts";

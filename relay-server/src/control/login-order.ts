@@ -4,7 +4,7 @@
  * fewest attempts go first: an attacker with thousands of addresses shares the count of the whole
  * network, while a user in a new place has a low one.
  */
-import { addressKey } from "../core/address-group.ts";
+import { addressKey } from "../core/limits/address-group.ts";
 
 /** A count is forgotten after one to two of these. */
 const PERIOD_MS = 150_000;

@@ -6,7 +6,7 @@
 import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { matchesKeySelector, type Selector, SelectorError } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
-import type { AccessKey } from "../core/access-key.ts";
+import type { AccessKey } from "../core/connections/access-key.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
 import { chosenIn } from "../store/agent-selector.ts";
 import { chosenAgents, labelledAgents, labelsOf, ownerOf } from "../store/agents.ts";

@@ -1,7 +1,7 @@
 /** `/wss` over a store that has never seen a session token, as after a restored backup. */
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { Lockout } from "../core/limits/lockout.ts";
 import type { HubLink } from "../core/link.ts";
-import { Lockout } from "../core/lockout.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { sqlite } from "../store/testing/engines.ts";
 import { runHub } from "../ws/hub-driver.ts";

@@ -5,8 +5,8 @@
  */
 import { createHash } from "node:crypto";
 import { LOCKOUT_S } from "@blindrelay/protocol";
-import { addressKey } from "../core/address-group.ts";
-import { Lockout } from "../core/lockout.ts";
+import { addressKey } from "../core/limits/address-group.ts";
+import { Lockout } from "../core/limits/lockout.ts";
 
 /**
  * Higher than the limit of an address, so that one address is locked out before it locks a name.

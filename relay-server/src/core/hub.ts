@@ -14,25 +14,25 @@ import {
   type ErrorCode,
   FRAGMENTS_TIMEOUT_MS,
 } from "@blindrelay/protocol";
-import type { AgentLabels } from "./access-key.ts";
-import { Authenticator } from "./auth.ts";
 import { ALONE, type Claim, FREE, type OnlineAgent } from "./bus.ts";
-import { Connection, type Content, isGuest } from "./connection.ts";
+import { MOVING_MS, type RemoteAgents } from "./cluster/remote-agents.ts";
+import type { RemoteRouting } from "./cluster/remote-routing.ts";
+import type { AgentLabels } from "./connections/access-key.ts";
+import { Connection, type Content, isGuest } from "./connections/connection.ts";
+import type { Revocation } from "./connections/revocations.ts";
 import type { Counters } from "./counters.ts";
-import { Disconnector } from "./disconnect.ts";
-import { Drain } from "./drain.ts";
 import type { ConnectionKind } from "./gauges.ts";
-import { Guests } from "./guests.ts";
-import { Heartbeat } from "./heartbeat.ts";
-import { guarded, Inbound, rethrow } from "./inbound.ts";
+import { Authenticator } from "./lifecycle/auth.ts";
+import { Disconnector } from "./lifecycle/disconnect.ts";
+import { Drain } from "./lifecycle/drain.ts";
+import { Heartbeat } from "./lifecycle/heartbeat.ts";
 import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
-import { MOVING_MS, type RemoteAgents } from "./remote-agents.ts";
-import type { RemoteRouting } from "./remote-routing.ts";
-import type { Revocation } from "./revocations.ts";
-import { Routing } from "./routing.ts";
+import type { ViewChange } from "./presence/views.ts";
+import { Guests } from "./routing/guests.ts";
+import { guarded, Inbound, rethrow } from "./routing/inbound.ts";
+import { Routing } from "./routing/routing.ts";
 import { type HubOptions, HubState } from "./state.ts";
-import type { ViewChange } from "./views.ts";
 
 const FRAGMENTS_TOO_SLOW = `The fragments of a message took longer than ${FRAGMENTS_TIMEOUT_MS / 1000} s`;
 

@@ -8,21 +8,20 @@
  * - `HubLookups` and `WriteBehind` are what the store offers, possibly with a delay;
  *   `ws/hub-driver.ts` connects the two.
  */
-import type { AccessKey, AgentLabels } from "./access-key.ts";
-import type { Connection } from "./connection.ts";
+import type { AccessKey, AgentLabels } from "./connections/access-key.ts";
+import type { Connection } from "./connections/connection.ts";
+import type { TurnPort } from "./connections/fair-scheduler.ts";
+import type { RequestCountPort } from "./limits/request-counts.ts";
 import type { AgentReport, ClientType } from "./link.ts";
-import type { RequestCountPort } from "./request-counts.ts";
 
 /** What the hub asks of the process around it. */
-export interface HubPort extends RequestCountPort {
+export interface HubPort extends RequestCountPort, TurnPort {
   /** Answered by `hub.authenticated(connection, result, now)`. */
   authenticate(connection: Connection, request: AuthRequest): void;
   /** Answered by `hub.ownerFound(connection, owner, now)` or `hub.ownerUnknown`. */
   findOwner(connection: Connection, agentId: string): void;
   /** Answered by `hub.labelsFound(agentId, labels, now)` or `hub.labelsUnknown(agentId)`. */
   findLabels(agentId: string): void;
-  /** Answered by `hub.turn(now)`, once everything else that is due has had its turn. */
-  nextTurn(): void;
   /** An agent connected, with this report, or disconnected (null). */
   agentSeen(agentId: string, nowMs: number, report: AgentReport | null, online: boolean): void;
 }

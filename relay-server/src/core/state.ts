@@ -1,25 +1,25 @@
 /** The state of one hub. Each part declares what it uses: `Pick<HubState, …>`. */
 import { ALONE, type BusPort } from "./bus.ts";
-import type { ClientPeer, Connection } from "./connection.ts";
-import { ControlMessages } from "./control-messages.ts";
+import { RemoteAgents } from "./cluster/remote-agents.ts";
+import { RemoteRouting } from "./cluster/remote-routing.ts";
+import type { ClientPeer, Connection } from "./connections/connection.ts";
+import { ControlMessages } from "./connections/control-messages.ts";
+import { FairScheduler } from "./connections/fair-scheduler.ts";
+import { Outbox } from "./connections/outbox.ts";
+import { Peers } from "./connections/peers.ts";
+import { Revocations } from "./connections/revocations.ts";
+import { TimerWheel } from "./connections/timer-wheel.ts";
+import { UnauthenticatedLimit } from "./connections/unauthenticated-limit.ts";
 import { Counters } from "./counters.ts";
-import { FairScheduler } from "./fair-scheduler.ts";
 import { Gauges } from "./gauges.ts";
-import { DEFAULT_LIMITS, type HubLimits } from "./limits.ts";
-import { Lockout } from "./lockout.ts";
-import { Outbox } from "./outbox.ts";
-import { OwnerCache } from "./owner-cache.ts";
-import { Peers } from "./peers.ts";
+import { DEFAULT_LIMITS, type HubLimits } from "./limits/limits.ts";
+import { Lockout } from "./limits/lockout.ts";
+import { RequestCounts } from "./limits/request-counts.ts";
+import { RequestIds } from "./limits/request-ids.ts";
 import type { HubPort } from "./ports.ts";
-import { Presence } from "./presence.ts";
-import { RemoteAgents } from "./remote-agents.ts";
-import { RemoteRouting } from "./remote-routing.ts";
-import { RequestCounts } from "./request-counts.ts";
-import { RequestIds } from "./request-ids.ts";
-import { Revocations } from "./revocations.ts";
-import { TimerWheel } from "./timer-wheel.ts";
-import { UnauthenticatedLimit } from "./unauthenticated-limit.ts";
-import { Views } from "./views.ts";
+import { OwnerCache } from "./presence/owner-cache.ts";
+import { Presence } from "./presence/presence.ts";
+import { Views } from "./presence/views.ts";
 
 export interface HubOptions {
   /** Shared with REST, which counts its failures in the same place. */

@@ -15,7 +15,7 @@ import {
   REQUESTS_AT_ONCE,
   REQUESTS_PER_MINUTE,
 } from "../control/quotas.ts";
-import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "../core/limits.ts";
+import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "../core/limits/limits.ts";
 import { defaultDataFolder } from "./default-data-dir.ts";
 import { type Environment, ownEnvironment } from "./environment.ts";
 

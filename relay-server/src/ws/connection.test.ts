@@ -9,7 +9,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as ws from "ws";
 import { newTimings } from "../base/duration-histogram.ts";
-import type { Content } from "../core/connection.ts";
+import type { Content } from "../core/connections/connection.ts";
 import type { HubLink } from "../core/link.ts";
 import { acceptSocket } from "./connection.ts";
 import { textFrame } from "./frames.ts";

@@ -6,9 +6,9 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Socket } from "node:net";
 import { contained, countFault } from "../base/contain.ts";
-import type { Connection, Content } from "../core/connection.ts";
-import { RateBucket } from "../core/rate-limit.ts";
-import { type ScannedPacket, scanPacket } from "../core/scan.ts";
+import type { Connection, Content } from "../core/connections/connection.ts";
+import { RateBucket } from "../core/limits/rate-limit.ts";
+import { type ScannedPacket, scanPacket } from "../core/routing/scan.ts";
 import { CarefulReader, type CarefulSink } from "./careful.ts";
 import { type FrameFault, TOO_MANY_FRAMES } from "./frame-filter.ts";
 import { pongFrame } from "./frames.ts";

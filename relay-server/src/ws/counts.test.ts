@@ -8,7 +8,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { encodeClientAuth, encodeEnvelope, encodePacket } from "@blindrelay/protocol/wire";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { systemClocks } from "../base/clock.ts";
-import { Lockout } from "../core/lockout.ts";
+import { Lockout } from "../core/limits/lockout.ts";
 import { authOf, MemoryStore } from "../core/testing/test-hub.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";
 import { attachUpgrade } from "./upgrade.ts";

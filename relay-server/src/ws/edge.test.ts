@@ -6,7 +6,7 @@ import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { systemClocks } from "../base/clock.ts";
-import { Lockout } from "../core/lockout.ts";
+import { Lockout } from "../core/limits/lockout.ts";
 import { authOf, envelope, type Fields, MemoryStore, packet } from "../core/testing/test-hub.ts";
 import { type RunningHub, runHub } from "./hub-driver.ts";
 import { attachUpgrade } from "./upgrade.ts";

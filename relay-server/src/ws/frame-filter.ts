@@ -15,7 +15,7 @@ import {
   RATE_BURST,
   RATE_PER_SECOND,
 } from "@blindrelay/protocol";
-import { RateBucket } from "../core/rate-limit.ts";
+import { RateBucket } from "../core/limits/rate-limit.ts";
 import { isControl, MAX_CONTROL_PAYLOAD, OP_CLOSE, readFrameHead, withLength } from "./frames.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 

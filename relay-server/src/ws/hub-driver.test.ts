@@ -3,10 +3,10 @@
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ALONE } from "../core/bus.ts";
-import { shortestMoveMs } from "../core/drain.ts";
-import { TURN_COST } from "../core/limits.ts";
+import { shortestMoveMs } from "../core/lifecycle/drain.ts";
+import { TURN_COST } from "../core/limits/limits.ts";
+import { Lockout } from "../core/limits/lockout.ts";
 import type { HubLink } from "../core/link.ts";
-import { Lockout } from "../core/lockout.ts";
 import type { AuthResult, HubLookups } from "../core/ports.ts";
 import { authOf, envelope, type Fields, packet } from "../core/testing/test-hub.ts";
 import { type HubParts, type RunningHub, runHub } from "./hub-driver.ts";

@@ -7,13 +7,13 @@ import type { Clocks } from "../base/clock.ts";
 import { contained, countFault } from "../base/contain.ts";
 import { newTimings, type Timings } from "../base/duration-histogram.ts";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
-import type { AgentLabels } from "../core/access-key.ts";
 import { ALONE, type Bus, type Claim, FREE } from "../core/bus.ts";
-import type { Connection } from "../core/connection.ts";
-import { shortestMoveMs } from "../core/drain.ts";
+import type { AgentLabels } from "../core/connections/access-key.ts";
+import type { Connection } from "../core/connections/connection.ts";
 import { Hub } from "../core/hub.ts";
-import { type HubLimits, TICK_MS } from "../core/limits.ts";
-import type { Lockout } from "../core/lockout.ts";
+import { shortestMoveMs } from "../core/lifecycle/drain.ts";
+import { type HubLimits, TICK_MS } from "../core/limits/limits.ts";
+import type { Lockout } from "../core/limits/lockout.ts";
 import type { AuthRequest, AuthResult, HubLookups, HubPort, WriteBehind } from "../core/ports.ts";
 import type { ErrorLog } from "../store/outage-log.ts";
 

@@ -31,7 +31,7 @@ export class SerialOracle {
   /** The newest opening, and what the device said in it; that of others stays. */
   opening = "";
   private readonly said = new Map<string, number[]>();
-  private readonly written = new Map<string, Written[]>();
+  private readonly written = new Map<string, Written[][]>();
 
   constructor(violate: Violate) {
     this.violate = violate;
@@ -50,9 +50,10 @@ export class SerialOracle {
 
   /** The device took these; `number` is that of the first, and `user` the claim that wrote them. */
   took(opening: string, user: string, number: number, bytes: Uint8Array): void {
+    const written = this.writtenIn(opening, user);
     for (const [at, byte] of bytes.entries()) {
       // Of those that had this number, older ones were mostly purged.
-      const found = this.at(opening, user, number + at).findLast(
+      const found = written[number + at]?.findLast(
         (one) => one.byte === byte && !one.hasArrived && one.told !== "not sent",
       );
       if (found === undefined) {
@@ -67,9 +68,12 @@ export class SerialOracle {
     return this.said.get(opening) ?? [];
   }
 
-  /** Some numbers are given again, to bytes after others that were told as lost. */
-  at(opening: string, user: string, number: number): Written[] {
-    const key = `${opening} ${user} ${number}`;
+  /**
+   * What a claim wrote, by number. Some numbers are given again, to bytes after others that were
+   * told as lost.
+   */
+  writtenIn(opening: string, user: string): Written[][] {
+    const key = `${opening} ${user}`;
     const found = this.written.get(key) ?? [];
     this.written.set(key, found);
     return found;
@@ -119,19 +123,14 @@ export class SerialUser {
 
   /** Before it writes them. */
   writes(bytes: Uint8Array): void {
-    const { opening, kept } = this.numbers;
+    const { kept } = this.numbers;
+    const opening = this.numbers.opening ?? "";
+    const written = this.port.writtenIn(opening, this.claim);
     for (const [at, byte] of bytes.entries()) {
       const number = kept.end + at;
-      const place = opening ?? "";
-      const one = {
-        opening: place,
-        number,
-        byte,
-        told: null,
-        isPurged: false,
-        hasArrived: false,
-      };
-      this.port.at(place, this.claim, number).push(one);
+      const one = { opening, number, byte, told: null, isPurged: false, hasArrived: false };
+      written[number] ??= [];
+      written[number].push(one);
       this.written.push(one);
     }
   }
@@ -187,9 +186,9 @@ export class SerialUser {
       return;
     }
     const opening = this.numbers.opening ?? "";
+    const written = this.port.writtenIn(opening, this.claim);
     for (let number = from; number < last; number++) {
-      const had = this.port.at(opening, this.claim, number);
-      const found = had.findLast(({ told }) => told === null);
+      const found = written[number]?.findLast(({ told }) => told === null);
       if (found === undefined) {
         this.violate(`byte ${number} is told as lost twice`);
         return;

@@ -35,9 +35,14 @@ export async function startGuard(
       };
       process.on("unhandledRejection", unhandled);
       try {
-        // In a task of its own: what the watchdog ends is all that the task still had to do.
-        const over = setImmediate().then(() => world.run(breathe));
-        return (await Promise.race([over, watchdog?.stuck() ?? over])) ?? null;
+        const stuck = watchdog?.stuck();
+        const isStuck = (): boolean => watchdog?.isStuck() === true;
+        // In a task of its own: what the watchdog ends may be all that the task still had to do, or
+        // one of its promises.
+        const over = setImmediate()
+          .then(() => world.run((done) => !isStuck() && breathe(done)))
+          .then(() => (isStuck() ? stuck : null));
+        return (await Promise.race([over, stuck ?? over])) ?? null;
       } finally {
         // Node reports the last rejection after the task that left it.
         await setImmediate();

@@ -7,7 +7,7 @@ import { type Debugger, Session } from "node:inspector";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Watch } from "./watchdog.ts";
 
-const { turns, limitMs, programs } = workerData as Watch;
+const { turns, ended, limitMs, programs } = workerData as Watch;
 const ASKED_MS = 100;
 
 /** What did not return was ended and reported, and the thread has not turned since. */
@@ -25,6 +25,7 @@ session.on("Debugger.paused", ({ params }) => {
   // Until the thread turns, it may also be receiving that report, which must not be ended.
   if (own !== undefined || !wasTold) {
     wasTold = true;
+    Atomics.store(ended, 0, 1);
     parentPort?.postMessage(own ?? places[0] ?? "the run");
     session.post("Runtime.terminateExecution");
   }

@@ -11,6 +11,8 @@ import { isMainThread, Worker } from "node:worker_threads";
 export interface Watch {
   /** Counts the turns of the event loop; 0 until there is something to watch. */
   turns: Int32Array;
+  /** 1 once the thread has ended what did not return. */
+  ended: Int32Array;
   limitMs: number;
   /** The device programs, as their places name them. */
   programs: readonly string[];
@@ -22,6 +24,8 @@ export interface Watchdog {
    * innermost place in one of `programs`. What it was running is gone, without its `finally`.
    */
   stuck(): Promise<string>;
+  /** Whether `stuck` will resolve: the task that was ended may go on before it does. */
+  isStuck(): boolean;
   stop(): void;
 }
 
@@ -38,7 +42,8 @@ export async function startWatchdog(
   if (!isMainThread || debuggerUrl() !== undefined) return null;
   const turns = new Int32Array(new SharedArrayBuffer(4));
   const thread = join(import.meta.dirname, `watchdog-thread${extname(import.meta.filename)}`);
-  const given: Watch = { turns, limitMs, programs };
+  const ended = new Int32Array(new SharedArrayBuffer(4));
+  const given: Watch = { turns, ended, limitMs, programs };
   const worker = new Worker(thread, { workerData: given, execArgv: [] });
   await once(worker, "message");
   worker.unref();
@@ -51,8 +56,10 @@ export async function startWatchdog(
   return {
     stuck: () =>
       new Promise((resolve) => {
+        Atomics.store(ended, 0, 0);
         tell = resolve;
       }),
+    isStuck: () => Atomics.load(ended, 0) === 1,
     stop() {
       clearInterval(turning);
       worker.postMessage("over");

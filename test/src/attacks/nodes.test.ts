@@ -29,11 +29,11 @@ test.skipIf(noCluster || noNatsServer || noPostgresPrograms)(
     const ended = once(child, "exit");
     const [said, complaints] = await Promise.all([text(child.stdout), text(child.stderr)]);
     const [code] = await ended;
+    expect([code, said], complaints).toEqual([0, said]);
     const kinds = said
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as { kind: string });
     expect(kinds.map(({ kind }) => kind)).toEqual(KINDS);
-    expect([code, said], complaints).toEqual([0, said]);
   },
 );

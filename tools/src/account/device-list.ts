@@ -6,7 +6,7 @@ import { basename } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { AgentCreate } from "@blindrelay/protocol/schema/rest";
 import { CsvError, parse } from "csv-parse/sync";
-import { Compile } from "typebox/compile";
+import { Errors } from "typebox/schema";
 import { readTextFile } from "../base/text-file.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { readLabel } from "./labels.ts";
@@ -21,7 +21,6 @@ export interface ListedDevice {
 }
 
 const HEADER = "name,id,labels";
-const isAgent = Compile(AgentCreate);
 
 interface CsvRow {
   readonly record: readonly string[];
@@ -38,7 +37,7 @@ const readRow = ([name = "", id = "", labels = ""]: readonly string[]): Omit<
   const twice = pairs.find(([key, value]) => set[key] !== value);
   if (twice !== undefined) throw new Failure("usage", `the label ${twice[0]} stands there twice`);
   const proposed = id === "" ? {} : { agent_id: checkAgentId(id) };
-  const [problem] = isAgent.Errors({ name, labels: set, ...proposed });
+  const [, [problem]] = Errors(AgentCreate, { name, labels: set, ...proposed });
   if (problem !== undefined) {
     const what = problem.instancePath.slice(1).replaceAll("/", ".") || "the line";
     throw new Failure("usage", `${what} ${problem.message}`);

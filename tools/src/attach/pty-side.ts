@@ -135,7 +135,7 @@ class PtySide implements LocalSide {
   }
 }
 
-export interface PtyPlace {
+interface PtyPlace {
   readonly path: string;
   /** Whether a link to this terminal is of an attach that has ended. */
   isOurs(target: string): boolean;

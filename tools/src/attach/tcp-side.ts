@@ -14,7 +14,7 @@ export interface Codec {
   end(): void;
 }
 
-export interface TcpOptions {
+interface TcpOptions {
   readonly host: string;
   readonly port: number;
   /** The connection is closed when the remote port is lost. */

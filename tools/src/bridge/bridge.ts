@@ -51,7 +51,7 @@ export type BridgeNews =
       readonly advice: string | null;
     };
 
-export interface BridgeOptions {
+interface BridgeOptions {
   /** The ports of one agent, or one of mode sealed. */
   readonly plans: readonly PortPlan[];
   /** The relay's WebSocket address. */

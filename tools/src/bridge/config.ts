@@ -11,7 +11,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
 import { DEFAULT_SETTINGS, type LineSettings, readSettings } from "@blindrelay/protocol/serial";
 import { type Static, Type } from "typebox";
-import { Compile } from "typebox/compile";
+import { Check, Errors } from "typebox/schema";
 import type { Identity } from "../account/identity.ts";
 import { printStatus } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
@@ -81,8 +81,8 @@ export const BridgeConfig = Type.Object(
   { ...strict, title: "blindrelay bridge: configuration" },
 );
 
-export type PortFile = Static<typeof Port>;
-export type BridgeFile = Static<typeof BridgeConfig>;
+type PortFile = Static<typeof Port>;
+type BridgeFile = Static<typeof BridgeConfig>;
 
 export type PortMode =
   | { readonly kind: "sealed" }
@@ -111,8 +111,6 @@ export interface PortPlan {
 export const DEFAULT_WRITE_TIMEOUT_MS = 10_000;
 /** What one agent can list in one packet. */
 const MAX_PORTS_OF_AGENT = 64;
-
-const check = Compile(BridgeConfig);
 
 export const readMappingFile = (path: string): LineMapping => {
   try {
@@ -301,8 +299,8 @@ export const readBridgeConfig = (
   path: string,
 ): { readonly relay: string | null; readonly ports: readonly PortPlan[] } => {
   const value = readJsonFile(path, "the configuration");
-  if (!check.Check(value)) {
-    const [first] = check.Errors(value);
+  if (!Check(BridgeConfig, value)) {
+    const [, [first]] = Errors(BridgeConfig, value);
     // The error for an unknown member.
     const message = first?.message === "schema is false" ? "is an unknown setting" : first?.message;
     const what = `${first?.instancePath || "the file"} ${message ?? "is none"}`;

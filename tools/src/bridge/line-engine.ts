@@ -25,14 +25,14 @@ const LAST_TAG = 999;
 /** A command is not sent later than this after its call: by then most callers have given up. */
 const MAX_WAIT_MS = 30_000;
 
-export interface LineHost {
+interface LineHost {
   readonly timer: TimerPort;
   /** Resolves when the port has accepted it. */
   write(bytes: Uint8Array): Promise<void>;
   event(event: string, data: Record<string, unknown>): void;
 }
 
-export interface LineCounters {
+interface LineCounters {
   /** Commands sent, including repetitions. */
   sent: number;
   retried: number;

@@ -9,7 +9,7 @@ const SHOWN_CHARACTERS = 40;
 
 export type LineEncoding = "utf8" | "latin1";
 
-export interface LineReaderOptions {
+interface LineReaderOptions {
   readonly maxLine: number;
   readonly encoding: LineEncoding;
   readonly checksum: "none" | "nmea";

@@ -7,7 +7,7 @@ import { messageOf } from "@blindrelay/agent-sdk/bridge";
 import { isChanged } from "@blindrelay/protocol/numbers";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { type Static, Type } from "typebox";
-import { Compile } from "typebox/compile";
+import { Check, Errors } from "typebox/schema";
 import type { LineEncoding } from "./line-reader.ts";
 
 const strict = { additionalProperties: false } as const;
@@ -139,12 +139,12 @@ export const Mapping = Type.Object(
   { ...strict, title: "blindrelay bridge: mapping of a line protocol" },
 );
 
-export type MappingFile = Static<typeof Mapping>;
+type MappingFile = Static<typeof Mapping>;
 type PatternFile = Static<typeof Pattern>;
 type ParamFile = Static<typeof Param>;
 
 /** The values in a line, or null if it does not match. */
-export type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
+type Matcher = (line: string, tag: string) => Record<string, unknown> | null;
 
 export interface LineCommand {
   readonly method: string;
@@ -169,7 +169,6 @@ export interface LineMapping {
   readonly unmatched: string | null;
 }
 
-const check = Compile(Mapping);
 const TAG = "{#}";
 const PLACEHOLDER = /\{(#|[A-Za-z_][A-Za-z0-9_]*)\}/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they would start another line or steer the device.
@@ -313,8 +312,8 @@ const makeLine = (
 
 /** Reads a mapping. Throws an Error that names the place of the problem. */
 export const readMapping = (value: unknown): LineMapping => {
-  if (!check.Check(value)) {
-    const [first] = check.Errors(value);
+  if (!Check(Mapping, value)) {
+    const [, [first]] = Errors(Mapping, value);
     throw new Error(`${first?.instancePath || "the file"} ${first?.message ?? "is not a mapping"}`);
   }
   const file = value as MappingFile;

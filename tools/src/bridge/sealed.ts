@@ -19,7 +19,7 @@ const WINDOW_BYTES = 2 * MAX_MESSAGE_BYTES;
 /** A board that runs the SDK requests its link earlier, even one that is booting. */
 const PATIENCE_MS = 15_000;
 
-export interface SealedOptions {
+interface SealedOptions {
   /** The relay's WebSocket address: the bridge's own choice, never the board's. */
   readonly url: string;
   readonly timer: TimerPort;

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import {
   accountRest,
   agentPath,
@@ -21,7 +21,7 @@ import {
   deviceText,
   NOT_ON_ESPRUINO,
 } from "../account/device-files.ts";
-import { readDeviceList } from "../account/device-list.ts";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
@@ -116,6 +116,7 @@ const addListed = async (
   version: Version,
   flags: AddFlags,
 ): Promise<void> => {
+  const { readDeviceList } = await import("../account/device-list.ts");
   const devices = readDeviceList(file);
   settings.demandProfile();
   const line = new ProgressLine();
@@ -164,10 +165,7 @@ export const addAgentAdd = (agent: Command, context: Context): void => {
       new Option("--format <format>", "of these files (default: env)").choices(DEVICE_FORMATS),
     )
     .option("--json", "one JSON document; secrets only with --env")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent add "Pump in hall 7" --id pump-7
   blindrelay agent run ./pump.js --agent pump-7
   blindrelay agent add Door --packet-version 3 --device-key --env
@@ -182,8 +180,7 @@ private half, BLINDRELAY_DEVICE_SECRET, once: it is for the device and is kept n
 
 The first line of devices.csv is name,id,labels; such as: Pump 7,pump-7,site=hall-7;floor=2
 An empty id is made from the name. Nothing is made if a line is wrong. Interrupted, run it again: an
-agent that is there, with its secret in the keyring, is left alone, labels included.`,
-    )
+agent that is there, with its secret in the keyring, is left alone, labels included.`)
     .action(async (name: string | undefined, flags: AddFlags) => {
       const { packetVersion: version, from, out, format } = flags;
       if (!isVersion(version)) throw new Failure("usage", BAD_VERSION);

@@ -6,8 +6,8 @@ import {
   type KeyringText,
   MAX_KEYRING_LENGTH,
 } from "@blindrelay/protocol/keyring";
-import type { Command } from "commander";
 import { keepKeys } from "../account/account.ts";
+import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
 import { readTextFile } from "../base/text-file.ts";
@@ -65,18 +65,14 @@ export const addAgentImport = (agent: Command, context: Context): void => {
     .argument("[file]", "what `agent export` or the console wrote; - is standard input", "-")
     .option("--replace", "also where the keyring has another secret for the agent")
     .option("--json", "one JSON document, without secrets")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent export pump-7 --format keyring | ssh hall7 blindrelay agent import
   blindrelay agent import pump-7.keyring.json
   blindrelay agent import < text-of-a-qr-code
 
 It reads a keyring's entry, as a file or the text of a QR code, a whole profile without passphrase, and the
 other outputs of agent export that have the secret. The relay is not asked. With --replace the old
-secret stays in the profile's last copy: blindrelay profile restore`,
-    )
+secret stays in the profile's last copy: blindrelay profile restore`)
     .action(async (file: string, flags: ImportFlags) => {
       const settings = context.settings();
       settings.demandProfile();

@@ -1,9 +1,9 @@
 /** `blindrelay agent rekey`: a new end-to-end secret over the air. */
 import { type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
 import { rekeyAgent } from "../account/rekey.ts";
+import type { Command } from "../base/command.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
 import { matching } from "../fleet/agents.ts";
@@ -26,18 +26,14 @@ export const addAgentRekey = (agent: Command, context: Context): void => {
     .option("--where <selector>", "all agents that match and whose secret the keyring has")
     .option("--push-key <file>", "of a device that was provisioned with one")
     .option("--json", "one JSON document for each agent, without secrets")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent rekey pump-7
   blindrelay agent rekey --where label.site=hall-7 --push-key ./push.key
 
 The device has the new secret on trial until it has answered under it; the keyring keeps both so long.
 Interrupted, or with the agent out of reach, run it again: it goes on. Everybody else who calls the agent
 needs the new secret afterwards: blindrelay agent export pump-7. Under packet versions 1 and 2 whoever
-has the old secret and a recording of this finds the new one.`,
-    )
+has the old secret and a recording of this finds the new one.`)
     .action(async (agentId: string | undefined, flags: RekeyFlags) => {
       if ((agentId === undefined) === (flags.where === undefined)) {
         throw new Failure("usage", "name an agent, or use --where");

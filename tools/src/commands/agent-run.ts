@@ -14,8 +14,8 @@ import {
 } from "@blindrelay/agent-sdk/dialect";
 import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
 import { identify } from "../account/identity.ts";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printStatus, serveUnread } from "../base/output.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../base/uncaught.ts";
@@ -342,10 +342,7 @@ export const addAgentRun = (agent: Command, context: Context): void => {
     )
     .option("--no-rekey", "refuse a new end-to-end secret over the relay (blindrelay agent rekey)")
     .option("--json", "one JSON document per change of the link on standard output")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent run ./pump.js --agent pump-7
 
 Without a profile (\`blindrelay agent export pump-7 --env\` prints these lines):
@@ -365,8 +362,7 @@ as well: it stays guarded without the flag, and another key is refused (exit 7).
 
 A new or empty state folder is provisioned automatically. Exit codes: 2 usage, 5 the relay
 refuses these credentials, 7 the state folder does not let this agent start. If the relay is
-unavailable, the command waits for it.`,
-    )
+unavailable, the command waits for it.`)
     .action(async (path: string, flags: RunFlags) => {
       serveUnread();
       const settings = context.settings();

@@ -1,9 +1,9 @@
 /** `blindrelay agent set`: the name and the labels of an agent. */
 import { Failure } from "@blindrelay/protocol/command-line";
 import { MAX_LABELS } from "@blindrelay/protocol/selector";
-import type { Command } from "commander";
 import { accountRest, agentPath } from "../account/account.ts";
 import { readLabel, readLabelKey } from "../account/labels.ts";
+import type { Command } from "../base/command.ts";
 import { type JsonFlag, oneLine, printResult } from "../base/output.ts";
 import type { Context } from "./context.ts";
 
@@ -24,15 +24,11 @@ export const addAgentSet = (agent: Command, context: Context): void => {
     .option("--label <key=value>", "set a label; repeatable", append, [])
     .option("--unlabel <key>", "remove a label; repeatable", append, [])
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent set pump-7 --label site=hall-7 --unlabel spare
   blindrelay agent list --where label.site=hall-7
 
-The relay can read labels, unlike what is called. An agent has at most ${MAX_LABELS} of them.`,
-    )
+The relay can read labels, unlike what is called. An agent has at most ${MAX_LABELS} of them.`)
     .action(async (agentId: string, flags: SetFlags) => {
       const { name, label, unlabel } = flags;
       if (name === undefined && label.length + unlabel.length === 0) {

@@ -5,7 +5,7 @@
 import { Failure } from "@blindrelay/protocol/command-line";
 import { encodeKeyring } from "@blindrelay/protocol/keyring";
 import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import {
   accountRest,
   agentPath,
@@ -16,6 +16,7 @@ import {
   listAgents,
 } from "../account/account.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
+import type { Command } from "../base/command.ts";
 import {
   type JsonFlag,
   oneLine,
@@ -44,7 +45,7 @@ export const addAgents = (agent: Command, context: Context): void => {
     .description("the agents of your account")
     .option("--where <selector>", WHERE)
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay agent list --where online=true")
+    .example("blindrelay agent list --where online=true")
     .action(async (flags: JsonFlag & Pick<FleetFlags, "where">) => {
       const items = await listAgents(accountRest(context.settings()), flags.where);
       if (flags.json === true) {
@@ -71,7 +72,7 @@ export const addAgents = (agent: Command, context: Context): void => {
     .description("one agent, as the relay knows it")
     .argument("<agent>", "the agent's id")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay agent show pump-7")
+    .example("blindrelay agent show pump-7")
     .action(async (agentId: string, flags: JsonFlag) => {
       const settings = context.settings();
       const shown = await accountRest(settings)
@@ -86,7 +87,7 @@ export const addAgents = (agent: Command, context: Context): void => {
     .argument("<agent>", "the agent's id")
     .option("--yes", "do not ask")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay agent rm pump-7 --yes")
+    .example("blindrelay agent rm pump-7 --yes")
     .action(async (agentId: string, flags: JsonFlag & { yes?: boolean }) => {
       const settings = context.settings();
       const path = agentPath(agentId);
@@ -110,10 +111,7 @@ export const addAgents = (agent: Command, context: Context): void => {
       "also make a new end-to-end secret in the keyring, if the device was in other hands",
     )
     .option("--json", "one JSON document; its only secret is the relay token")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent rotate pump-7
   blindrelay agent rotate pump-7 --secret
 
@@ -121,8 +119,7 @@ Example:
 blindrelay agent export pump-7 --env prints. From then on it refuses packets under the old one. Whoever
 holds the old one still reads what was recorded under it and, with the relay's help, still calls a device
 that has it, or is that device towards clients that use it.
-If the command is interrupted, run it again: the new secret is kept before the relay is asked.`,
-    )
+If the command is interrupted, run it again: the new secret is kept before the relay is asked.`)
     .action(async (agentId: string, flags: JsonFlag & { secret?: boolean }) => {
       const settings = context.settings();
       if (flags.secret === true && settings.profile === null) {
@@ -170,17 +167,13 @@ If the command is interrupted, run it again: the new secret is kept before the r
     )
     .addOption(new Option("--env", "the same as --format env").conflicts(["format", "json"]))
     .addOption(new Option("--json", "the same as --format json").conflicts("format"))
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay agent export pump-7 > pump-7.env
   blindrelay agent export pump-7 --format moddable > config.json
   blindrelay agent export pump-7 --format keyring > pump-7.keyring.json
 
 With --format keyring it prints the end-to-end secret alone, for agent import and the console. Else the relay token comes from the relay, the end-to-end secret from the keyring; if the keyring
-does not have it, it is omitted with a notice. Use it for one device only: two devices with one identity break each other.`,
-    )
+does not have it, it is omitted with a notice. Use it for one device only: two devices with one identity break each other.`)
     .action(async (agentId: string, flags: ExportFlags) => {
       const format = flags.json === true ? "json" : (flags.format ?? "env");
       const settings = context.settings();

@@ -44,7 +44,7 @@ const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 
 /** `[HOST:]PORT`. Throws a Failure (usage). */
-export const readListen = (text: string, exposes: boolean): { host: string; port: number } => {
+const readListen = (text: string, exposes: boolean): { host: string; port: number } => {
   const [, bracketed, named, digits] =
     /^(?:(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]\s]+)):)?(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);

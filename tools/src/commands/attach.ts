@@ -1,5 +1,6 @@
 /** `blindrelay attach`: a bridged serial port for any program of this machine. */
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { Command } from "../base/command.ts";
 import type { AttachFlags } from "./attach-run.ts";
 import type { Context } from "./context.ts";
 
@@ -24,10 +25,7 @@ export const addAttach = (cli: Command, context: Context): void => {
     )
     .option("--record <file>", "write both directions with times; blindrelay inspect reads it")
     .option("--json", "one JSON document per change on standard output; not with --stdio")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay attach printer-1 --pty ./ttyPrinter
   blindrelay attach esp-3 --rfc2217 4000 & esptool --port rfc2217://127.0.0.1:4000 flash-id
   blindrelay attach console-9 --stdio --watch
@@ -35,8 +33,7 @@ Example:
 
 The port stays while a link, the relay, the bridge or the device is away, and works again by itself;
 bytes that are lost are reported by number. Exit codes: 2 usage, 4 the relay or the agent cannot be
-reached, 5 refused, 7 no raw bridge, no such port, or a port in use.`,
-    )
+reached, 5 refused, 7 no raw bridge, no such port, or a port in use.`)
     .action(async (agentId: string, port: string | undefined, flags: AttachFlags) => {
       const { attach } = await import("./attach-run.ts");
       await attach(context.settings(), agentId, port, flags);

@@ -2,8 +2,9 @@
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { AccessKey } from "@blindrelay/protocol/schema/rest";
 import { KEY_SCOPES, type KeyScope, parseKeySelector } from "@blindrelay/protocol/selector";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account/account.ts";
+import type { Command } from "../base/command.ts";
 import {
   type JsonFlag,
   oneLine,
@@ -54,7 +55,7 @@ export const addAuthKey = (auth: Command, context: Context): void => {
   const key = auth
     .command("key")
     .description("access keys: for CI and for people who are to have less than the account")
-    .addHelpText("after", "\nExample:\n  blindrelay auth key list");
+    .example("blindrelay auth key list");
 
   key
     .command("add")
@@ -64,17 +65,13 @@ export const addAuthKey = (auth: Command, context: Context): void => {
     .option("--where <selector>", "only these agents, by id and label.KEY", selector)
     .option("--expires <period>", "its end from now, such as 30d (default: none)", period)
     .option("--json", "one JSON document, with the key as api_token")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay auth key add ci --scope read --scope call --where label.site=hall-7 --expires 30d
 
 Programs take it in place of the account token: BLINDRELAY_ACCOUNT_TOKEN. read: GET of agents and
 releases. call: /wss and session tokens. agents: all of /agents. releases: all of /releases that your
 role allows. Other agents do not exist for it. End-to-end secrets are not part of it: to call a device
-needs its secret too (blindrelay agent export). A new password or account token does not end it.`,
-    )
+needs its secret too (blindrelay agent export). A new password or account token does not end it.`)
     .action(async (name: string, flags: AddFlags) => {
       const { scope, where, expires } = flags;
       const body = {
@@ -95,7 +92,7 @@ needs its secret too (blindrelay agent export). A new password or account token 
     .command("list")
     .description("your access keys, without the keys themselves")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay auth key list")
+    .example("blindrelay auth key list")
     .action(async (flags: JsonFlag) => {
       const items = await accountRest(context.settings()).list("AccessKeyPage", "/account/keys");
       if (flags.json === true) {
@@ -111,7 +108,7 @@ needs its secret too (blindrelay agent export). A new password or account token 
     .description("remove an access key; what was made with it ends within two seconds")
     .argument("<name>", "the key's name")
     .option("--json", "one JSON document: {id, name, deleted}")
-    .addHelpText("after", "\nExample:\n  blindrelay auth key rm ci")
+    .example("blindrelay auth key rm ci")
     .action(async (name: string, flags: JsonFlag) => {
       const rest = accountRest(context.settings());
       const items = await rest.list("AccessKeyPage", "/account/keys");

@@ -4,8 +4,8 @@
  */
 
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
 import { accountRest, demandToken } from "../account/account.ts";
+import type { Command } from "../base/command.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
 import { addAuthKey } from "./auth-key.ts";
 import type { Context } from "./context.ts";
@@ -14,13 +14,13 @@ export const addAuth = (cli: Command, context: Context): void => {
   const auth = cli
     .command("auth")
     .description("the account token, and access keys that reach less")
-    .addHelpText("after", "\nExample:\n  blindrelay auth status");
+    .example("blindrelay auth status");
 
   auth
     .command("status")
     .description("who you are at which relay, and where the account token comes from")
     .option("--json", "one JSON document: {url, username, role, totp_enabled, source, expires_at}")
-    .addHelpText("after", "\nExample:\n  blindrelay auth status --json")
+    .example("blindrelay auth status --json")
     .action(async (flags: JsonFlag) => {
       const settings = context.settings();
       const user = await accountRest(settings).ask("User", "GET", "/account");
@@ -41,10 +41,7 @@ export const addAuth = (cli: Command, context: Context): void => {
     .command("token")
     .description("print the account token, for programs; CI takes an access key")
     .option("--json", "one JSON document: {url, account_token}")
-    .addHelpText(
-      "after",
-      "\nExample:\n  BLINDRELAY_ACCOUNT_TOKEN=$(blindrelay auth token) node report.js",
-    )
+    .example("BLINDRELAY_ACCOUNT_TOKEN=$(blindrelay auth token) node report.js")
     .action((flags: JsonFlag) => {
       const settings = context.settings();
       const account_token = settings.accountToken();
@@ -56,15 +53,11 @@ export const addAuth = (cli: Command, context: Context): void => {
     .command("rotate")
     .description("replace the account token, if it may be in other hands; the old one ends at once")
     .option("--json", "one JSON document: {rotated_at, profile}")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay auth rotate
 
 All programs with the old token, and their connections, end at once. The profile keeps the new one;
-print it with: blindrelay auth token. Access keys stay: end those with blindrelay auth key rm.`,
-    )
+print it with: blindrelay auth token. Access keys stay: end those with blindrelay auth key rm.`)
     .action(async (flags: JsonFlag) => {
       const settings = context.settings();
       settings.demandProfile();
@@ -102,14 +95,10 @@ print it with: blindrelay auth token. Access keys stay: end those with blindrela
     .command("logout")
     .description("remove the account token from the profile; its keyring stays")
     .option("--json", "one JSON document: {profile}")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay auth logout
 
-The token itself stays valid for whoever has a copy. To end it, run \`blindrelay auth rotate\` first.`,
-    )
+The token itself stays valid for whoever has a copy. To end it, run \`blindrelay auth rotate\` first.`)
     .action((flags: JsonFlag) => {
       const settings = context.settings();
       settings.demandProfile();

@@ -1,6 +1,7 @@
 /** `blindrelay board report PORT`: what a board is and does, as one text to paste into a report. */
-import type { Command } from "commander";
+
 import pkg from "../../package.json" with { type: "json" };
+import type { Command } from "../base/command.ts";
 import { oneLine, printResult, printStatus } from "../base/output.ts";
 import { type Row, reportBoard } from "../flash/board-report.ts";
 import type { PortFlags } from "../repl/port.ts";
@@ -18,7 +19,7 @@ export const addBoardReport = (cli: Command): void => {
   const board = cli
     .command("board")
     .description("what an attached board is and does")
-    .addHelpText("after", "\nExample:\n  blindrelay board report /dev/ttyUSB0");
+    .example("blindrelay board report /dev/ttyUSB0");
   withBaud(
     board
       .command("report")
@@ -26,17 +27,13 @@ export const addBoardReport = (cli: Command): void => {
       .argument("<port>", ADDRESS_FORMS),
   )
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay board report /dev/ttyUSB0 > report.txt
 
 It stops the program on the board for about a minute and starts it again, writes one file of 256 bytes
 into Storage and erases it, and arms the watchdog, which stays armed until the power is cut. It needs no
 account. The text holds no secret, id, address, name or serial number.
-Exit codes: 2 usage; 7 device or port.`,
-    )
+Exit codes: 2 usage; 7 device or port.`)
     .action(async (port: string, flags: ReportFlags) => {
       printStatus("the program on the board is stopped, and started again when this is done");
       const found = await withConsole(port, flags, reportBoard);

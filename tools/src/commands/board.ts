@@ -2,7 +2,7 @@
 
 import { EspruinoRepl } from "@blindrelay/agent-sdk/board";
 import { wholeNumber } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import type { Command } from "../base/command.ts";
 import { DEFAULT_BAUD_RATE, openPort, type PortFlags } from "../repl/port.ts";
 import { onOff } from "./number-flags.ts";
 

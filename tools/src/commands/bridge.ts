@@ -1,7 +1,8 @@
 /** `blindrelay bridge`: serial devices as agents, until Ctrl-C or SIGTERM. */
 
 import { wholeNumber } from "@blindrelay/protocol/command-line";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { Command } from "../base/command.ts";
 import { withLineFlags } from "./board.ts";
 import type { BridgeFlags } from "./bridge-run.ts";
 import type { Context } from "./context.ts";

@@ -2,12 +2,12 @@
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkCallLength } from "../base/call-length.ts";
 import { checkToken } from "../base/check-token.ts";
+import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { methodsOf, similarMethod } from "../base/methods.ts";
 import { printJson, printStatus } from "../base/output.ts";
@@ -77,10 +77,7 @@ export const addCall = (cli: Command, context: Context): void => {
     .option("--idempotent", "may be executed twice, so retry if the outcome is unknown")
     .option("--wait", "wait until relay and agent are there, up to the timeout")
     .option("--json", "with --where: one JSON line per agent; a result is always JSON")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay call pump-7 valve.open '{"percent": 40}' --timeout 5
   blindrelay call pump-7 valve.open '{"percent": 40}' --wait --timeout 3600   # a sleeping board
   blindrelay call --where 'label.site=hall-7,firmware<1.5.0' valve.close --staged 5% --abort-over 2%
@@ -95,8 +92,7 @@ no agent matches, 2 also if the journal is of another call or in use.
 An error of the agent is printed to standard error as a JSON-RPC error object (exit 3). Other exit
 codes: 2 usage, 4 agent offline or relay not reachable, 5 not your agent or refused, 6 no verified
 answer in time (also if the secret is wrong), or "timed out, did not run": the agent refused the
-call because it came after the timeout.`,
-    )
+call because it came after the timeout.`)
     .action(
       async (
         first: string,

@@ -1,7 +1,7 @@
 /** `blindrelay check FILE`: finds what boards cannot run in a device program, without a board. */
 import { type BoardMemory, describeRefusal, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import type { Command } from "../base/command.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { MODULES_FIX } from "../flash/modules.ts";
 import { readSource } from "../flash/program.ts";
@@ -23,18 +23,14 @@ export const addCheck = (cli: Command): void => {
       "--json",
       "one JSON document: {file, ok, refused, asked, modules}, and memory with --board",
     )
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay check ./pump.js
   blindrelay check ./pump.js --board puck.js
 
 Each line is file:line:column, the reason and what to write instead. Exit codes: 0 boards can run it,
 1 they cannot, or it does not fit, 2 there is no such file or board. Names that only a board knows,
 such as analogRead, are checked on the board by \`blindrelay flash\`. The estimate of memory holds for
-both packet versions, and does not know what a program collects while it runs.`,
-    )
+both packet versions, and does not know what a program collects while it runs.`)
     .action(async (file: string, flags: CheckFlags) => {
       const { BOARDS, checkProgram, estimateMemory } = await loadDialect();
       const board = BOARDS.find(({ name }) => name === flags.board);

@@ -1,6 +1,7 @@
 /** `blindrelay completion SHELL`: commands, options, and what the profiles of this machine hold. */
 import { addCompletion as addTo } from "@blindrelay/protocol/command-line";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { Command } from "../base/command.ts";
 import type { Context } from "./context.ts";
 import { listNames } from "./profile.ts";
 

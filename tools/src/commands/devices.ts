@@ -2,7 +2,7 @@
 
 import { EspruinoRepl, REPL_LIMITS, readBoard, runtimeOf } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import type { Command } from "../base/command.ts";
 import { printJson, printStatus, printText, table } from "../base/output.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { listSerialPorts } from "../serial/local.ts";
@@ -109,10 +109,9 @@ export const addDevices = (cli: Command, context: Context): void => {
     .option("--no-probe", "do not open any port")
     .option("--remote", "the ports that your bridges offer instead, and who uses them")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      "\nExample:\n  blindrelay devices\n  blindrelay devices tcp://192.168.1.9:23",
-    )
+    .example(`
+  blindrelay devices
+  blindrelay devices tcp://192.168.1.9:23`)
     .action(async (named: string[], flags: DevicesFlags) => {
       if (flags.remote === true) {
         if (named.length > 0) throw new Failure("usage", "--remote lists all ports: name none");

@@ -11,10 +11,10 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { reasonOfError } from "@blindrelay/protocol/net";
 import { proxyFor } from "@blindrelay/protocol/net/node";
 import type { Agent, AuthConfig } from "@blindrelay/protocol/schema/rest";
-import type { Command } from "commander";
 import { accountRest, agentPath } from "../account/account.ts";
 import { connectClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
+import type { Command } from "../base/command.ts";
 import { type JsonFlag, printJson, printText } from "../base/output.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
@@ -253,10 +253,7 @@ const checkTools = (): Check[] => [
 ];
 
 /** All checks, each after those it depends on. */
-export const diagnose = async (
-  settings: Settings,
-  agentId: string | undefined,
-): Promise<Check[]> => {
+const diagnose = async (settings: Settings, agentId: string | undefined): Promise<Check[]> => {
   const checks: Check[] = [checkProfile(settings)];
   let url: string | null = null;
   try {
@@ -290,10 +287,10 @@ export const addDoctor = (cli: Command, context: Context): void => {
     .description("check everything from the profile to the agent, and print a fix for each problem")
     .argument("[agent]", "also check that this agent is online and its secret is right")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      "\nExample:\n  blindrelay doctor pump-7\n\nExits with 1 if something is wrong.",
-    )
+    .example(`
+  blindrelay doctor pump-7
+
+Exits with 1 if something is wrong.`)
     .action(async (agent: string | undefined, flags: JsonFlag) => {
       if (agent !== undefined) checkAgentId(agent);
       const checks = await diagnose(context.settings(), agent);

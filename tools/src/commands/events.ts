@@ -1,11 +1,11 @@
 /** `blindrelay events [AGENT]`: prints the events of agents, and their connects and disconnects. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
@@ -79,10 +79,7 @@ export const addEvents = (cli: Command, context: Context): void => {
     .option("--where <selector>", WHERE)
     .option("--json", "one JSON document per line")
     .option("--count <n>", "end after this many events", wholeNumber(1, null))
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay events pump-7 --json
 
 Lines begin with the time of arrival, which is "at" in JSON: {"kind":"event","agent_id","event",
@@ -91,8 +88,7 @@ Lines begin with the time of arrival, which is "at" in JSON: {"kind":"event","ag
 in place of "packets" if the agent counted the events that it could not send,
 {"kind":"interrupted","agent_id","reason","at"} (the agent dropped the session, restarted or was cut
 off) and {"kind":"reopened","agent_id","reason","at"} (a new session was opened: events in between
-are missing).`,
-    )
+are missing).`)
     .action(async (agent: string | undefined, flags: EventsFlags) => {
       if (agent !== undefined && flags.where !== undefined)
         throw new Failure("usage", "name an agent, or --where SELECTOR");

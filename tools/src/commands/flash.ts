@@ -24,7 +24,8 @@ import {
 } from "@blindrelay/agent-sdk/board";
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { NO_WATCHDOG } from "../base/watchdog.ts";
@@ -317,10 +318,7 @@ export const addFlash = (
     .option("--config <dir>", "with --target moddable: the folder that `provision --out` wrote")
     .option("--platform <name>", "with --target moddable: as mcconfig's -p, such as esp32")
     .option("--json", "print one JSON document each time the board is flashed")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay provision /dev/ttyUSB0 --id pump-7
   blindrelay flash /dev/ttyUSB0 --program pump.js
   blindrelay flash --target moddable --program pump.js --config ./pump-7 --out ./pump-project
@@ -331,8 +329,7 @@ The board joins the Wi-Fi of provision --wifi, or its network in another way. A 
 the board is online.
 Exit codes: 2 usage, or a program that Espruino would not run as written; 4 it did not come online;
 5 refused; 7 device or port (no permission, nothing answers, another runtime, no SHA-256, no space,
-unplugged).`,
-    )
+unplugged).`)
     .action(async (port: string | undefined, flags: FlashFlags) => {
       const settings = context.settings();
       if (flags.target === "moddable") {

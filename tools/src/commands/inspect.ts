@@ -6,8 +6,8 @@ import type { ReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
 import { explainRecordLine } from "../attach/record.ts";
+import type { Command } from "../base/command.ts";
 import { jsonText, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
 import type { Context } from "./context.ts";
@@ -61,16 +61,12 @@ export const addInspect = (cli: Command, context: Context): void => {
     )
     .option("--agent <agent-id>", "the agent, if the capture does not name it")
     .option("--json", "one JSON document per packet")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   echo '{"v":"1","sid":"…","seq":1,"p":"…"}' | blindrelay inspect --agent pump-7
 
 Understands bare packets, \`relay\` envelopes, and lines of JSON or of a log that hold them. The secret
 comes from BLINDRELAY_AGENT_TOKEN or the keyring. Exits with 1 if a packet is broken or does not
-open, or if there is none.`,
-    )
+open, or if there is none.`)
     .action(async (file: string | undefined, flags: { agent?: string; json?: boolean }) => {
       if (flags.agent !== undefined) checkAgentId(flags.agent);
       const settings = context.settings();

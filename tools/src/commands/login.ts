@@ -2,8 +2,8 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
-import type { Command } from "commander";
 import { demandToken } from "../account/account.ts";
+import type { Command } from "../base/command.ts";
 import { firstLines } from "../base/first-lines.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { questions } from "../base/prompt.ts";
@@ -42,15 +42,11 @@ export const addLogin = (cli: Command, context: Context): void => {
       "read the password from the first line of standard input, a one-time code from the second",
     )
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay login --url https://relay.example
 
 If the relay requires one-time codes and you have none, the first login enrols your authenticator.
-The profile is plain text that only you can read; blindrelay profile passphrase encrypts it.`,
-    )
+The profile is plain text that only you can read; blindrelay profile passphrase encrypts it.`)
     .action(async (flags: LoginFlags) => {
       const settings = context.settings();
       const url = flags.url === undefined ? settings.loginUrl() : httpBase(flags.url);

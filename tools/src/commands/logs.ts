@@ -1,11 +1,11 @@
 /** `blindrelay logs AGENT`: what a device logged, and why it restarted (`system.log`, sealed). */
 import { type Agent, CallError, restartText } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { oneLine, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
@@ -55,10 +55,7 @@ export const addLogs = (cli: Command, context: Context): void => {
     .option("--follow", "go on with later lines, until Ctrl-C")
     .option("--lines <n>", "at most this many of the latest", wholeNumber(1, MAX_LINES), LINES)
     .option("--json", "one JSON document per line")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay logs pump-7 --follow
 
 The first line is about the start: {"kind":"start","agent_id","boot","restart":{"reason","text"},
@@ -67,8 +64,7 @@ dropped counts lines that are no longer kept. The others are {"kind":"line","age
 "level","text","at"}: at_ms since the start of the device; at is when this command read it. With --follow
 the device is waited for, and another start is told as the first one; {"kind":"lost","agent_id","lines"}
 are lines that it dropped before they could be read. Errors of a program that was flashed or pushed from
-here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 it is offline.`,
-    )
+here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 it is offline.`)
     .action(async (agent: string | undefined, flags: LogsFlags) => {
       if ((agent === undefined) === (flags.where === undefined))
         throw new Failure("usage", "name an agent, or --where SELECTOR");

@@ -5,7 +5,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { inSource, type Port, type SourceMap } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { jsonText, printStatus } from "../base/output.ts";
 import { buildOnPort, shownPath } from "../config/kept-builds.ts";
@@ -241,17 +242,13 @@ export const addMonitor = (cli: Command, context: Context): void => {
     .option("--echo", "show what is typed, for a board that does not")
     .option("--no-reconnect", "exit with 7 when the port disconnects")
     .option("--json", 'one JSON document per line: {"line"}')
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay monitor /dev/ttyUSB0
   blindrelay monitor /dev/ttyACM0 --baud 9600 --eol lf --echo
 
 Errors of a program that was flashed through this port show file, line and column of its source.
 On a terminal, keys go to the board as they are typed, including Ctrl-C. If the port disappears, the command
-waits for it.`,
-    )
+waits for it.`)
     .action((port: string, flags: MonitorFlags) =>
       monitor(port, flags, buildOnPort(context.settings().buildsDir, port)),
     );

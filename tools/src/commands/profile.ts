@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printJson, printResult, printText } from "../base/output.ts";
 import { askPassphrase } from "../config/passphrase.ts";
@@ -47,13 +47,13 @@ export const addProfile = (cli: Command, context: Context): void => {
   const profile = cli
     .command("profile")
     .description("list, show, restore and change profiles, or encrypt one with a passphrase")
-    .addHelpText("after", "\nExample:\n  blindrelay profile passphrase");
+    .example("blindrelay profile passphrase");
 
   profile
     .command("list")
     .description("names of all profiles; --profile chooses one")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay profile list")
+    .example("blindrelay profile list")
     .action((flags: JsonFlag) => {
       const items = listNames(context.settings());
       if (flags.json === true) printJson({ items });
@@ -64,7 +64,7 @@ export const addProfile = (cli: Command, context: Context): void => {
     .command("show")
     .description("relay, account and agents of a profile, without secrets")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay --profile work profile show")
+    .example("blindrelay --profile work profile show")
     .action((flags: JsonFlag) => {
       const settings = context.settings();
       const shown = settings.demandProfile();
@@ -89,7 +89,7 @@ export const addProfile = (cli: Command, context: Context): void => {
     .description("change the address of the profile's relay, after it has moved")
     .argument("<url>", "an http or https address; another relay wants a login instead")
     .option("--json", "one JSON document: {profile, url}")
-    .addHelpText("after", "\nExample:\n  blindrelay profile set-url https://relay.example")
+    .example("blindrelay profile set-url https://relay.example")
     .action((given: string, flags: JsonFlag) => {
       const settings = context.settings();
       const url = httpBase(given);
@@ -105,16 +105,12 @@ export const addProfile = (cli: Command, context: Context): void => {
     .option("--list", "show the copies, and change nothing")
     .option("--copy <n>", "which copy; 1 is the newest", "1")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay profile restore --list
   blindrelay profile restore
 
 Each change of a profile keeps a copy of the file before it, up to three. The present file is kept,
-too, under another name.`,
-    )
+too, under another name.`)
     .action((flags: JsonFlag & { list?: boolean; copy: string }) => {
       const path = context.settings().profilePath;
       const copies = listCopies(path);
@@ -147,14 +143,10 @@ too, under another name.`,
     .option("--remove", "remove the passphrase: anyone who can read the file can read them")
     .option("--stdin", "read the new one from standard input")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay profile passphrase
 
-Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE. Nobody can recover it.`,
-    )
+Commands then ask for it on the terminal, or take it from BLINDRELAY_PASSPHRASE. Nobody can recover it.`)
     .action(async (flags: PassphraseFlags) => {
       const settings = context.settings();
       settings.demandProfile();

@@ -13,7 +13,7 @@ import {
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import {
   accountRest,
   agentPath,
@@ -25,6 +25,7 @@ import {
   replaceKey,
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
+import type { Command } from "../base/command.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
@@ -271,10 +272,7 @@ export const addProvision = (cli: Command, context: Context): void => {
     )
     .option("--no-rekey", "Moddable, with --out: do not let `agent rekey` replace its secret")
     .option("--json", "one JSON document, without secrets")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay provision /dev/ttyUSB0 --name "Pump in hall 7" --id pump-7
   blindrelay provision /dev/ttyUSB0 --id pump-7 --wifi "hall 7"    # asks for the password
   blindrelay provision /dev/ttyUSB0 --wifi "hall 8"                # later: another network only
@@ -293,8 +291,7 @@ new folder, because the boot counts that it used are forgotten. With --push-key,
 cannot program it over the relay: that takes the key's file, too, which belongs apart from the keyring and
 may be for many boards. A board keeps its push key until --push-key names another one. Exit codes: 2
 usage, 4 relay not reachable, 5 refused, 7 device or port. If it fails, the agent it created is removed
-again.`,
-    )
+again.`)
     .action(async (port: string | undefined, flags: ProvisionFlags) => {
       if ((port === undefined) === (flags.out === undefined)) {
         throw new Failure("usage", "name a port, or --out DIR");

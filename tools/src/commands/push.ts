@@ -3,12 +3,13 @@ import type { SourceMap } from "@blindrelay/agent-sdk/board";
 import { type Client, type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { MAX_REPORT_LENGTH } from "@blindrelay/protocol";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
 import { agentWith } from "../account/agent-with.ts";
 import { connectClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
+import type { Command } from "../base/command.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
 import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
@@ -61,10 +62,7 @@ export const addPush = (cli: Command, context: Context): void => {
       "wait for the agent to come online, however long, such as a board that sleeps",
     )
     .option("--json", "one JSON document: what happened, also at a failure")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay push pump-7 ./valve.js --firmware-version 1.5.0
   blindrelay push pump-7 ./valve.js --wait    # a board that sleeps
   blindrelay push ./valve.js --where label.site=hall-7 --staged 5% --abort-over 2%
@@ -77,8 +75,7 @@ the keyring are pushed to, with --staged in stages; the first failure stops the 
 --abort-over more failures than that: pushes in progress are completed, the other agents keep their
 program; agents that do not accept programs are listed and skipped. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
 agent does not accept programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for the program.
-With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no agent accepts programs or none is online.`,
-    )
+With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no agent accepts programs or none is online.`)
     .action(async (first: string, second: string | undefined, flags: PushFlags) => {
       const many = flags.all === true || flags.where !== undefined;
       const isStaged = flags.staged !== undefined || flags.abortOver !== undefined;

@@ -10,8 +10,9 @@ import {
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
 import type { Release } from "@blindrelay/protocol/schema/rest";
-import { type Command, Option } from "commander";
+import { Option } from "commander";
 import { accountRest } from "../account/account.ts";
+import type { Command } from "../base/command.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
 import { measure, readSigningKey, signListed, signRelease } from "../base/release-files.ts";
 import { type Rest, RestFailure } from "../base/rest.ts";
@@ -68,10 +69,7 @@ export const addPublish = (release: Command, context: Context): void => {
     .option("--percent <n>", "of the devices that get it at first (100)", percentage)
     .option("--draft", "upload only; publish it later")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay release publish pump.bin --runtime espruino --channel stable --firmware-version 1.4.0 \\
     --key release.pem --percent 10
 
@@ -80,8 +78,7 @@ change of what the channel offers (--list) and an end (--not-after): give both. 
 add their signatures with release sign, to a draft or to what is published.
 
 If it fails, no draft remains; a draft that an interrupted publish left is completed. Publish firmware
-for another runtime over REST. Needs the admin role.`,
-    )
+for another runtime over REST. Needs the admin role.`)
     .action(async (file: string, flags: PublishFlags) => {
       const rest = accountRest(context.settings());
       const published = await publish(rest, file, flags);
@@ -101,16 +98,12 @@ export const addSign = (release: Command, context: Context): void => {
     .requiredOption("--list <n>", LIST, listNumber)
     .requiredOption("--not-after <time>", NOT_AFTER, end)
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay release sign pump.bin --runtime espruino --channel stable --firmware-version 1.4.0 \\
     --key other.pem --list 7 --not-after 2027-06-30
 
 What is signed is what stands here, never what the relay says of it. Signatures that are there stay if
-they are for the same list and the same end; others are replaced. Needs the admin role.`,
-    )
+they are for the same list and the same end; others are replaced. Needs the admin role.`)
     .action(async (file: string, flags: SignFlags) => {
       const signed = await sign(accountRest(context.settings()), file, flags);
       printResult(flags, signed, `${signed.id} ${describe(signed)}`);

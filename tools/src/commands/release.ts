@@ -5,8 +5,8 @@
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { MAX_RELEASE_SIGNATURES, type SignedRelease } from "@blindrelay/protocol/releases";
 import type { Release, ReleasePatch } from "@blindrelay/protocol/schema/rest";
-import type { Command } from "commander";
 import { accountRest } from "../account/account.ts";
+import type { Command } from "../base/command.ts";
 import {
   type JsonFlag,
   printJson,
@@ -53,14 +53,14 @@ export const addRelease = (cli: Command, context: Context): void => {
   const release = cli
     .command("release")
     .description("firmware releases: sign, publish, roll out, check")
-    .addHelpText("after", "\nExample:\n  blindrelay release list");
+    .example("blindrelay release list");
 
   release
     .command("keygen")
     .description("make a key that signs releases; the relay and the devices get its public half")
     .argument("<file>", "where the private key goes (PEM, mode 0600)")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay release keygen release.pem")
+    .example("blindrelay release keygen release.pem")
     .action((file: string, flags: JsonFlag) => {
       const made = makeKey(file);
       printResult(flags, made, made.public_key);
@@ -79,10 +79,7 @@ export const addRelease = (cli: Command, context: Context): void => {
     .requiredOption("--firmware-version <version>", "what runs now", version)
     .option("--runtime <name>", "what it runs on (default: any)")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      "\nExample:\n  blindrelay release check --channel stable --firmware-version 1.3.2 --json",
-    )
+    .example("blindrelay release check --channel stable --firmware-version 1.3.2 --json")
     .action(async (flags: CheckFlags) => {
       const query = new URLSearchParams({
         channel: flags.channel,
@@ -110,14 +107,10 @@ export const addRelease = (cli: Command, context: Context): void => {
       wholeNumber(1, MAX_RELEASE_SIGNATURES),
     )
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay release verify pump.bin --release release.json --public-key release.pem
 
-Works offline. Exits with 1 if something does not match.`,
-    )
+Works offline. Exits with 1 if something does not match.`)
     .action(async (file: string, flags: VerifyFlags) => {
       const problem = await mismatch(file, readRelease(flags.release), flags);
       if (flags.json === true) printJson({ ok: problem === null, problem });
@@ -132,17 +125,13 @@ Works offline. Exits with 1 if something does not match.`,
     )
     .option("--channel <name>", "one channel only")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay release list --channel stable
 
 OFFERED counts devices that were offered the release, BOOTED those of them that logged in with it,
 RUNNING those that did so at their last login, and LEFT those that then logged in with an older
 version: it booted, failed, and the device fell back, or somebody flashed it. They are not offered it
-again. If more than one in twenty of BOOTED left, a rollout below 100 % is paused.`,
-    )
+again. If more than one in twenty of BOOTED left, a rollout below 100 % is paused.`)
     .action(async (flags: JsonFlag & { channel?: string }) => {
       const query: Record<string, string> =
         flags.channel === undefined ? {} : { channel: flags.channel };
@@ -160,7 +149,7 @@ again. If more than one in twenty of BOOTED left, a rollout below 100 % is pause
     .option("--pause", "offer it to nobody for now")
     .option("--resume", "end a pause")
     .option("--json", "one JSON document")
-    .addHelpText("after", "\nExample:\n  blindrelay release set 0d9c0c3e-... --percent 50")
+    .example("blindrelay release set 0d9c0c3e-... --percent 50")
     .action(async (id: string, flags: SetFlags) => {
       const path = `/releases/${encodeURIComponent(id)}`;
       const changed = await accountRest(context.settings()).ask(

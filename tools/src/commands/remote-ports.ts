@@ -9,7 +9,7 @@ import { callFailure } from "../base/call-failure.ts";
 import { printJson, printStatus, printText, table } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 
-export interface RemotePortInfo {
+interface RemotePortInfo {
   readonly agent_id: string;
   readonly port: string;
   /** What else `attach AGENT PORT` takes for it; "" if it has no other name. */

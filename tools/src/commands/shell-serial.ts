@@ -1,7 +1,7 @@
 /** A terminal on a remote serial port: the two byte streams of `blindrelay bridge --mode raw`. */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { printStatus } from "../base/output.ts";
 import { onOff } from "./number-flags.ts";

@@ -9,11 +9,11 @@ import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import type { Command } from "commander";
 import { connectClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
+import type { Command } from "../base/command.ts";
 import { methodsOf, similarMethod } from "../base/methods.ts";
 import { jsonText, oneLine, printJson, printStatus, printText } from "../base/output.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
@@ -270,17 +270,13 @@ export const addShell = (cli: Command, context: Context): void => {
       .option("--serial", "a terminal on the serial port of a bridged agent; Ctrl-] ends"),
   )
     .option("--json", "results and events as one JSON document per line; not with --serial")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay shell pump-7
   echo 'valve.open {"percent": 40}' | blindrelay shell pump-7
   blindrelay shell printer-1 --serial --baud 115200
 
 What can be typed:
-${HELP}`,
-    )
+${HELP}`)
     .action(async (agentId: string | undefined, flags: ShellFlags) => {
       checkFlags(agentId, flags);
       const settings = context.settings();

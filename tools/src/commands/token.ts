@@ -4,7 +4,7 @@
  */
 import { readToken, TOKEN_NAMES, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Command } from "commander";
+import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printJson, printText } from "../base/output.ts";
 import { questions } from "../base/prompt.ts";
@@ -20,7 +20,7 @@ const USES: { readonly [kind in TokenKind]: string } = {
   push: "in a file for --push-key: a device that has it takes only programs proven with it",
 };
 
-export interface TokenReport {
+interface TokenReport {
   readonly kind: TokenKind | null;
   readonly valid: boolean;
   readonly meaning: string;
@@ -64,14 +64,10 @@ export const addToken = (cli: Command, _context: Context): void => {
     .command("token")
     .description("identify a token and check its checksum, without printing it")
     .option("--json", "one JSON document")
-    .addHelpText(
-      "after",
-      `
-Example:
+    .example(`
   blindrelay token < token.txt
 
-Reads it from standard input, because arguments show in process lists. Exits with 1 if the input is not a valid token.`,
-    )
+Reads it from standard input, because arguments show in process lists. Exits with 1 if the input is not a valid token.`)
     .action(async (flags: JsonFlag) => {
       const given = process.stdin.isTTY ? await ask() : await readInput(process.stdin);
       const report = describeToken(given.replace(/\r?\n$/, ""));

@@ -213,7 +213,7 @@ export const writeProfile = (
 };
 
 /** What an earlier copy of a profile holds. */
-export interface ProfileCopy {
+interface ProfileCopy {
   readonly path: string;
   /** ISO 8601, of its last change. */
   readonly written_at: string;

@@ -18,7 +18,7 @@ import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
-export interface ModdableOptions {
+interface ModdableOptions {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly out?: string;
@@ -92,7 +92,7 @@ const readConfig = (folder: string): BoardConfig => {
  * All files of the project. `config`: null leaves agent.json as a form to fill in. `preferences`:
  * the folder of its preferences, if they are a file on this machine; null on a board.
  */
-export const moddableProject = async (
+const moddableProject = async (
   program: string,
   config: BoardConfig | null,
   firmwareVersion: string | undefined,

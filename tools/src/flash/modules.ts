@@ -19,7 +19,7 @@ import { readProgram } from "./program.ts";
 /** As Espruino's own tools look for a module. */
 const ENDINGS = [".min.js", ".js"];
 
-export interface WithModules {
+interface WithModules {
   /** The program's file, with modules. */
   readonly code: string;
   readonly map: SourceMap;

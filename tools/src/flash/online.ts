@@ -16,7 +16,7 @@ const CONNECT_LIMIT_MS = 15_000;
 const POLL_MS = 500;
 const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
 
-export interface AgentInfo {
+interface AgentInfo {
   readonly name?: string;
   readonly runtime?: string;
   readonly sdk_version?: string;

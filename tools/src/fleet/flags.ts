@@ -1,6 +1,7 @@
 /** Flags of commands that work on many agents. */
 import { wholeNumber } from "@blindrelay/protocol/command-line";
-import { type Command, InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "commander";
+import type { Command } from "../base/command.ts";
 
 export interface FleetFlags {
   readonly where?: string;

@@ -16,7 +16,7 @@ const VERSION = 1;
 const OUTCOMES: readonly string[] = ["ok", "error", "offline", "unknown", "skipped"];
 const UNANSWERED = "the command ended before it was answered";
 
-export interface JournalHead {
+interface JournalHead {
   readonly journal: typeof VERSION;
   readonly url: string;
   readonly account: string;

@@ -24,7 +24,7 @@ const PIECE_BYTES = 1_024;
 const PIECES_PER_SECOND = 8;
 const BITS_PER_BYTE = 11;
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly open: PortOpener;
   readonly settings: LineSettings;
   /** How long a piece may wait in addition to the time of its bits. */

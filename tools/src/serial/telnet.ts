@@ -58,7 +58,7 @@ export const MODEM = { cts: 0x10, dsr: 0x20, dcd: 0x80 } as const;
 /** A longer subnegotiation is truncated: none of ours is that long. */
 const MAX_SUBNEGOTIATION = 256;
 
-export interface TelnetEvents {
+interface TelnetEvents {
   data(bytes: Uint8Array): void;
   /** DO, DONT, WILL or WONT. */
   asked(verb: "do" | "dont" | "will" | "wont", option: number): void;

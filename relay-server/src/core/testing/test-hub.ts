@@ -5,11 +5,11 @@
  */
 import { SESSION_TTL_S } from "@blindrelay/protocol";
 import { encodeClientAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
-import type { Connection } from "../connection.ts";
+import type { Connection } from "../connections/connection.ts";
 import { Hub } from "../hub.ts";
-import { type HubLimits, TICK_MS } from "../limits.ts";
+import { type HubLimits, TICK_MS } from "../limits/limits.ts";
+import { Lockout } from "../limits/lockout.ts";
 import type { AgentReport, Frame, HubLink } from "../link.ts";
-import { Lockout } from "../lockout.ts";
 import type { AuthRequest, AuthResult, HubPort } from "../ports.ts";
 
 export type Fields = Record<string, unknown>;

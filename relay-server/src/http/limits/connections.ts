@@ -7,7 +7,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { contained } from "../../base/contain.ts";
-import { addressKey } from "../../core/address-group.ts";
+import { addressKey } from "../../core/limits/address-group.ts";
 import { BySize } from "./by-size.ts";
 
 /** About 65 MB of idle sockets; a fleet that reconnects at once has links, which do not count. */

@@ -6,7 +6,7 @@
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Credential } from "../../control/credentials.ts";
-import { addressKey } from "../../core/address-group.ts";
+import { addressKey } from "../../core/limits/address-group.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { HttpProblem } from "../base/problem.ts";
 import { isHealth } from "../routes/health.ts";

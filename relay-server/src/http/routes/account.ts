@@ -3,7 +3,7 @@ import { AccountPatch, User } from "@blindrelay/protocol/schema/rest";
 import type { FastifyRequest } from "fastify";
 import { changePassword, disableTotp } from "../../control/account.ts";
 import { provesFactors } from "../../control/login-check.ts";
-import { addressKey } from "../../core/address-group.ts";
+import { addressKey } from "../../core/limits/address-group.ts";
 import type { UserRow } from "../../store/tables.ts";
 import { findUser } from "../../store/users.ts";
 import {

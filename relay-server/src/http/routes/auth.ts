@@ -22,7 +22,7 @@ import { logIn, logOut, rotateAccountToken } from "../../control/account.ts";
 import { KNOWN, Overloaded } from "../../control/hash-queue.ts";
 import { issueSession } from "../../control/issue.ts";
 import { recallAddress } from "../../control/known-addresses.ts";
-import { addressKey } from "../../core/address-group.ts";
+import { addressKey } from "../../core/limits/address-group.ts";
 import {
   credentialOf,
   failedAuthentication,

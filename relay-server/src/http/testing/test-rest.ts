@@ -10,7 +10,7 @@ import { issuePersistent } from "../../control/issue.ts";
 import { hashPassword } from "../../control/passwords.ts";
 import type { Quotas } from "../../control/quotas.ts";
 import { Hub } from "../../core/hub.ts";
-import { Lockout } from "../../core/lockout.ts";
+import { Lockout } from "../../core/limits/lockout.ts";
 import type { HubPort } from "../../core/ports.ts";
 import { createLog } from "../../log.ts";
 import { releaseKeys } from "../../releases/keys.ts";

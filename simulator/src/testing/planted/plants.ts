@@ -50,7 +50,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 5,
   },
   "presence flap on takeover": {
-    file: "relay-server/src/core/auth.ts",
+    file: "relay-server/src/core/lifecycle/auth.ts",
     edits: [
       {
         from: "      counters.takeovers += 1;\n      this.#disconnector.endWith(older",
@@ -63,7 +63,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 5,
   },
   "request counter reset on reconnect": {
-    file: "relay-server/src/core/request-counts.ts",
+    file: "relay-server/src/core/limits/request-counts.ts",
     edits: [
       {
         from: "    session.used = Math.max(session.used, stored);\n",
@@ -76,7 +76,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 5,
   },
   "unbounded queue": {
-    file: "relay-server/src/core/outbox.ts",
+    file: "relay-server/src/core/connections/outbox.ts",
     edits: [{ from: "    if (queued + bytes > this.#maxBytes) return false;\n", to: "" }],
     scenario: "slow-devices",
     seed: 1,
@@ -84,7 +84,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 5,
   },
   "bindings evicted by age": {
-    file: "relay-server/src/core/bindings.ts",
+    file: "relay-server/src/core/connections/bindings.ts",
     edits: [{ from: "  client.bound.delete(first);\n  client.bound.add(first);\n", to: "" }],
     scenario: "one-client-many-agents",
     seed: 1,
@@ -101,7 +101,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 5,
   },
   "bindings not renewed": {
-    file: "relay-server/src/core/bindings.ts",
+    file: "relay-server/src/core/connections/bindings.ts",
     edits: [
       {
         from: "sessionHash !== client.sessionHash && sessionHash !== client.renews",
@@ -114,7 +114,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: 12,
   },
   "drain without spread": {
-    file: "relay-server/src/core/drain.ts",
+    file: "relay-server/src/core/lifecycle/drain.ts",
     edits: [
       {
         from: "    return (FIRST_RECONNECT_MS / 100 + tenths) / 10;\n",
@@ -148,11 +148,11 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
 /** Bugs that only the search must find: what is left unsaid, limits, order and memory. */
 export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
   "offline never announced": {
-    file: "relay-server/src/core/disconnect.ts",
+    file: "relay-server/src/core/lifecycle/disconnect.ts",
     edits: [{ from: "        presence.announce(peer.user, peer.agentId, false, now);\n", to: "" }],
   },
   "slow consumer not told": {
-    file: "relay-server/src/core/routing.ts",
+    file: "relay-server/src/core/routing/routing.ts",
     edits: [
       {
         from: '      this.#state.controlMessages.refuse(from.connection, "SLOW_CONSUMER", subject, now);\n      from.connection.link.unused',
@@ -161,7 +161,7 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
     ],
   },
   "requests without a limit": {
-    file: "relay-server/src/core/request-counts.ts",
+    file: "relay-server/src/core/limits/request-counts.ts",
     edits: [
       {
         from: '    if (session.used >= this.#maxRequests) {\n      return "used up";\n    }\n',
@@ -170,7 +170,7 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
     ],
   },
   "the older login stays": {
-    file: "relay-server/src/core/auth.ts",
+    file: "relay-server/src/core/lifecycle/auth.ts",
     edits: [
       {
         from: '      this.#disconnector.endWith(older.connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
@@ -188,11 +188,11 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
     ],
   },
   "bindings survive their client": {
-    file: "relay-server/src/core/disconnect.ts",
+    file: "relay-server/src/core/lifecycle/disconnect.ts",
     edits: [{ from: "      peer.user.bindings.drop(peer);\n", to: "" }],
   },
   "a session's requests are never saved": {
-    file: "relay-server/src/core/request-counts.ts",
+    file: "relay-server/src/core/limits/request-counts.ts",
     edits: [{ from: "      this.#saveOne(session);\n      if", to: "      if" }],
   },
 };

@@ -7,7 +7,7 @@ import {
   IMITATE_FUNCTION,
   untokenise,
   untokeniseFunction,
-} from "@blindrelay/agent-sdk/testing/build/tokens";
+} from "@blindrelay/agent-sdk/testing/untokenise";
 import type { DoubleOptions } from "./options.ts";
 import type { DoubleStorage } from "./storage.ts";
 import { WIFI_MODULE } from "./wifi.ts";

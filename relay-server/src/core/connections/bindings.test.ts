@@ -1,0 +1,72 @@
+/** How much one user can make the relay remember, over all connections. */
+import { describe, expect, it } from "vitest";
+import {
+  FREE_PER_CONNECTION,
+  MAX_BINDINGS_PER_USER,
+  MAX_REQUEST_IDS_PER_USER,
+} from "../limits/limits.ts";
+import { RequestIds } from "../limits/request-ids.ts";
+import { Bindings } from "./bindings.ts";
+
+const newUser = () => {
+  const user = { requestIds: 0 };
+  let count = 0;
+  return {
+    ...user,
+    client: () => ({
+      sessionHash: `#${++count}`,
+      bound: new Set<string>(),
+      latest: null,
+      requests: new Set<string>(),
+      user,
+    }),
+    user,
+  };
+};
+
+describe("bindings of a user with too many", () => {
+  it("stay with the connections that have them, and every other connection keeps its latest few", () => {
+    const census = { bindings: 0 };
+    const bindings = new Bindings<ReturnType<ReturnType<typeof newUser>["client"]>>(census);
+    const { client } = newUser();
+    const bind = (times: number) => {
+      const one = client();
+      for (let i = 0; i < times; i++) bindings.bind(`${one.sessionHash}-${i}`, one, "lamp");
+      return one;
+    };
+    const first = bind(1024);
+    for (let bound = 1024; bound < MAX_BINDINGS_PER_USER; bound += 1024) bind(1024);
+    const late = bind(1024);
+    expect(late.bound.size).toBe(FREE_PER_CONNECTION);
+    expect(bindings.clientFor(`${late.sessionHash}-1023`, "lamp")).toBe(late);
+    expect(bindings.clientFor(`${first.sessionHash}-0`, "lamp")).toBe(first);
+    expect(census.bindings).toBe(MAX_BINDINGS_PER_USER + FREE_PER_CONNECTION);
+    bindings.drop(first);
+    expect(bind(1024).bound.size).toBe(1024 - FREE_PER_CONNECTION);
+  });
+});
+
+describe("request ids of a user with too many", () => {
+  it("are limited per user, but each connection keeps a few", () => {
+    const ids = new RequestIds<ReturnType<ReturnType<typeof newUser>["client"]>>();
+    const { client, user } = newUser();
+    const ask = (times: number, now: number) => {
+      const one = client();
+      for (let i = 0; i < times; i++) ids.remember("lamp", `${one.sessionHash}-${i}`, one, now);
+      return one;
+    };
+    for (let asked = 0; asked < MAX_REQUEST_IDS_PER_USER; asked += 4096) ask(4096, 0);
+    const late = ask(4096, 1);
+    expect(late.requests.size).toBe(FREE_PER_CONNECTION);
+    expect(ids.clientFor("lamp", `${late.sessionHash}-4095`, 1)).toBe(late);
+    expect(user.requestIds).toBe(MAX_REQUEST_IDS_PER_USER + FREE_PER_CONNECTION);
+    const { client: others } = newUser();
+    const other = others();
+    for (let i = 0; i < 4096; i++) ids.remember("pump", `o-${i}`, other, 1);
+    expect(other.requests.size).toBe(4096);
+    ids.expire(60_000);
+    expect([user.requestIds, ids.size]).toEqual([FREE_PER_CONNECTION, FREE_PER_CONNECTION + 4096]);
+    ids.drop(late);
+    expect(user.requestIds).toBe(0);
+  });
+});

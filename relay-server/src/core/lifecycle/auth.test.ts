@@ -1,0 +1,485 @@
+import { describe, expect, it } from "vitest";
+import {
+  authOf,
+  envelope,
+  type Fields,
+  packet,
+  type VirtualPeer,
+  World,
+} from "../testing/test-hub.ts";
+
+const good = { type: "auth", api_token: "acct:ann", client_type: "client" };
+const wrong = { type: "auth", api_token: "acct:nobody", client_type: "client" };
+
+const world = (): World => {
+  const made = new World();
+  made.user("ann", "pump-7", "lamp");
+  made.user("bob", "bobs");
+  return made;
+};
+
+const failed = (code: string, retryAfter: number, error: unknown = expect.any(String)): Fields => ({
+  type: "auth_response",
+  status: "failed",
+  error,
+  code,
+  retry_after: retryAfter,
+});
+
+/** Fails `count` times from an address, on as many connections as that takes. */
+const failFrom = (w: World, address: string, count: number): VirtualPeer => {
+  let peer = w.connect(address);
+  for (let i = 0; i < count; i++) {
+    if (peer.closed !== null) peer = w.connect(address);
+    peer.take();
+    peer.say(wrong);
+  }
+  return peer;
+};
+
+describe("the first auth", () => {
+  it("is answered with a session token and the seconds it has left", () => {
+    const w = world();
+    const peer = w.connect();
+    peer.say(good);
+    expect(peer.take()).toEqual([
+      {
+        type: "auth_response",
+        status: "authenticated",
+        session_token: expect.stringContaining("sess:client:ann"),
+        expires_in: 86400,
+        max_requests: 10_000,
+      },
+    ]);
+  });
+
+  it("must come within 30 s, or AUTH_TIMEOUT and 1008", () => {
+    const w = world();
+    const peer = w.connect();
+    w.advance(29_900);
+    expect(peer.closed).toBeNull();
+    w.advance(200);
+    expect(peer.codes()).toEqual(["AUTH_TIMEOUT"]);
+    expect(peer.closed?.code).toBe(1008);
+  });
+
+  it("may fail and be tried again inside the same 30 s", () => {
+    const w = world();
+    const peer = w.connect();
+    w.advance(20_000);
+    peer.say(wrong);
+    expect(peer.take()).toEqual([failed("INVALID_TOKEN", 0, "Invalid token")]);
+    expect(peer.closed).toBeNull();
+    peer.say(good);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
+    w.advance(60_000);
+    expect(peer.closed).toBeNull();
+  });
+
+  it("does not get a new 30 s by failing", () => {
+    const w = world();
+    const peer = w.connect();
+    w.advance(20_000);
+    peer.say(wrong);
+    peer.take();
+    w.advance(10_100);
+    expect(peer.codes()).toEqual(["AUTH_TIMEOUT"]);
+  });
+
+  it("does not time out during the look-up, but at once if that fails late", () => {
+    const w = world();
+    w.slowStore = true;
+    const [slow, failing] = [w.connect(), w.connect()];
+    w.advance(29_000);
+    slow.say(good);
+    failing.say(wrong);
+    w.advance(5_000);
+    expect(slow.closed).toBeNull();
+    w.answer();
+    expect(slow.take()).toMatchObject([{ status: "authenticated" }]);
+    expect(failing.take()).toMatchObject([{ status: "failed" }, { code: "AUTH_TIMEOUT" }]);
+    expect(failing.closed?.code).toBe(1008);
+  });
+
+  it("closes with 1008 at the third failure on one connection, malformed ones included", () => {
+    const w = world();
+    const peer = w.connect();
+    peer.say(wrong);
+    peer.say({ type: "auth", client_type: "client" });
+    expect(peer.closed).toBeNull();
+    peer.say(wrong);
+    expect(peer.take()).toMatchObject([
+      { code: "INVALID_TOKEN", retry_after: 0 },
+      { code: "BAD_MESSAGE", retry_after: 0 },
+      { code: "INVALID_TOKEN", retry_after: 0 },
+    ]);
+    expect(peer.closed?.code).toBe(1008);
+  });
+
+  it.each([
+    ["no token", { type: "auth", client_type: "client" }],
+    ["two tokens", { ...good, session_token: "sess:x" }],
+    ["a token that is no string", { ...good, api_token: 7 }],
+    ["no client_type", { type: "auth", api_token: "acct:ann" }],
+    ["an unknown client_type", { ...good, client_type: "robot" }],
+    ["an agent without agent_id", { ...authOf("lamp"), agent_id: undefined }],
+    ["presence that is no boolean", { ...good, presence: "yes" }],
+  ])("with %s is refused as BAD_MESSAGE and not counted against the address", (_, message) => {
+    const w = world();
+    const peer = w.connect();
+    peer.say(message);
+    expect(peer.take()).toEqual([failed("BAD_MESSAGE", 0)]);
+    expect(w.lockout.failures).toBe(0);
+    peer.say(good);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+
+  it("with a session token returns the same one and its remaining time, rounded up", () => {
+    const w = world();
+    const { session } = w.client("ann");
+    w.advance(1_500);
+    const peer = w.connect();
+    peer.say({ type: "auth", session_token: session, client_type: "client" });
+    expect(peer.take()).toMatchObject([{ session_token: session, expires_in: 86_399 }]);
+  });
+
+  it("of an agent is accepted with a session token and its agent_id, and with no other", () => {
+    const w = world();
+    const first = w.connect();
+    first.say(authOf("lamp"));
+    const token = first.take()[0]?.session_token;
+    first.hangUp();
+    const auth = { type: "auth", session_token: token, client_type: "firmware", agent_id: "lamp" };
+    const other = w.connect();
+    other.say({ ...auth, agent_id: "pump-7" });
+    expect(other.take()).toEqual([failed("INVALID_TOKEN", 0, "Invalid token")]);
+    const again = w.connect();
+    again.say(auth);
+    expect(again.take()).toMatchObject([{ status: "authenticated", session_token: token }]);
+    expect(w.hub.stats().connections).toMatchObject({ agent: 0, firmware: 1 });
+  });
+
+  it("of an agent that has moved to another node leaves that node's figures unchanged", () => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(authOf("lamp"));
+    const before = w.hub.stats().connections;
+    const result = w.store.authenticate({
+      apiToken: "agt:lamp",
+      agentId: "lamp",
+      clientType: "agent",
+      address: "192.0.2.1",
+      nowMs: w.now,
+    });
+    w.hub.authenticated(peer.connection, result, w.now, { kind: "superseded" });
+    expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 1 });
+    peer.hangUp();
+    expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 0 });
+  });
+
+  it("passes on the store's text for a token of the wrong kind", () => {
+    const w = world();
+    const peer = w.connect();
+    peer.say({ ...good, api_token: "agt:lamp" });
+    expect(peer.take()).toMatchObject([{ code: "WRONG_TOKEN_KIND", retry_after: 0 }]);
+  });
+
+  it("with an expired session token fails with SESSION_EXPIRED, not counted", () => {
+    const w = world();
+    const { session } = w.client("ann");
+    w.store.sessions.get(session)!.expiresAtMs = w.now;
+    const peer = w.connect();
+    peer.say({ type: "auth", session_token: session, client_type: "client" });
+    expect(peer.take()).toEqual([failed("SESSION_EXPIRED", 0, "Session token expired")]);
+    expect(peer.closed).toBeNull();
+    expect(w.lockout.failures).toBe(0);
+  });
+
+  it("is answered UNAVAILABLE and not counted while the store is unavailable", () => {
+    const w = world();
+    w.store.broken = true;
+    const peer = w.connect();
+    peer.say(good);
+    expect(peer.take()).toMatchObject([{ status: "failed", code: "UNAVAILABLE" }]);
+    expect(w.lockout.failures).toBe(0);
+  });
+});
+
+describe("before auth", () => {
+  it.each([
+    ["an envelope", envelope(packet("C.A"), { agent_id: "lamp", request_id: "r1" })],
+    ["a bare packet", packet("C.A")],
+    ["a ping", { type: "ping" }],
+    ["a message of unknown type", { type: "dance" }],
+  ])("%s gets AUTH_REQUIRED, the connection stays and the timer runs", (_, message) => {
+    const w = world();
+    const peer = w.connect();
+    peer.say(message);
+    expect(peer.codes()).toEqual(["AUTH_REQUIRED"]);
+    expect(peer.closed).toBeNull();
+    w.advance(30_100);
+    expect(peer.codes()).toEqual(["AUTH_TIMEOUT"]);
+  });
+
+  it("an error about a packet has its sid and request_id", () => {
+    const w = world();
+    const peer = w.connect();
+    peer.say(envelope(packet("C.A"), { agent_id: "lamp", request_id: "r1" }));
+    expect(peer.take()).toMatchObject([{ sid: "C.A", request_id: "r1" }]);
+  });
+
+  it("messages behind an auth wait for its answer, in order", () => {
+    const w = world();
+    const agent = w.agent("lamp");
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(good);
+    peer.say(envelope(packet("C"), { agent_id: "lamp" }));
+    peer.say(packet("C.A"));
+    expect(peer.paused).toBe(true);
+    expect(agent.take()).toEqual([]);
+    w.answer();
+    expect(agent.take()).toMatchObject([{ type: "relay" }, { sid: "C.A" }]);
+    expect(peer.paused).toBe(false);
+  });
+
+  it("messages behind an auth that fails get AUTH_REQUIRED", () => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(wrong);
+    peer.say(packet("C.A"));
+    peer.say(good);
+    w.answer();
+    w.answer();
+    expect(peer.take()).toMatchObject([
+      { code: "INVALID_TOKEN" },
+      { code: "AUTH_REQUIRED" },
+      { status: "authenticated" },
+    ]);
+  });
+
+  it("the held messages are bounded", () => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(good);
+    const large = packet("C.A", 1, "A".repeat(60_000));
+    for (let i = 0; i < 5; i++) peer.say(large);
+    expect(peer.take()).toMatchObject([{ code: "RATE_LIMITED", sid: "C.A" }]);
+    w.answer();
+    w.settle();
+    peer.take();
+    // For the next look-up all the room is available again.
+    peer.say(envelope("x", { agent_id: "unknown" }));
+    for (let i = 0; i < 4; i++) peer.say(large);
+    expect(peer.take()).toEqual([]);
+  });
+});
+
+describe("a second auth", () => {
+  it("gets BAD_MESSAGE and changes nothing", () => {
+    const w = world();
+    const peer = w.client("ann");
+    for (let i = 0; i < 4; i++) peer.say(good);
+    expect(peer.codes()).toEqual(Array(4).fill("BAD_MESSAGE"));
+    expect(peer.closed).toBeNull();
+  });
+});
+
+describe("lockout", () => {
+  it("begins with the fifth failure of an address: retry_after 600, then 1008", () => {
+    const w = world();
+    const peer = failFrom(w, "198.51.100.1", 5);
+    expect(peer.take()).toEqual([failed("INVALID_TOKEN", 600, "Invalid token")]);
+    expect(peer.closed?.code).toBe(1008);
+  });
+
+  it("refuses a valid token too, with the seconds left, and closes with 1008", () => {
+    const w = world();
+    failFrom(w, "198.51.100.1", 5);
+    w.advance(100_000);
+    const peer = w.connect("198.51.100.1");
+    peer.say(good);
+    expect(peer.take()).toEqual([failed("LOCKED_OUT", 500)]);
+    expect(peer.closed?.code).toBe(1008);
+    w.advance(500_000);
+    const later = w.connect("198.51.100.1");
+    later.say(good);
+    expect(later.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+
+  it("refuses a valid token if its look-up was in progress when the lockout began", () => {
+    const w = world();
+    failFrom(w, "198.51.100.1", 3);
+    w.slowStore = true;
+    const peers = [wrong, wrong, good].map((auth) => {
+      const peer = w.connect("198.51.100.1");
+      peer.say(auth);
+      return peer;
+    });
+    w.answer();
+    expect(peers.map((peer) => peer.inbox[0]?.code)).toEqual([
+      "INVALID_TOKEN",
+      "INVALID_TOKEN",
+      "LOCKED_OUT",
+    ]);
+  });
+
+  it("does not affect open connections and other addresses", () => {
+    const w = world();
+    const online = w.connect("198.51.100.1");
+    online.say(good);
+    failFrom(w, "198.51.100.1", 5);
+    expect(online.closed).toBeNull();
+    online.take();
+    online.say({ type: "ping" });
+    expect(online.take()).toEqual([{ type: "pong" }]);
+    const other = w.connect("198.51.100.2");
+    other.say(good);
+    expect(other.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+
+  it("counts IPv6 by its /64", () => {
+    const w = world();
+    for (let i = 1; i <= 5; i++) w.connect(`2001:db8:1:2::${i}`).say(wrong);
+    const peer = w.connect("2001:db8:1:2:ffff::9");
+    peer.say(good);
+    expect(peer.take()).toMatchObject([{ code: "LOCKED_OUT" }]);
+    const neighbour = w.connect("2001:db8:1:3::1");
+    neighbour.say(good);
+    expect(neighbour.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+
+  it("does not count credentials that were valid once", () => {
+    const w = world();
+    const { session } = w.client("ann");
+    w.store.sessions.get(session)!.expiresAtMs = w.now;
+    for (let i = 0; i < 10; i++) {
+      w.connect("198.51.100.1").say({
+        type: "auth",
+        session_token: session,
+        client_type: "client",
+      });
+    }
+    const peer = w.connect("198.51.100.1");
+    peer.say(good);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+});
+
+describe("the same agent twice", () => {
+  it("the newer wins, the older gets REPLACED and 1008, and presence does not change", () => {
+    const w = world();
+    const client = w.client("ann");
+    const older = w.agent("lamp");
+    client.take();
+    const newer = w.agent("lamp");
+    expect(older.codes()).toEqual(["REPLACED"]);
+    expect(older.closed?.code).toBe(1008);
+    expect(newer.closed).toBeNull();
+    w.advance(1_000);
+    expect(client.take()).toEqual([]);
+    client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    expect(newer.take()).toHaveLength(1);
+  });
+
+  it("more than 5 takeovers a minute: the new one gets TAKEOVER_LOOP, 60 s, 1008, uncounted", () => {
+    const w = world();
+    w.agent("lamp");
+    for (let i = 0; i < 5; i++) w.agent("lamp");
+    const sixth = w.connect();
+    sixth.say(authOf("lamp"));
+    expect(sixth.take()).toEqual([failed("TAKEOVER_LOOP", 60)]);
+    expect(sixth.closed?.code).toBe(1008);
+    expect(w.lockout.failures).toBe(0);
+    expect(w.hub.isOnline("lamp")).toBe(true);
+    w.advance(60_000);
+    w.agent("lamp");
+  });
+});
+
+describe("revocation", () => {
+  it("ends at once what it concerns: agent, clients, user, session", () => {
+    const w = world();
+    const [lamp, pump, other] = [w.agent("lamp"), w.agent("pump-7"), w.agent("bobs")];
+    const [one, two] = [w.client("ann"), w.client("ann")];
+    w.hub.endAgent("lamp", "REVOKED", w.now);
+    expect(lamp.codes()).toEqual(["REVOKED"]);
+    expect(lamp.closed?.code).toBe(1008);
+    w.hub.endSession(`#${one.session}`, "REVOKED", w.now);
+    expect(one.closed?.code).toBe(1008);
+    expect(two.closed).toBeNull();
+    w.hub.endClients("ann", "REVOKED", w.now);
+    expect(two.closed?.code).toBe(1008);
+    expect(pump.closed).toBeNull();
+    w.hub.endUser("ann", "REVOKED", w.now);
+    expect(pump.closed?.code).toBe(1008);
+    expect(other.closed).toBeNull();
+  });
+
+  it.each([
+    ["its agent", authOf("lamp"), (w: World) => w.hub.endAgent("lamp", "REVOKED", w.now)],
+    ["its clients", good, (w: World) => w.hub.endClients("ann", "REVOKED", w.now)],
+    ["its user", good, (w: World) => w.hub.endUser("ann", "REVOKED", w.now)],
+  ])("refuses an auth that was looked up before %s was revoked", (_, auth, revoke) => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(auth);
+    revoke(w);
+    w.answer();
+    expect(peer.take()).toEqual([failed("INVALID_TOKEN", 0, "Invalid token")]);
+    expect(w.lockout.failures).toBe(0);
+  });
+});
+
+describe("what an agent reports about itself", () => {
+  it("is stored at login and stays when it leaves", () => {
+    const w = world();
+    const peer = w.connect();
+    peer.say({ ...authOf("pump-7"), runtime: "node 26.10.0", firmware_version: "1.2.3" });
+    peer.hangUp();
+    expect(w.store.seen.map(({ report }) => report)).toEqual([
+      { runtime: "node 26.10.0", firmwareVersion: "1.2.3" },
+      null,
+    ]);
+  });
+
+  it("is null if it reports nothing", () => {
+    const w = world();
+    w.agent("pump-7");
+    expect(w.store.seen[0]?.report).toEqual({ runtime: null, firmwareVersion: null });
+  });
+
+  it.each([1, null, "", "x".repeat(65), "1.0\u0000", "\u00fc"])(
+    "%j is not a version, and is refused with the reason",
+    (firmware_version) => {
+      const w = world();
+      const peer = w.connect();
+      peer.say({ ...authOf("pump-7"), firmware_version });
+      expect(peer.take()).toMatchObject([{ status: "failed", code: "BAD_MESSAGE" }]);
+      peer.say(authOf("pump-7"));
+      expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
+    },
+  );
+});
+
+describe("a user's client connections", () => {
+  it("have a quota: one more is refused and closed; agents and other users have their own", () => {
+    const w = new World({ clientsPerUser: 2 });
+    w.user("ann", "lamp");
+    w.user("bob");
+    const first = w.client("ann");
+    w.client("ann");
+    const third = w.connect();
+    third.say(good);
+    expect(third.take()).toEqual([failed("QUOTA_EXCEEDED", 60, expect.stringContaining("2"))]);
+    expect(third.closed?.code).toBe(1008);
+    expect(w.agent("lamp").closed).toBeNull();
+    expect(w.client("bob").closed).toBeNull();
+    first.hangUp();
+    expect(w.client("ann").closed).toBeNull();
+  });
+});

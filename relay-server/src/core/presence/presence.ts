@@ -1,0 +1,226 @@
+/**
+ * `agent_status` (section 3): every client of a user is notified when one of the user's agents
+ * connects or disconnects. Few clients are notified at once; many are notified over several turns
+ * of the event loop, because a user may have a thousand clients, and agents that keep coming and
+ * going.
+ *
+ * A newly connected client gets nothing by default; one that sent `"presence": true` gets one
+ * message per online agent, a batch per tick and never into a full queue. Only a few clients of a
+ * user get this snapshot at a time, because each lists all agents.
+ */
+import { encodeAgentStatus } from "@blindrelay/protocol/wire";
+import type { LocalClient, User } from "../connections/connection.ts";
+import type { ControlMessages } from "../connections/control-messages.ts";
+import type { Outbox } from "../connections/outbox.ts";
+import {
+  GONE_KEPT_MS,
+  NEWS_KEPT,
+  NEWS_PER_TURN,
+  SNAPSHOT_BATCH,
+  SNAPSHOTS_AT_ONCE,
+} from "../limits/limits.ts";
+import { sees } from "./views.ts";
+
+/** The rest of a client's snapshot. */
+interface Snapshot {
+  /** Agents that connected later are reported as news. */
+  readonly sinceMs: number;
+  /** Null until it is this client's turn. */
+  left: Set<string> | null;
+}
+
+/** An agent connected or disconnected, and some clients have not been notified. */
+interface News {
+  readonly agentId: string;
+  readonly text: string;
+  readonly since: number;
+  /** Clients that have not been notified, and those that connected since. */
+  readonly left: Iterator<LocalClient>;
+}
+
+export class Presence {
+  readonly #outbox: Outbox;
+  readonly #controlMessages: ControlMessages;
+  readonly #wallAt: (nowMs: number) => number;
+  readonly #askForTurn: () => void;
+  /** By user, in the order in which clients connected. */
+  readonly #snapshots = new Map<User, Map<LocalClient, Snapshot>>();
+  /** For users with many clients; in order, keyed by agent or, while few are queued, by number. */
+  readonly #news = new Map<User, Map<string | number, News>>();
+  #newsCount = 0;
+  /** Agents whose clients here were last told that they are offline, and when; oldest first. */
+  readonly #gone = new Map<string, number>();
+
+  /** `askForTurn`: has `turn` called in the next turn of the event loop. */
+  constructor(
+    outbox: Outbox,
+    controlMessages: ControlMessages,
+    askForTurn: () => void,
+    wallAt: (nowMs: number) => number = (nowMs) => nowMs,
+  ) {
+    this.#wallAt = wallAt;
+    this.#outbox = outbox;
+    this.#controlMessages = controlMessages;
+    this.#askForTurn = askForTurn;
+  }
+
+  /** Notifies the user's clients that an agent connected or disconnected. */
+  announce(user: User, agentId: string, online: boolean, now: number): void {
+    if (user.clients.size === 0) {
+      this.#news.delete(user);
+      return;
+    }
+    this.#gone.delete(agentId);
+    if (!online) this.#gone.set(agentId, now);
+    const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
+    let news = this.#news.get(user);
+    if (news === undefined && user.clients.size <= NEWS_PER_TURN) {
+      for (const client of user.clients) this.#tell(client, agentId, text, now);
+      return;
+    }
+    if (news === undefined) {
+      news = new Map();
+      this.#news.set(user, news);
+    }
+    // While many are queued, this replaces queued news of the same agent: clients that have not
+    // received that get this instead.
+    const key = news.size < NEWS_KEPT ? this.#newsCount++ : agentId;
+    news.delete(key);
+    news.set(key, { agentId, text, since: now, left: user.clients.values() });
+    this.#askForTurn();
+  }
+
+  /** Notifies more clients. */
+  turn(now: number): void {
+    for (const [user, news] of this.#news) {
+      let room = NEWS_PER_TURN;
+      for (const [key, { agentId, text, since, left }] of news) {
+        for (; room > 0; room -= 1) {
+          const next = left.next();
+          if (next.done === true) {
+            news.delete(key);
+            break;
+          }
+          if (next.value.onlineSince <= since) this.#tell(next.value, agentId, text, now);
+        }
+        if (room === 0) break;
+      }
+      if (news.size === 0) this.#news.delete(user);
+    }
+    if (this.#news.size > 0) this.#askForTurn();
+  }
+
+  /** An agent has appeared for a client, or no longer exists for it. */
+  tellOne(client: LocalClient, agentId: string, online: boolean, now: number): void {
+    if (online && this.#onlineSince(client.user, agentId) === undefined) return;
+    this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
+    const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
+    this.#controlMessages.send(client.connection, text, now);
+  }
+
+  #onlineSince({ agents, abroad }: User, agentId: string): number | undefined {
+    return (agents.get(agentId) ?? abroad.get(agentId))?.onlineSince;
+  }
+
+  #tell(client: LocalClient, agentId: string, text: string, now: number): void {
+    if (!sees(client, agentId)) return;
+    // The news overtakes the snapshot, which then need not list the agent.
+    this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
+    this.#controlMessages.send(client.connection, text, now);
+  }
+
+  startSnapshot(client: LocalClient, now: number): void {
+    const snapshots = this.#add(client, { sinceMs: now, left: null });
+    if (snapshots.size <= SNAPSHOTS_AT_ONCE) this.#continue(client, snapshots, now);
+  }
+
+  /** An agent turns out to have been online already: notifies clients that asked for a snapshot. */
+  addToSnapshots(user: User, agentId: string, now: number): void {
+    // Otherwise clients would be told after it that the agent is offline.
+    for (const news of this.#news.get(user)?.values() ?? []) {
+      if (news.agentId === agentId) return this.announce(user, agentId, true, now);
+    }
+    for (const client of user.clients) {
+      if (!client.connection.wantsPresence) continue;
+      const snapshot = this.#snapshots.get(user)?.get(client);
+      if (snapshot === undefined) this.#add(client, { sinceMs: 0, left: new Set([agentId]) });
+      else snapshot.left?.add(agentId); // a snapshot that has not begun will include it
+    }
+  }
+
+  /** Whether a client that is here was just told that an agent is offline. */
+  isJustGone({ clients }: User, agentId: string): boolean {
+    const since = this.#gone.get(agentId);
+    const [oldest] = clients;
+    return since !== undefined && oldest !== undefined && oldest.onlineSince <= since;
+  }
+
+  tick(now: number): void {
+    for (const [agentId, since] of this.#gone) {
+      if (since > now - GONE_KEPT_MS) break;
+      this.#gone.delete(agentId);
+    }
+    for (const snapshots of this.#snapshots.values()) {
+      for (const client of [...snapshots.keys()].slice(0, SNAPSHOTS_AT_ONCE)) {
+        this.#continue(client, snapshots, now);
+      }
+    }
+  }
+
+  forget(client: LocalClient): void {
+    const snapshots = this.#snapshots.get(client.user);
+    if (snapshots?.delete(client) && snapshots.size === 0) this.#snapshots.delete(client.user);
+  }
+
+  #add(client: LocalClient, snapshot: Snapshot): Map<LocalClient, Snapshot> {
+    let snapshots = this.#snapshots.get(client.user);
+    if (snapshots === undefined) {
+      snapshots = new Map();
+      this.#snapshots.set(client.user, snapshots);
+    }
+    return snapshots.set(client, snapshot);
+  }
+
+  #continue(client: LocalClient, snapshots: Map<LocalClient, Snapshot>, now: number): void {
+    const snapshot = snapshots.get(client) as Snapshot;
+    if (!this.#outbox.isRoomy(client.connection)) {
+      // A client that reads slowly gives way to those that wait, and then starts again.
+      if (snapshots.size > SNAPSHOTS_AT_ONCE) {
+        snapshot.left = null;
+        snapshots.delete(client);
+        snapshots.set(client, snapshot);
+      }
+      return;
+    }
+    snapshot.left ??= onlineSince(client.user, snapshot.sinceMs);
+    let room = SNAPSHOT_BATCH;
+    for (const agentId of snapshot.left) {
+      if (room === 0) {
+        return;
+      }
+      room -= 1;
+      snapshot.left.delete(agentId);
+      const since = this.#onlineSince(client.user, agentId);
+      if (since !== undefined && sees(client, agentId)) {
+        this.#controlMessages.send(
+          client.connection,
+          encodeAgentStatus(agentId, true, timestamp(this.#wallAt(since))),
+          now,
+        );
+      }
+    }
+    this.forget(client);
+  }
+}
+
+/**
+ * Agents that were online then; for agents on other nodes this is not known exactly, so all of
+ * them.
+ */
+const onlineSince = ({ agents, abroad }: User, sinceMs: number): Set<string> => {
+  const found = new Set(abroad.keys());
+  for (const agent of agents.values()) if (agent.onlineSince <= sinceMs) found.add(agent.agentId);
+  return found;
+};
+
+const timestamp = (atMs: number): string => new Date(atMs).toISOString();
