@@ -16,6 +16,16 @@ export interface Question {
   method: string;
   params: unknown;
   right(result: unknown): boolean;
+  /** What it is besides a call: `method` names an event, or what opens a stream. */
+  kind?: "call" | "event" | "read" | "write";
+  /** To write. */
+  bytes?: number;
+  /** The code with which it must fail. */
+  fails?: string;
+  /** Default: that of its load. */
+  timeoutMs?: number;
+  /** Who asks: so many clients after the device's own. Default: 0. */
+  client?: number;
 }
 
 /** Asks one device; several questions may be open at a time. */

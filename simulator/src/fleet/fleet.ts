@@ -8,7 +8,7 @@ import type { Agent, CallOptions } from "@blindrelay/client-sdk";
 import type { LogAnswer } from "@blindrelay/protocol";
 import { checkScenario } from "../scenario/load.ts";
 import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
-import type { Fault, Scenario } from "../scenario/schema.ts";
+import type { ClientGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs } from "../scenario/units.ts";
 import type { VirtualClient } from "../virtual/client.ts";
 import type { Device } from "../virtual/device.ts";
@@ -23,6 +23,8 @@ export type FleetOptions = Pick<Scenario, "devices"> &
   > & {
     /** How many. Default: 1. */
     clients?: number;
+    /** Clients of a scenario, which call while the test goes on; none of their calls may fail. */
+    loads?: ClientGroupSpec[];
   };
 
 /** Clients of a fleet, which act at the same time. */
@@ -94,7 +96,6 @@ const DURATION = "365d";
 /** Real time, well below what a runner gives a test. */
 const REMIND_MS = 1_000;
 const LINES = 20;
-const MAX_LINE = 160;
 
 /** The error, which arises in the world, with the lines of the test that asked. */
 function withLinesOf(error: Error, asker: Error): Error {
@@ -129,15 +130,16 @@ export class VirtualFleet {
   constructor(options: FleetOptions, folder: string) {
     // Without a group that could be named, the mistakes in the options are reported below.
     const [first] = Array.isArray(options.devices) ? options.devices : [];
-    const { clients: count = 1 } = options;
+    const { clients: count = 1, loads = [], ...rest } = options;
     if (!(Number.isInteger(count) && count >= 1 && count <= MAX_CLIENTS)) {
       throw new RangeError(`clients: how many, from 1 to ${MAX_CLIENTS}`);
     }
-    const clients = Array.from({ length: count }, (_, n) => ({
+    const own = Array.from({ length: count }, (_, n) => ({
       name: n === 0 ? "client" : `client-${n + 1}`,
       ...{ devices: first?.group ?? "", presence: true, from: "0s" },
     }));
-    const asked = { name: "a test", duration: DURATION, ...options, clients };
+    const clients = [...own, ...loads];
+    const asked = { name: "a test", duration: DURATION, ...rest, clients };
     this.scenario = checkScenario(asked, folder, "fleet").scenario;
     this.folder = folder;
     this.seed = this.scenario.seed ?? 1;
@@ -166,7 +168,7 @@ export class VirtualFleet {
       advance: (duration) => this.advance(milliseconds(duration)),
       until: (promise, limit = UNTIL_LIMIT) => this.until(promise, milliseconds(limit)),
     };
-    this.clients = this.world.clients.map((_, n) => this.makeClient(n));
+    this.clients = own.map((_, n) => this.makeClient(n));
     this.client = this.clients[0] as FleetClient;
     this.faults = { inject: (fault, ...targets) => this.inject(fault, targets) };
     this.relay = this.makeRelay();
@@ -187,7 +189,7 @@ export class VirtualFleet {
     }
   }
 
-  /** Ends the fleet. Throws if an oracle has reported a violation, or does so now. */
+  /** Ends the fleet. Throws if an oracle has reported a violation, or a call of a load failed. */
   stop(): void {
     if (this.isClosed) return;
     this.isClosed = true;
@@ -195,6 +197,8 @@ export class VirtualFleet {
     this.world.finish();
     const { violation } = this.world;
     if (violation !== null) throw this.violated();
+    const { failedLoad } = this.world;
+    if (failedLoad !== null) throw this.explained(`a call of the fleet's loads: ${failedLoad}`);
   }
 
   private makeClient(n: number): FleetClient {
@@ -369,14 +373,7 @@ export class VirtualFleet {
   /** The error with what is needed to reproduce it. */
   private explained(what: string): Error {
     const { world } = this;
-    const tail = world.traceLog
-      .tail()
-      .map(({ atUs, what, who, text }) =>
-        `  ${showMs(Math.floor(atUs / 1000)).padStart(10)} ${what} ${who} ${text}`.slice(
-          0,
-          MAX_LINE,
-        ),
-      );
+    const tail = world.lastEvents(LINES).map((line) => `  ${line}`);
     const at = `${showMs(world.clock.nowMs())} after the start, seed ${this.seed}`;
     return new Error([`${what} (${at}). The latest events:`, ...tail].join("\n"));
   }

@@ -26,6 +26,33 @@ it("has several clients, whose calls interleave", () =>
     expect(counts.sort()).toEqual([1, 2]);
   }));
 
+it("calls its devices by loads meanwhile, and fails with the first call that does", async () => {
+  const load = { devices: "keepers", every: "10s" };
+  const steps = [
+    { call: "add", as: "before" },
+    { call: "count", check: "answer.count >= before.count" },
+  ];
+  const play = (last: object) =>
+    withFleet(
+      {
+        devices,
+        folder,
+        loads: [{ ...load, steps: [...steps, last] }],
+        seed: last === FAILING ? 9 : 8,
+      },
+      async ({ client, clock, devices: [keeper] }) => {
+        await clock.advance("1m");
+        const { count } = await client.call<{ count: number }>(keeper as never, "count");
+        expect(count).toBeGreaterThan(3);
+      },
+    );
+  await play({ call: "count" });
+  await expect(play(FAILING)).rejects.toThrow(
+    'a call of the fleet\'s loads: count of clients-2/1 at keepers-00001: it answered {"count":1}',
+  );
+});
+const FAILING = { call: "count", expect: { count: -1 } };
+
 fleetTest.extend({
   fleet: { devices: [{ group: "keepers", count: 1, program: "../testing/keeper.js" }] },
 })("is a fixture of vitest's tests", async ({ overSeeds }) => {

@@ -3,7 +3,7 @@ import type { CallError } from "@blindrelay/client-sdk/node";
 import type { CallEnd, ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { Measurements } from "../report/measure.ts";
-import { type OpenCall, WRONG_ANSWER } from "../report/tally.ts";
+import type { OpenCall } from "../report/tally.ts";
 import type { Plan, PlannedDevice } from "../scenario/plan.ts";
 import type { Called, EndedCall } from "./clients.ts";
 import type { LiveOracles } from "./oracles.ts";
@@ -41,36 +41,39 @@ export class LiveCalls {
     return measured.tally.asked(id, group, isFirst, fromUs);
   }
 
-  ended({ open, load, device, method, fromMs, ...outcome }: EndedCall): void {
+  /** Returns whether it is right. */
+  ended({ open, load, device, question, fromMs, error, result }: EndedCall): boolean {
     const { measured, oracles, liveness, executions } = this.options;
     const { tally } = measured;
     const { id } = this.options.devices[device] as Called;
-    const { error, result } = outcome;
-    executions.ended(id, endOf(error), load.spec.idempotent ?? false);
+    const { kind = "call" } = question;
+    if (kind !== "event") {
+      // A stream was opened by a call, which may have run however the stream ended.
+      const end = kind === "call" || error === null ? endOf(error) : "unknown";
+      executions.ended(id, end, load.spec.idempotent ?? false);
+    }
     const revokedMs = this.options.revoked.get(device);
     const isAnswer = error === null || error.remote !== undefined;
     if (isAnswer && revokedMs !== undefined && fromMs > revokedMs) {
       oracles.violate("revoked", `${id} answered a call that began after its token was revoked`);
     }
-    if (error !== null) {
-      const { remote, code, message } = error;
-      tally.fail(open, remote === undefined ? code : `${code} ${remote.code}`, message);
-      const isOver = this.options.signal.aborted || code === "ABORTED";
-      // Before the fleet is complete, a device may well be offline.
-      const wholeMs = this.options.wholeMs();
-      const isWhole = wholeMs !== null && fromMs >= wholeMs;
-      if (remote === undefined && !isOver && isWhole) {
-        liveness.callFailed(
-          this.options.planMs(fromMs) * 1000,
-          code,
-          `a call of ${load.name} to ${id} ended with ${code}: ${message}`,
-        );
-      }
-    } else if (outcome.isRight) tally.succeed(open);
-    else {
-      const shown = JSON.stringify(result)?.slice(0, 200);
-      tally.fail(open, WRONG_ANSWER, `${id} answered ${method} with ${shown}`);
+    const { isRight } = tally.judge(open, question, result, error);
+    if (error === null || isRight) return isRight;
+    const { remote, code, message } = error;
+    const isOver = this.options.signal.aborted || code === "ABORTED";
+    // Before the fleet is complete, a device may well be offline.
+    const wholeMs = this.options.wholeMs();
+    const isWhole = wholeMs !== null && fromMs >= wholeMs;
+    // Whether there is an event, and when a stream ends, is up to the program.
+    const isItsOwn = kind !== "call" && code === "TIMED_OUT";
+    if (remote === undefined && !isOver && isWhole && !isItsOwn) {
+      liveness.callFailed(
+        this.options.planMs(fromMs) * 1000,
+        code,
+        `a call of ${load.name} to ${id} ended with ${code}: ${message}`,
+      );
     }
+    return isRight;
   }
 }
 

@@ -2,7 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ExecutionOracle } from "../oracle/executions.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
-import type { Plan } from "../scenario/plan.ts";
+import type { Plan, PlannedLoad } from "../scenario/plan.ts";
+import { durationMs } from "../scenario/units.ts";
 import type { LiveAgents } from "./agents.ts";
 import type { Called, Clients } from "./clients.ts";
 import type { FleetChild } from "./fleet-child.ts";
@@ -25,8 +26,16 @@ const ASK_AGAIN_MS = 1_000;
 
 /** Time for the calls of a plan that are in flight at its end. */
 export const callsMs = ({ loads }: Plan): number =>
-  loads.reduce((most, { timeoutMs }) => Math.max(most, Math.min(timeoutMs, LONGEST_CALL_MS)), 0) +
+  loads.reduce((most, load) => Math.max(most, Math.min(turnMs(load), LONGEST_CALL_MS)), 0) +
   SETTLE_MS;
+
+/** The longest that a call or a sequence takes. */
+const turnMs = ({ timeoutMs, spec }: PlannedLoad): number =>
+  spec.steps?.reduce(
+    (sum, { after = "0s", timeout }) =>
+      sum + durationMs(after) + (timeout === undefined ? timeoutMs : durationMs(timeout)),
+    0,
+  ) ?? timeoutMs;
 
 export async function settle(clients: Clients, fleet: FleetChild, plan: Plan): Promise<void> {
   const now = performance.now();

@@ -6,11 +6,14 @@
 import { randomBytes } from "node:crypto";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
-import { CallError, Client } from "@blindrelay/client-sdk/node";
+import { type Agent, CallError, Client } from "@blindrelay/client-sdk/node";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { callInTurn } from "../base/calls-in-turn.ts";
+import { exchange, Inbox } from "../devices/exchange.ts";
+import type { Question } from "../devices/kinds.ts";
 import { Questions } from "../devices/questions.ts";
+import { playTurn } from "../devices/turn.ts";
 import type { OpenCall } from "../report/tally.ts";
 import type { PlannedLoad } from "../scenario/plan.ts";
 
@@ -35,11 +38,10 @@ export interface EndedCall {
   readonly load: PlannedLoad;
   /** Index of the device. */
   readonly device: number;
-  readonly method: string;
+  readonly question: Question;
   /** `performance.now()` at its start. */
   readonly fromMs: number;
   readonly error: CallError | null;
-  readonly isRight: boolean;
   readonly result: unknown;
 }
 
@@ -63,7 +65,17 @@ export interface ClientsOptions {
   links(client: number): LinkPort;
   /** A call begins. `dueMs`: when it was meant to; null: now. */
   asked(device: number, isFirst: boolean, dueMs: number | null): OpenCall;
-  ended(call: EndedCall): void;
+  /** Returns whether it is right. */
+  ended(call: EndedCall): boolean;
+  turnBegins(): void;
+  /** `skipped`: so many of its calls are not made, since one before them failed. */
+  turnEnded(skipped: number): void;
+}
+
+/** Of a load: its clients, and which of them is a device's own. */
+interface Callers {
+  readonly clients: readonly LiveClient[];
+  readonly own: number;
 }
 
 export class Clients {
@@ -74,7 +86,7 @@ export class Clients {
   private readonly asked = new Set<number>();
   private readonly hurry = new AbortController();
   private isOver = false;
-  /** Calls without an outcome yet. */
+  /** Calls and sequences without an outcome yet. */
   underWay = 0;
 
   constructor(options: ClientsOptions) {
@@ -85,7 +97,8 @@ export class Clients {
   start(loads: readonly PlannedLoad[]): void {
     const ports = clientPorts();
     for (const load of loads) {
-      const clientOf = new Map<number, LiveClient>();
+      const clientOf = new Map<number, Callers>();
+      const clients: LiveClient[] = [];
       for (const members of load.clients) {
         const link = this.options.links(this.clients.length);
         const client = new LiveClient(this.options, load.spec.presence ?? false, {
@@ -93,7 +106,8 @@ export class Clients {
           link,
         });
         this.clients.push(client);
-        for (const device of members) clientOf.set(device, client);
+        for (const device of members) clientOf.set(device, { clients, own: clients.length });
+        clients.push(client);
         client.connect();
       }
       if (load.each > 0) this.startCounted(load, clientOf);
@@ -116,30 +130,31 @@ export class Clients {
     for (const client of this.clients) client.close();
   }
 
-  private startCounted(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>): void {
+  private startCounted(load: PlannedLoad, clientOf: ReadonlyMap<number, Callers>): void {
     const members = [...clientOf];
-    const ready = [...new Set(clientOf.values())].map((client) => client.connected);
+    const clients = new Set([...clientOf.values()].flatMap((callers) => callers.clients));
+    const ready = [...clients].map((client) => client.connected);
     const begun = new Promise<void>((resolve) => this.at(load.fromUs / 1000, resolve));
     Promise.all([this.options.whole, begun, ...ready]).then(() => {
       callInTurn({ ...load, members: members.length }, (n, ended) => {
-        const [device, client] = members[n] as [number, LiveClient];
+        const [device, client] = members[n] as [number, Callers];
         if (!this.isOver && this.nowMs() * 1000 < load.untilUs) {
-          this.call(load, client, device, null).then(ended);
+          this.turn(load, client, device, null).then(ended);
         }
       });
     });
   }
 
-  private startClosed(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>): void {
+  private startClosed(load: PlannedLoad, clientOf: ReadonlyMap<number, Callers>): void {
     const everyMs = load.everyUs / 1000;
     // `firstUs` is in the order of the group, and so are the devices' indices.
     const members = [...clientOf.keys()].sort((a, b) => a - b);
     members.forEach((device, i) => {
-      const client = clientOf.get(device) as LiveClient;
+      const client = clientOf.get(device) as Callers;
       const ask = (dueMs: number): void => {
         if (dueMs * 1000 >= load.untilUs) return;
         this.at(dueMs, () => {
-          this.call(load, client, device, dueMs).then(() =>
+          this.turn(load, client, device, dueMs).then(() =>
             ask(Math.max(dueMs + everyMs, this.nowMs())),
           );
         });
@@ -148,13 +163,13 @@ export class Clients {
     });
   }
 
-  private startOpen(load: PlannedLoad, clientOf: ReadonlyMap<number, LiveClient>, n: number): void {
+  private startOpen(load: PlannedLoad, clientOf: ReadonlyMap<number, Callers>, n: number): void {
     const arrival = load.arrivals[n];
     if (arrival === undefined) return;
     this.at(arrival.atUs / 1000, () => {
       this.startOpen(load, clientOf, n + 1);
       const { device, atUs } = arrival;
-      this.call(load, clientOf.get(device) as LiveClient, device, atUs / 1000);
+      this.turn(load, clientOf.get(device) as Callers, device, atUs / 1000);
     });
   }
 
@@ -176,39 +191,78 @@ export class Clients {
     this.timers.add(timer);
   }
 
-  /** `dueMs`: when it was meant to begin, in the plan's time; null: whenever it can. */
-  private async call(
+  /** One turn: a call, or a sequence. `dueMs`: when it was meant to begin, in the plan's time. */
+  private turn(
     load: PlannedLoad,
-    client: LiveClient,
+    { clients, own }: Callers,
     device: number,
     dueMs: number | null,
   ): Promise<void> {
-    const question = this.questionsTo(device).next(load.spec);
-    const { method, params } = question;
+    const called = this.options.devices[device] as Called;
+    const inbox = new Inbox();
+    const by = (n = 0): LiveClient => clients[(own + n) % clients.length] as LiveClient;
+    for (const { event, client = 1 } of load.spec.steps ?? []) {
+      const agent = event === undefined ? null : by(client - 1).agent(called);
+      if (agent !== null) inbox.hear(agent);
+    }
+    this.underWay += 1;
+    this.options.turnBegins();
+    let due = dueMs;
+    return new Promise((resolve) => {
+      const turn = {
+        // A sequence that has begun also ends.
+        wait: (ms: number, fn: () => void) =>
+          setTimeout(() => this.hurry.signal.aborted || fn(), ms).unref(),
+        ask: (question: Question, ended: (answer: unknown, isRight: boolean) => void) => {
+          this.ask(load, by(question.client), device, question, inbox, due).then(
+            ({ result, isRight }) => ended(result, isRight),
+          );
+          due = null;
+        },
+      };
+      playTurn(load.spec, this.questionsTo(device), turn, (skipped) => {
+        inbox.close();
+        this.options.turnEnded(skipped);
+        this.underWay -= 1;
+        resolve();
+      });
+    });
+  }
+
+  /** `dueMs`: when it was meant to begin, in the plan's time; null: whenever it can. */
+  private async ask(
+    load: PlannedLoad,
+    client: LiveClient,
+    device: number,
+    question: Question,
+    inbox: Inbox,
+    dueMs: number | null,
+  ): Promise<{ result: unknown; isRight: boolean }> {
     const isFirst = !this.asked.has(device);
     this.asked.add(device);
-    this.underWay += 1;
     const open = this.options.asked(
       device,
       isFirst,
       dueMs === null ? null : this.startedMs + dueMs,
     );
     const fromMs = performance.now();
-    const timeoutMs = load.timeoutMs;
-    const idempotent = load.spec.idempotent ?? false;
-    const options = { timeoutMs, idempotent, signal: this.hurry.signal };
-    const common = { open, load, device, method, fromMs };
-    try {
-      const called = this.options.devices[device] as Called;
-      const result = await client.call(called, method, params, options);
-      const isRight = question.right(result);
-      this.options.ended({ ...common, error: null, isRight, result });
-    } catch (error) {
-      if (!(error instanceof CallError)) throw error;
-      this.options.ended({ ...common, error, isRight: false, result: null });
-    } finally {
-      this.underWay -= 1;
-    }
+    const { timeoutMs = load.timeoutMs } = question;
+    const common = { open, load, device, question, fromMs };
+    const called = this.options.devices[device] as Called;
+    const outcome = await client
+      .play(called, question, inbox, {
+        timeoutMs,
+        idempotent: load.spec.idempotent ?? false,
+        signal: this.hurry.signal,
+      })
+      .then(
+        (result) => ({ result, error: null }),
+        (error: unknown) => {
+          if (!(error instanceof CallError)) throw error;
+          return { result: null, error };
+        },
+      );
+    return { result: outcome.result, isRight: this.options.ended({ ...common, ...outcome }) };
   }
 
   /** Of all loads: what a device is asked follows from what it was asked before. */
@@ -257,17 +311,25 @@ class LiveClient {
     );
   }
 
-  call(
-    { id, agentToken, version }: Called,
-    method: string,
-    params: unknown,
+  /** The SDK's handle of a device; null: it is not connected yet. */
+  agent({ id, agentToken, version }: Called): Agent | null {
+    return this.client?.agent(id, agentToken, { version }) ?? null;
+  }
+
+  play(
+    called: Called,
+    question: Question,
+    inbox: Inbox,
     options: { timeoutMs: number; idempotent: boolean; signal: AbortSignal },
   ): Promise<unknown> {
-    if (this.client === null) {
+    const agent = this.agent(called);
+    if (agent === null) {
       const error = new CallError("UNREACHABLE", "the client is not connected yet");
       return Promise.reject(error);
     }
-    return this.client.agent(id, agentToken, { version }).call(method, params, options);
+    const { kind = "call", method, params } = question;
+    if (kind === "call") return agent.call(method, params, options);
+    return exchange(agent, inbox, question, options.timeoutMs, this.ports.timer);
   }
 
   close(): void {

@@ -49,6 +49,30 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
   allow: faults.length === 0 ? [] : [{ rate: "100%" }],
 });
 
+/** The same with calls that use an answer before them, by two clients, and streams. */
+const withSequences = ({ devices, clients = [], ...rest }: Scenario): Scenario => ({
+  ...rest,
+  devices: [...devices, { group: "busy", count: 1, kind: "busy" }],
+  clients: [
+    ...clients,
+    {
+      ...{ name: "chain", devices: "lamps", count: 2, every: "1s", from: "0s", timeout: "4s" },
+      steps: [
+        { call: "echo", params: { n: 7 }, as: "one" },
+        { client: 2, after: "50ms", call: "echo", params: ["$one.n"], check: "answer[0] == one.n" },
+        { call: "nothing", fails: "REMOTE -32601" },
+      ],
+    },
+    {
+      ...{ name: "streams", devices: "busy", every: "1s", from: "0s", timeout: "4s" },
+      steps: [
+        { read: "busy.read", params: { size: 50_000 }, expect: { bytes: 50_000 } },
+        { write: "busy.write", bytes: "40KB" },
+      ],
+    },
+  ],
+});
+
 /** Discards its output. */
 const silent = () => new Progress({ write: () => true } as never);
 const run = (what: Scenario, more: { url?: string; signal?: AbortSignal } = {}) =>
@@ -180,8 +204,8 @@ describe("a live scenario", () => {
     try {
       const { accountToken } = await logIn(relay, never);
       vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", accountToken);
-      const report = await run(scenario("3s"), { url: relay.url });
-      expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 6 } });
+      const report = await run(withSequences(scenario("3s")), { url: relay.url });
+      expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 7 } });
       const headers = { authorization: `Bearer ${accountToken}` };
       const agents = async () => {
         const answer = await fetch(`${relay.url}/api/v1/agents`, { headers });

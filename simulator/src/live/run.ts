@@ -291,7 +291,7 @@ class LiveRun {
     const { tally } = measured;
     const seconds = Math.round(plan.endUs / 1e6);
     const [what, total, done] = plan.endsWithCalls
-      ? (["calls", plannedOf(plan), () => tally.ok + tally.failed] as const)
+      ? (["calls", plannedOf(plan), () => tally.ok + tally.failed + tally.skipped] as const)
       : (["s live", seconds, () => Math.min(seconds, Math.floor(elapsedMs() / 1000))] as const);
     options.progress.start(what, total, done, () => measured.inWords());
     const networks = new ClientNetworks(scenario, plan);
@@ -325,6 +325,8 @@ class LiveRun {
       whole: fleet.untilConnected(plan.devices.length),
       asked: (device, isFirst, dueMs) => calls.asked(device, isFirst, dueMs),
       ended: (call) => calls.ended(call),
+      turnBegins: () => measured.tally.beginTurn(),
+      turnEnded: (skipped) => measured.tally.endTurn(skipped),
     });
     this.clients = clients;
     clients.start(plan.loads);
@@ -343,7 +345,9 @@ class LiveRun {
     const lastMs = plan.faults.reduce((last, { endUs }) => Math.max(last, endUs), -1) / 1000;
     const { tally } = this.measured;
     const isOver = (): boolean =>
-      plan.endsWithCalls && tally.ok + tally.failed === planned && this.elapsedMs() > lastMs;
+      plan.endsWithCalls &&
+      tally.ok + tally.failed + tally.skipped === planned &&
+      this.elapsedMs() > lastMs;
     while (!this.stopping.signal.aborted && !this.isOver && !isOver()) {
       await delay(LOOK_MS, null, { ref: false });
     }

@@ -21,6 +21,12 @@ interface Sealed {
 const PLAINTEXTS = 5_000;
 const HEAD_BYTES = 12;
 
+/** A packet and what is in it. */
+interface Opened {
+  readonly packet: Uint8Array;
+  readonly plaintext: Uint8Array;
+}
+
 /** The first sixteen characters of a packet's `p`. */
 const headOf = (packet: Uint8Array): string =>
   Buffer.from(packet.subarray(0, HEAD_BYTES)).toString("base64url");
@@ -39,15 +45,15 @@ export class NonceOracle {
   seals = 0;
   private sealedAad: Uint8Array = NOTHING;
   private openedAad: Uint8Array = NOTHING;
-  /** What was sealed lately, by the beginning of the packet's `p`; null: nobody asks. */
-  readonly plaintexts: Recent<string> | null;
+  /** What was sealed lately, in a ring; null: nobody asks. */
+  private readonly latest: Opened[] | null;
   private readonly violate: (what: string) => void;
   private readonly keys = new Recent<Sealed>(KEYS);
 
   /** `keeps`: plaintexts can be asked for. */
   constructor(violate: (what: string) => void, keeps = false) {
     this.violate = violate;
-    this.plaintexts = keeps ? new Recent(PLAINTEXTS) : null;
+    this.latest = keeps ? [] : null;
   }
 
   /** AAD of the latest seal: `v|sid|seq`. */
@@ -64,6 +70,15 @@ export class NonceOracle {
     this.openedAad = NOTHING;
   }
 
+  /** What was sealed lately, by the first sixteen characters of the packet's `p`. */
+  plaintexts(): ReadonlyMap<string, string> {
+    // Not kept as texts: to make them costs more than to check the seal.
+    const known = (this.latest ?? []).filter((one) => one !== undefined);
+    return new Map(
+      known.map(({ packet, plaintext }) => [headOf(packet), Buffer.from(plaintext).toString()]),
+    );
+  }
+
   /** The same suite, watched. */
   watch(suite: Suite): Suite {
     return {
@@ -76,7 +91,7 @@ export class NonceOracle {
         const { key, sealed } = watched(handle);
         this.seal(sealed, nonce, aad, plaintext);
         const packet = suite.seal(key, nonce, aad, plaintext);
-        this.plaintexts?.set(headOf(packet), Buffer.from(plaintext).toString("utf8"));
+        if (this.latest !== null) this.latest[this.seals % PLAINTEXTS] = { packet, plaintext };
         return packet;
       },
       open: (handle, nonce, aad, sealed) => {

@@ -13,7 +13,7 @@ import {
   seconds,
   timestamp,
 } from "./format.ts";
-import type { Report } from "./report.ts";
+import type { Report, Timeline } from "./report.ts";
 import { STYLE } from "./style.ts";
 import { escapeText } from "./svg.ts";
 
@@ -146,8 +146,13 @@ function failures(report: Report): string {
 <tr><th>code</th><th>count</th><th class="text">example</th></tr>
 ${rows.join("\n")}
 </table></div>
+${(report.timelines ?? []).map(timeline).join("\n")}
 </section>`;
 }
+
+const timeline = ({ call, lines }: Timeline): string =>
+  `<details><summary>the first ${escapeText(call)}</summary>
+<div class="wide"><pre>${escapeText(lines.join("\n"))}</pre></div></details>`;
 
 function faultKey({ faults }: Report): string {
   return faults.length === 0 ? "" : `<i class="key fault"></i>faults. `;

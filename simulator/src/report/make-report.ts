@@ -5,6 +5,7 @@ import { durationMs, shareOf } from "../scenario/units.ts";
 import { machine } from "./machine.ts";
 import type { Measurements } from "./measure.ts";
 import type { FailureCount, KindResult, OracleResult, Report } from "./report.ts";
+import { covers } from "./tally.ts";
 import { judge, type Threshold } from "./thresholds.ts";
 
 /** What differs between the worlds, as the report names it. */
@@ -99,7 +100,7 @@ function judgeAnswers(
   const allowed = (entries: readonly Allowed[]): number =>
     entries.reduce((sum, entry) => sum + most(entry), 0);
   const left = failures.flatMap(({ code, count, example }) => {
-    const own = allow.filter((entry) => entry.code !== undefined && covers(entry, code));
+    const own = allow.filter((entry) => entry.code !== undefined && covers(entry.code, code));
     const over = Math.ceil(count - allowed(own));
     return over > 0 ? [{ code, count: over, example }] : [];
   });
@@ -109,14 +110,12 @@ function judgeAnswers(
     const detail = `every planned call was made, opened, verified and answered rightly${but}`;
     return { name, ok: true, detail };
   }
+  // What was not made mostly follows from another failure.
+  left.sort((a, b) => Number(a.code === "NOT_MADE") - Number(b.code === "NOT_MADE"));
   const codes = left.map(({ code, count }) => `${code} ${count}`).join(", ");
   const detail = `of ${planned} calls, more failed than the scenario allows: ${codes} (${left[0]?.example})`;
   return { name, ok: false, detail };
 }
-
-/** Whether an entry of `allow` is about calls that end with `code`: REMOTE covers `REMOTE 7`. */
-export const covers = (entry: Allowed, code: string): boolean =>
-  entry.code === undefined || entry.code === code || entry.code === code.split(" ")[0];
 
 function kindsOf({ plan, measured, connected }: RunFacts): KindResult[] {
   const groups = new Map<string, number>();

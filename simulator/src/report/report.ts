@@ -56,6 +56,8 @@ export interface Report {
   dropped: { reason: string; count: number }[];
   /** The end of the trace of a run that an oracle ended; sealed packets with what is in them. */
   last_events?: string[];
+  /** Of the first call that failed with each code; in the virtual world only. */
+  timelines?: Timeline[];
   /** The smallest scenario that reproduces what was broken, and the end of its trace. */
   shrunk: Shrunk | null;
 }
@@ -99,6 +101,12 @@ export interface KindResult {
 }
 
 /** Failed calls and connections by code; `example` is one of their messages. */
+/** What happened from a call's beginning to its end, as lines with plaintexts. */
+export interface Timeline {
+  call: string;
+  lines: string[];
+}
+
 export interface FailureCount {
   code: string;
   count: number;

@@ -67,7 +67,8 @@ export function renderTable(report: Report, where: string): string {
 }
 
 /** Thresholds and oracles, failed ones with the reason. */
-function judged({ thresholds, oracles, shrunk, seed, last_events: last = [] }: Report): string[] {
+function judged(report: Report): string[] {
+  const { thresholds, oracles, shrunk, seed, last_events: last = [], timelines = [] } = report;
   const rows = thresholds.map(({ expression, ok, value }) => [
     ok ? "ok" : "BROKEN",
     expression,
@@ -78,12 +79,12 @@ function judged({ thresholds, oracles, shrunk, seed, last_events: last = [] }: R
   const good = oracles.length - broken.length;
   lines.push(`oracles  ${good} of ${oracles.length} held`);
   for (const { name, detail } of broken) lines.push(indent(`BROKEN  ${name}: ${detail}`));
+  const isAnswers = broken.some(({ name }) => name === "answers");
+  for (const { call, lines: events } of shrunk === null && isAnswers ? timelines.slice(0, 2) : []) {
+    lines.push("", `the first ${call} (seed ${seed}):`, ...events.map(shown));
+  }
   if (shrunk === null && last.length > 0) {
-    lines.push(
-      "",
-      `the last events (seed ${seed}):`,
-      ...last.map((line) => indent(line.slice(0, 160))),
-    );
+    lines.push("", `the last events (seed ${seed}):`, ...last.map(shown));
   }
   if (shrunk !== null) {
     const { scenario } = shrunk;
@@ -91,13 +92,14 @@ function judged({ thresholds, oracles, shrunk, seed, last_events: last = [] }: R
     lines.push(
       "",
       `shrunk to ${plural(devices, "device")}, ${plural(scenario.clients?.length ?? 0, "group")} of clients, ${plural(scenario.faults?.length ?? 0, "fault")}, ${scenario.duration}; seed ${seed}; the end of its trace:`,
-      ...shrunk.lines.map((line) => indent(line.slice(0, 160))),
+      ...shrunk.lines.map(shown),
     );
   }
   return [...lines, ""];
 }
 
 const plural = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
+const shown = (line: string): string => indent(line.slice(0, 160));
 const indent = (line: string): string => `  ${line}`;
 
 function verdict(report: Report): string {

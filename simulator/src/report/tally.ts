@@ -1,4 +1,6 @@
 /** The results of a run's calls: counts, latencies and failures by code. */
+import type { CallError } from "@blindrelay/client-sdk";
+import type { Question } from "../devices/kinds.ts";
 import { HeatMap } from "./heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import { Outliers } from "./outliers.ts";
@@ -22,6 +24,10 @@ export interface OpenCall {
 /** The outcomes of the calls so far. */
 export class Tally {
   sent = 0;
+  /** Calls of sequences that ended before them. */
+  skipped = 0;
+  /** Turns of loads that go on. */
+  turns = 0;
   ok = 0;
   failed = 0;
   wrong = 0;
@@ -85,6 +91,36 @@ export class Tally {
     }
   }
 
+  /** The call ended: so it must, or it has failed. Returns its code, and whether it is right. */
+  judge(
+    call: OpenCall,
+    { method, right, fails }: Pick<Question, "method" | "right" | "fails">,
+    result: unknown,
+    error: CallError | null,
+  ): { code: string | null; isRight: boolean } {
+    const code = error === null ? null : codeOf(error);
+    const isRight = fails === undefined ? code === null && right(result) : covers(fails, code);
+    if (isRight) this.succeed(call);
+    else if (error !== null) this.fail(call, code as string, error.message);
+    else {
+      const shown = JSON.stringify(result)?.slice(0, 200);
+      const but = fails === undefined ? "" : `, and had to fail with ${fails}`;
+      this.fail(call, WRONG_ANSWER, `${call.device} answered ${method} with ${shown}${but}`);
+    }
+    return { code, isRight };
+  }
+
+  /** A sequence begins; until it ends, more calls follow. */
+  beginTurn(): void {
+    this.turns += 1;
+  }
+
+  /** `skipped`: so many of its calls are not made, since one before them failed. */
+  endTurn(skipped: number): void {
+    this.turns -= 1;
+    this.skipped += skipped;
+  }
+
   private end(call: OpenCall): number {
     this.open.delete(call);
     this.lastUs = this.nowUs();
@@ -127,7 +163,8 @@ export class Tally {
     const unmade = {
       code: "NOT_MADE",
       count: missing,
-      example: "the run ended, or earlier calls took too long, before these could be made",
+      example:
+        "the run ended, or earlier calls failed or took too long, before these could be made",
     };
     return [...this.codes.values(), ...(missing > 0 ? [unmade] : [])].sort(
       (a, b) => b.count - a.count,
@@ -136,3 +173,11 @@ export class Tally {
 }
 
 export const WRONG_ANSWER = "WRONG_ANSWER";
+
+/** As scenarios and reports write it: with the device's own code. */
+export const codeOf = ({ code, remote }: CallError): string =>
+  remote === undefined ? code : `${code} ${remote.code}`;
+
+/** Whether `written` is about calls that end with `code`: REMOTE covers `REMOTE 7`. */
+export const covers = (written: string, code: string | null): boolean =>
+  written === code || written === code?.split(" ")[0];

@@ -45,7 +45,8 @@ export interface RunScenarioOptions {
 }
 
 const SHRINK_MS = 30_000;
-const KEPT_ENTRIES = 100;
+/** Enough for what happens in a fleet while a call waits. */
+const KEPT_ENTRIES = 20_000;
 
 const printLog =
   (wanted: string) =>

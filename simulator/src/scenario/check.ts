@@ -20,6 +20,7 @@ import {
   type Scenario,
   ScenarioSchema,
 } from "./schema.ts";
+import { checkSteps } from "./steps.ts";
 import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED, showMs } from "./units.ts";
 
@@ -215,8 +216,23 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     names.add(own);
     if (group === undefined) {
       report([...at, "devices"], `unknown group${didYouMean(client.devices, [...groups.keys()])}`);
-    } else if (client.call === undefined && group.program !== undefined && !client.presence) {
+    } else if (
+      client.call === undefined &&
+      client.steps === undefined &&
+      group.program !== undefined &&
+      !client.presence
+    ) {
       report(at, 'which method? give "call", such as call: pump.state');
+    }
+    if (client.steps !== undefined) {
+      const { call, params, expect } = client;
+      for (const [key, value] of Object.entries({ call, params, expect })) {
+        if (value !== undefined) report([...at, key], "is in steps", "key");
+      }
+      const { steps, count = 1 } = client;
+      checkSteps(steps, count, (path, message) => report([...at, "steps", ...path], message));
+      for (const [k, { fails }] of steps.entries())
+        checkCode([...at, "steps", k, "fails"], fails, report);
     }
     const ways = (["every", "rate", "calls"] as const).filter((way) => client[way] !== undefined);
     const choice = '"every" (closed loop), "rate" (open loop) or "calls" (a number to each device)';
@@ -267,12 +283,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report([...at, "program"], `there is no file ${fault.program}`);
     }
   }
-  for (const [i, { code }] of allow.entries()) {
-    const known = code?.replace(/^REMOTE -?[0-9]+$/, "REMOTE");
-    if (known === undefined || CALL_CODES.includes(known)) continue;
-    const message = `no call ends so${didYouMean(known, CALL_CODES)}; there are ${CALL_CODES.join(", ")}`;
-    report(["allow", i, "code"], message);
-  }
+  for (const [i, { code }] of allow.entries()) checkCode(["allow", i, "code"], code, report);
   if (scenario.stubs !== undefined && !existsSync(resolve(folder, scenario.stubs))) {
     report(["stubs"], `there is no file ${scenario.stubs}`);
   }
@@ -294,6 +305,12 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       );
     }
   }
+}
+
+function checkCode(at: Path, code: string | undefined, report: ReportProblem): void {
+  const known = code?.replace(/^REMOTE -?[0-9]+$/, "REMOTE");
+  if (known === undefined || CALL_CODES.includes(known)) return;
+  report(at, `no call ends so${didYouMean(known, CALL_CODES)}; there are ${CALL_CODES.join(", ")}`);
 }
 
 /** Calls that cannot be made: they begin too late, or are too rare. */

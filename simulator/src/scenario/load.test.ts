@@ -19,6 +19,8 @@ thresholds:
   - { expression: agents.online == 6, abort: true, after: 30s }
 `;
 
+const CALL = "call: pump.state";
+
 let folder = "";
 
 beforeAll(async () => {
@@ -112,6 +114,30 @@ export default scenario;
     ],
     ["no rate", [", every: 60s", ""], "7:5 how often?"],
     ["a fault after the end", ["at: 2m", "at: 20m"], "9:11 is after the end of the run (10m)"],
+    ["a step of two kinds", [CALL, "steps: [{ call: a, read: b }]"], "7:58 a step is either"],
+    ["a step of none", [CALL, "steps: [{ after: 1s }]"], "7:41 what? give one of call, event"],
+    [
+      "a check of an answer that has no name",
+      [CALL, "steps: [{ call: a, check: b.n == 1 }]"],
+      "7:59 no earlier step has an answer named b",
+    ],
+    [
+      "params from a later answer",
+      [CALL, "steps: [{ call: a, params: [$b.n] }, { call: b, as: b }]"],
+      "7:60 no earlier step has an answer named b (as: b)",
+    ],
+    [
+      "a client that is not there",
+      [CALL, "steps: [{ call: a, client: 3 }]"],
+      "7:60 there are 2 clients in this group",
+    ],
+    ["a stream of no length", [CALL, "steps: [{ write: a }]"], "7:41 how much? give bytes"],
+    [
+      "a code that does not exist",
+      [CALL, "steps: [{ call: a, fails: NOPE }]"],
+      "7:59 no call ends so; there are REMOTE",
+    ],
+    ["a call beside its steps", [CALL, "call: a, steps: [{ call: a }]"], "7:33 is in steps"],
     ["broken YAML", ["{ at: 2m,", "{ at: 2m:"], "9:"],
   ] as [string, [string, string], string][])(
     "with %s is refused with line and column",

@@ -161,7 +161,9 @@ const planLoads = (
     const soonUs = each > 0 ? 0 : lastUs + SETTLE_MS * 1000;
     const fromUs = spec.from === undefined ? soonUs : us(spec.from);
     const untilUs = spec.until === undefined ? endUs : us(spec.until);
-    const count = Math.min(spec.count ?? 1, members.length);
+    // In a sequence, other clients than a device's own call it too.
+    const most = spec.steps === undefined ? members.length : Number.POSITIVE_INFINITY;
+    const count = Math.min(spec.count ?? 1, most);
     const everyUs = spec.every === undefined ? 0 : us(spec.every);
     const load: PlannedLoad = {
       name,
@@ -285,7 +287,11 @@ export const describePlan = (plan: Plan): string[] => {
   for (const load of loads) {
     const called = load.clients.flat().length;
     const who = `${load.name}: ${count(load.clients.length, "client")}`;
-    const method = load.spec.call ?? "the kind's own questions";
+    const { steps } = load.spec;
+    const method =
+      steps === undefined
+        ? (load.spec.call ?? "the kind's own questions")
+        : count(steps.length, "step");
     const calls = plannedCalls(load);
     const how =
       load.everyUs > 0
@@ -316,7 +322,10 @@ export const describePlan = (plan: Plan): string[] => {
 };
 
 /** The calls that a load makes if none has to wait for the previous one. */
-export const plannedCalls = (load: PlannedLoad): number => {
+export const plannedCalls = (load: PlannedLoad): number =>
+  turnsOf(load) * (load.spec.steps?.length ?? 1);
+
+const turnsOf = (load: PlannedLoad): number => {
   if (load.each > 0) return load.each * load.clients.flat().length;
   if (load.everyUs === 0) return load.arrivals.length;
   let calls = 0;

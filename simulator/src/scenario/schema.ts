@@ -5,7 +5,7 @@
  */
 import { type Static, type TProperties, Type } from "typebox";
 import { MAX_DEVICES, MAX_SEED } from "./limits.ts";
-import { BYTE_RATE, BYTES, DURATION, INSTANT, RATE, SHARE } from "./units.ts";
+import { BYTE_RATE, BYTES, DURATION, IDENTIFIER, INSTANT, RATE, SHARE } from "./units.ts";
 
 const strict = { additionalProperties: false } as const;
 const text = (pattern: string, description: string, example: string) =>
@@ -117,6 +117,65 @@ export const DeviceGroup = Type.Object(
   strict,
 );
 
+export const Step = Type.Object(
+  {
+    call: Type.Optional(Type.String({ minLength: 1, description: "A method to call." })),
+    event: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          "An event of the device to wait for. Those count that have arrived since the sequence began.",
+      }),
+    ),
+    read: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description:
+          "A method that opens a byte stream from the device, which is read to its end. The answer is { bytes }.",
+      }),
+    ),
+    write: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "A method that opens a byte stream to the device. The answer is { bytes }.",
+      }),
+    ),
+    bytes: Type.Optional(size("How much to write.")),
+    params: Type.Optional(
+      Type.Unknown({
+        description:
+          'An object or an array. A text such as "$lease.token" in it is taken from the answer of an earlier step (as: lease); "$$" begins a text that begins with "$".',
+      }),
+    ),
+    expect: Type.Optional(
+      Type.Unknown({ description: "The correct answer. Default: any answer is correct." }),
+    ),
+    check: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "Holds for the correct answer: answer.percent == 40 && answer.at > lease.at",
+      }),
+    ),
+    fails: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: "It must fail with this code, such as REMOTE 7 or AGENT_OFFLINE.",
+      }),
+    ),
+    as: Type.Optional(text(IDENTIFIER, "Names its answer for later steps.", "lease")),
+    client: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description: "Which client of the group, from the device's own on. Default: 1.",
+      }),
+    ),
+    after: Type.Optional(duration("How long after the step before it. Default: 0s.")),
+    timeout: Type.Optional(duration("Default: that of the clients.")),
+  },
+  { ...strict, description: "One step of a sequence, which counts as a call." },
+);
+
 export const ClientGroup = Type.Object(
   {
     name: Type.Optional(name("Name of these clients for faults. Default: clients-1, clients-2, …")),
@@ -137,6 +196,14 @@ export const ClientGroup = Type.Object(
     params: Type.Optional(Type.Unknown({ description: "An object or an array." })),
     expect: Type.Optional(
       Type.Unknown({ description: "The correct result. Default: any result is correct." }),
+    ),
+    steps: Type.Optional(
+      Type.Array(Step, {
+        minItems: 1,
+        maxItems: 100,
+        description:
+          "A sequence in place of one call; each device's begins as a call would. It ends with the first step that is not as it must be.",
+      }),
     ),
     every: Type.Optional(
       duration("Closed loop: each device is called this often; a call waits for the previous one."),
@@ -586,6 +653,7 @@ export const ScenarioSchema = Type.Object(
 
 export type NetworkSpec = Static<typeof Network>;
 export type DeviceGroupSpec = Static<typeof DeviceGroup>;
+export type StepSpec = Static<typeof Step>;
 export type ClientGroupSpec = Static<typeof ClientGroup>;
 export type DriverSpec = Static<typeof Driver>;
 export type ThresholdSpec = string | { expression: string; abort?: boolean; after?: string };

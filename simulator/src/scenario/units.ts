@@ -7,6 +7,7 @@ export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
 export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
 
 export const INSTANT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$";
+export const IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]{0,39}$";
 
 /** The error for invalid values. */
 export const EXPECTED: ReadonlyMap<string, string> = new Map([
@@ -16,6 +17,7 @@ export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [BYTES, "a size with its unit (B, KB, MB or GB), such as 1MB"],
   [INSTANT, "a time in UTC, such as 2026-03-29T00:30:00Z"],
   [BYTE_RATE, "a bandwidth, such as 16KB/s"],
+  [IDENTIFIER, "a name of letters and digits, such as lease"],
 ]);
 
 const MS: Readonly<Record<string, number>> = {

@@ -179,7 +179,8 @@ export class Drawing {
     const own = (scenario.clients ?? []).map(({ until: _, ...client }, i) => ({
       ...client,
       name: client.name ?? `clients-${i + 1}`,
-      count: Math.min(client.count ?? 1, 3),
+      // A sequence names clients by their number.
+      count: client.steps === undefined ? Math.min(client.count ?? 1, 3) : (client.count ?? 1),
       from: `${10 + this.below(20)}s`,
     }));
     const called = new Set(own.map(({ devices: group }) => group));

@@ -142,9 +142,15 @@ export async function shrinkGuarded(
     seed: options.seed,
     trace: final.report.trace,
     detail: last.detail,
-    lines: final.world.lastEvents(SHOWN),
+    lines: linesOf(last, final),
   };
 }
+
+/** What the broken call went through, or else what came last. */
+const linesOf = ({ oracle }: Broken, { report, world }: VirtualResult): string[] => {
+  const [timeline] = oracle === "answers" ? (report.timelines ?? []) : [];
+  return timeline?.lines.slice(-SHOWN) ?? world.lastEvents(SHOWN);
+};
 
 /** Nothing is broken if a program did not return. */
 function tryOnce(
@@ -239,7 +245,7 @@ function* withoutDetails(now: () => Scenario): Generator<Scenario> {
 /** Without these, a scenario would be another one, or none. */
 const NEEDED = [
   ...["group", "count", "first", "kind", "program", "account", "at", "name", "devices", "from"],
-  ...["every", "rate", "calls", "call", "params", "expect", "messages", "attack", "by"],
+  ...["every", "rate", "calls", "call", "steps", "params", "expect", "messages", "attack", "by"],
 ];
 
 /** Without what names a group that is gone; clients keep the moment at which they begin. */

@@ -50,6 +50,25 @@ describe("a run", () => {
     }
   });
 
+  test("tells what the first call of each failure went through, in plaintext", async () => {
+    const scenario: Scenario = {
+      ...{ name: "timelines", duration: "1m", clients: hangs },
+      devices: [{ group: "g", count: 5, program: "./p.js" }],
+      faults: [{ at: "30s", kind: "net.cut", devices: "g", for: "20s" }],
+    };
+    const { report } = await runVirtual(scenario, { seed: 77, programs, keptEntries: 10_000 });
+    const timelines = report.timelines ?? [];
+    const codes = timelines.map(({ call }) => call.split(":")[0]);
+    expect(codes).toEqual(expect.arrayContaining(["AGENT_OFFLINE", "TIMED_OUT"]));
+    expect(new Set(codes).size).toBe(codes.length);
+    const hung = timelines.find(({ call }) => call.startsWith("TIMED_OUT"));
+    const [, id] = /^TIMED_OUT: odd of clients-1\/1 at (g-0000[1-5])$/.exec(hung?.call ?? "") ?? [];
+    const [first, second, ...rest] = hung?.lines ?? [];
+    expect(first).toMatch(/ up {8}clients-1\/1#\d {2}{"jsonrpc":"2.0",.*"method":"odd"}/);
+    expect(second).toMatch(new RegExp(`down {6}${id}#\\d {2}{"jsonrpc":"2.0",.*"method":"odd"}`));
+    expect(rest).toEqual([expect.stringMatching(`outcome   clients-1/1 ${id}  \\d+ TIMED_OUT$`)]);
+  });
+
   test("is broken by calls that had to wait for others until its end", async () => {
     const clients = [{ devices: "g", call: "odd", every: "2s", timeout: "20s" }];
     const late = await play({ clients, allow: [{ code: "TIMED_OUT" }] });

@@ -154,24 +154,40 @@ export class VirtualClient implements Peer {
     done: (result: unknown, error: CallError | null) => void,
   ): void {
     const { method, params, ...options } = request;
+    this.use(device, (agent) => agent.call(method, params, options), done);
+  }
+
+  /** Does something with a device; `done` is called once with the outcome. */
+  use(
+    device: Device,
+    does: (agent: Agent) => Promise<unknown>,
+    done: (result: unknown, error: CallError | null) => void,
+  ): void {
     this.world.stir();
-    if (this.sdk === null) {
+    const agent = this.agent(device);
+    if (agent === null) {
       done(undefined, {
         code: "UNREACHABLE",
         message: "the client is not connected yet",
       } as CallError);
       return;
     }
+    does(agent).then(
+      (result) => done(result, null),
+      (error: CallError) => done(undefined, error),
+    );
+  }
+
+  /** The SDK's handle of a device; null: it is not connected yet. */
+  agent(device: Device): Agent | null {
+    if (this.sdk === null) return null;
     let agent = this.agents.get(device.agentToken);
     if (agent === undefined) {
       const { version } = device.plan;
       agent = this.sdk.agent(device.id, device.agentToken, { version });
       this.agents.set(device.agentToken, agent);
     }
-    agent.call(method, params, options).then(
-      (result) => done(result, null),
-      (error: CallError) => done(undefined, error),
-    );
+    return agent;
   }
 
   stir(): void {

@@ -4,9 +4,12 @@
  */
 import type { CallError } from "@blindrelay/client-sdk";
 import { callInTurn } from "../base/calls-in-turn.ts";
+import { Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
 import type { Questions } from "../devices/questions.ts";
+import { playTurn } from "../devices/turn.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
+import type { Tally } from "../report/tally.ts";
 import type { PlannedLoad } from "../scenario/plan.ts";
 import type { VirtualClient } from "./client.ts";
 import type { Clock } from "./clock.ts";
@@ -20,10 +23,24 @@ const CONNECT_BEFORE_US = 5_000_000;
 /** Ends of calls that no fault explains: the program refused it, or its caller gave it up. */
 const EXPECTED: readonly string[] = ["REMOTE", "ABORTED"];
 
+/**
+ * How a call ended, and whether as it must. `isRunning`: its handler has not settled, or else only
+ * the program can be the cause.
+ */
+export type Done = (
+  result: unknown,
+  error: CallError | null,
+  isRight: boolean,
+  isRunning: boolean,
+) => void;
+
 interface LoadWorld {
   readonly clock: Clock;
   readonly devices: readonly Device[];
   readonly liveness: LivenessOracle;
+  readonly measured: { readonly tally: Tally };
+  /** A call was not as it must be. */
+  loadFailed(what: string): void;
   /** Whether a peer waits because its login was changed on its way. */
   isSpoiled(id: string): boolean;
   /** Of all loads: what a device is asked follows from what it was asked before. */
@@ -34,7 +51,16 @@ interface LoadWorld {
     device: Device,
     question: Question,
     isFirst: boolean,
-    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
+    done: Done,
+  ): void;
+  exchange(
+    load: PlannedLoad,
+    client: VirtualClient,
+    device: Device,
+    question: Question,
+    isFirst: boolean,
+    inbox: Inbox,
+    done: Done,
   ): void;
 }
 
@@ -48,7 +74,9 @@ export const scheduleLoad = (
   const loops = new Map<number, Loop>();
   for (const [k, client] of clients.entries()) {
     for (const n of load.clients[k] as number[]) {
-      loops.set(n, new Loop(world, load, client, world.devices[n] as Device));
+      // A sequence counts from the device's own client on.
+      const order = [...clients.slice(k), ...clients.slice(0, k)];
+      loops.set(n, new Loop(world, load, order, world.devices[n] as Device));
     }
     clock.at(Math.max(0, load.fromUs - CONNECT_BEFORE_US), connect, client, null);
   }
@@ -92,16 +120,22 @@ export const scheduleLoad = (
 class Loop {
   private readonly world: LoadWorld;
   private readonly load: PlannedLoad;
-  private readonly client: VirtualClient;
+  /** Its own first. */
+  private readonly clients: readonly VirtualClient[];
   private readonly device: Device;
   private readonly questions: Questions;
   private isFirst = true;
   private dueUs = -1;
 
-  constructor(world: LoadWorld, load: PlannedLoad, client: VirtualClient, device: Device) {
+  constructor(
+    world: LoadWorld,
+    load: PlannedLoad,
+    clients: readonly VirtualClient[],
+    device: Device,
+  ) {
     this.world = world;
     this.load = load;
-    this.client = client;
+    this.clients = clients;
     this.device = device;
     this.questions = world.questionsTo(device);
   }
@@ -118,21 +152,61 @@ class Loop {
     });
   }
 
+  /** One turn: a call, or a sequence. */
   ask(done: () => void): void {
-    const { world, load, client, device } = this;
+    const { world, load, questions } = this;
+    const { clock } = world;
+    const { tally } = world.measured;
+    tally.beginTurn();
+    const inbox = new Inbox();
+    for (const { event, client = 1 } of load.spec.steps ?? []) {
+      const agent = event === undefined ? null : this.client(client - 1).agent(this.device);
+      if (agent !== null) inbox.hear(agent);
+    }
+    const turn = {
+      wait: (ms: number, fn: () => void) => clock.after(ms, fn),
+      ask: (question: Question, ended: (answer: unknown, isRight: boolean) => void) =>
+        this.askOne(question, inbox, ended),
+    };
+    playTurn(load.spec, questions, turn, (skipped) => {
+      inbox.close();
+      tally.endTurn(skipped);
+      done();
+    });
+  }
+
+  private askOne(
+    question: Question,
+    inbox: Inbox,
+    ended: (answer: unknown, isRight: boolean) => void,
+  ): void {
+    const { world, load, device } = this;
+    const client = this.client(question.client ?? 0);
     const isFirst = this.isFirst;
     this.isFirst = false;
     const fromUs = world.clock.nowUs;
-    const question = this.questions.next(load.spec);
-    world.call(load, client, device, question, isFirst, (_, error, isRunning) => {
+    const done: Done = (result, error, isRight, isRunning) => {
       const isOwn = client.userId === device.userId;
       const isServed = !world.isSpoiled(client.id) && !world.isSpoiled(device.id);
-      if (isOwn && isServed && error !== null && !EXPECTED.includes(error.code) && !isRunning) {
+      const isUnexpected = error !== null && !isRight && !EXPECTED.includes(error.code);
+      if (isOwn && isServed && isUnexpected && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, error.code, what);
       }
-      done();
-    });
+      if (!isRight) {
+        const how = error?.message ?? `it answered ${JSON.stringify(result)}`;
+        world.loadFailed(`${question.method} of ${client.id} at ${device.id}: ${how}`);
+      }
+      ended(result, isRight);
+    };
+    if ((question.kind ?? "call") === "call")
+      world.call(load, client, device, question, isFirst, done);
+    else world.exchange(load, client, device, question, isFirst, inbox, done);
+  }
+
+  /** So many after its own. */
+  private client(n: number): VirtualClient {
+    return this.clients[n] as VirtualClient;
   }
 }
 

@@ -173,5 +173,6 @@ async function playOnce(
     trace: world.traceLog.hash(),
   });
   if (violation !== null) report.last_events = world.lastEvents(LAST_EVENTS);
+  if (world.timelines.size > 0) report.timelines = [...world.timelines.values()];
   return { report, violation, world };
 }

@@ -51,6 +51,11 @@ export class Trace {
     this.entries += 1;
   }
 
+  /** Whether entries can be read. */
+  get isKept(): boolean {
+    return this.kept > 0;
+  }
+
   /** Sixteen hexadecimal digits. */
   hash(): string {
     return hex(this.h1) + hex(this.h2);

@@ -6,11 +6,12 @@
  * the relay, a call's outcome, an async device program), they all settle before time moves on.
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
-import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
+import type { Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Stream } from "../base/random-streams.ts";
+import { exchange, type Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
 import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
@@ -23,6 +24,7 @@ import { PacketOracle } from "../oracle/packets.ts";
 import { type ObservedWire, RelayOracle } from "../oracle/relay.ts";
 import { ToldOracle } from "../oracle/told.ts";
 import { Measurements } from "../report/measure.ts";
+import type { Timeline } from "../report/report.ts";
 import { WRONG_ANSWER } from "../report/tally.ts";
 import { type ParsedInvariant, parseInvariant } from "../scenario/invariants.ts";
 import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
@@ -34,12 +36,13 @@ import { Device } from "./device.ts";
 import { startDriver } from "./driver.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
-import { scheduleLoad } from "./loads.ts";
+import { type Done, scheduleLoad } from "./loads.ts";
 import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
 import { compileFunction, type LoadedProgram } from "./program.ts";
 import { ModelStore } from "./store.ts";
-import { Trace } from "./trace.ts";
+import { type TracedCall, timelineOf } from "./timeline.ts";
+import { type Entry, Trace } from "./trace.ts";
 
 export interface Violation {
   oracle: OracleName;
@@ -111,6 +114,10 @@ export class World implements Observer {
   /** What the programs of its devices handle. */
   readonly methods = new Set<string>();
   violation: Violation | null = null;
+  /** By code, of the first call that failed with it. */
+  readonly timelines = new Map<string, Timeline>();
+  /** The first call of a load that was not as it must be. */
+  failedLoad: string | null = null;
   /** The reason that ended the run, as `stopsFor` gave it. */
   stopped: string | null = null;
   private readonly stopsFor: NonNullable<WorldOptions["stopsFor"]>;
@@ -240,9 +247,9 @@ export class World implements Observer {
     const planned = plannedOf(plan);
     const lastFaultUs = plan.faults.reduce((last, fault) => Math.max(last, fault.endUs), -1);
     const isDone = (): boolean =>
-      plan.endsWithCalls && tally.sent === planned && clock.nowUs > lastFaultUs;
+      plan.endsWithCalls && tally.sent + tally.skipped === planned && clock.nowUs > lastFaultUs;
     await this.play(
-      (atUs) => (tally.open.size === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
+      (atUs) => (tally.turns === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
       () => breathe(Math.min(1, clock.nowUs / endUs)),
     );
     this.finish();
@@ -317,25 +324,24 @@ export class World implements Observer {
     clock.at(LINKS_US, looking, null, null);
   }
 
-  /**
-   * Makes one call, and counts how it ends. `done` is also told whether the device's handler is
-   * still running, in which case only the program can be the cause.
-   */
+  /** Makes one call, and counts how it ends. */
   call(
     load: PlannedLoad,
     client: VirtualClient,
     device: Device,
     question: Question,
     isFirst: boolean,
-    done: (result: unknown, error: CallError | null, isRunning: boolean) => void,
+    done: Done,
   ): void {
     const { tally } = this.measured;
-    const { timeoutMs, spec } = load;
+    const { spec } = load;
+    const { timeoutMs = load.timeoutMs } = question;
     const idempotent = spec.idempotent ?? false;
     const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
     const open = tally.asked(device.id, device.plan.group, isFirst);
     this.calling = call;
+    const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
     const { method, params } = question;
     const waitForAgent = spec.wait_for_agent ?? false;
     const signal = this.givesUp(load, client);
@@ -345,22 +351,48 @@ export class World implements Observer {
       this.calls.ended(record, outcome);
       const said = error === null ? "ok" : error.code;
       this.trace("outcome", `${client.id} ${device.id}`, `${record.marker} ${said}`);
-      if (error !== null) {
-        const code = error.remote === undefined ? error.code : `${error.code} ${error.remote.code}`;
-        tally.fail(open, code, error.message);
-      } else if (question.right(result)) tally.succeed(open);
-      else {
-        const shown = JSON.stringify(result)?.slice(0, 200);
-        tally.fail(open, WRONG_ANSWER, `${device.id} answered ${question.method} with ${shown}`);
-      }
+      const { isRight, code } = tally.judge(open, question, result, error);
+      if (!isRight) this.keepTimeline(code ?? WRONG_ANSWER, method, traced);
       // A repeated execution is checked for as long as a packet can live.
       this.clock.after(CALL_MEMORY_MS, () => {
         this.calls.forget(record);
         for (const place of call.places) this.byPlace.delete(place);
       });
-      done(result, error, call.running);
+      done(result, error, isRight, call.running);
     });
     this.calling = null;
+  }
+
+  /** The same for a step of a sequence that is no call. */
+  exchange(
+    load: PlannedLoad,
+    client: VirtualClient,
+    device: Device,
+    question: Question,
+    isFirst: boolean,
+    inbox: Inbox,
+    done: Done,
+  ): void {
+    const { tally } = this.measured;
+    const { kind, method, timeoutMs = load.timeoutMs } = question;
+    const open = tally.asked(device.id, device.plan.group, isFirst);
+    const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
+    client.use(
+      device,
+      (agent) => exchange(agent, inbox, question, timeoutMs, client.timer),
+      (result, error) => {
+        const said = error === null ? "ok" : error.code;
+        this.trace("outcome", `${client.id} ${device.id}`, `${kind} ${method} ${said}`);
+        const { isRight, code } = tally.judge(open, question, result, error);
+        if (!isRight) this.keepTimeline(code ?? WRONG_ANSWER, `${kind} ${method}`, traced);
+        // Whether there is an event, and when a stream ends, is up to the program.
+        done(result, error, isRight, kind === "event" || error?.code === "TIMED_OUT");
+      },
+    );
+  }
+
+  loadFailed(what: string): void {
+    this.failedLoad ??= what;
   }
 
   private calling: Call | null = null;
@@ -549,15 +581,28 @@ export class World implements Observer {
 
   /** The latest `most` entries of the trace as lines, sealed packets with what is in them. */
   lastEvents(most: number): string[] {
-    return this.traceLog
-      .tail()
-      .slice(-most)
-      .map(({ atUs, what, who, text }) => {
-        const [, head = ""] = PAYLOAD.exec(text) ?? [];
-        const plain = this.nonces.plaintexts?.get(head);
-        const shown = plain === undefined ? text : `${plain}  in ${text}`;
-        return `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${shown.slice(0, MAX_LINE)}`;
-      });
+    return this.linesOf(this.traceLog.tail().slice(-most));
+  }
+
+  private linesOf(entries: readonly Entry[]): string[] {
+    const plaintexts = this.nonces.plaintexts();
+    return entries.map(({ atUs, what, who, text }) => {
+      const [, head = ""] = PAYLOAD.exec(text) ?? [];
+      const plain = plaintexts.get(head);
+      const shown = plain === undefined ? text : `${plain}  in ${text}`;
+      return `${(atUs / 1e6).toFixed(6)}  ${what.padEnd(9)} ${who}  ${shown.slice(0, MAX_LINE)}`;
+    });
+  }
+
+  /** Keeps the timeline of the first call that fails with this code. */
+  private keepTimeline(code: string, method: string, call: TracedCall): void {
+    const { timelines } = this;
+    if (!this.traceLog.isKept || timelines.size >= MAX_TIMELINES || timelines.has(code)) return;
+    const { client, device } = call;
+    timelines.set(code, {
+      call: `${code}: ${method} of ${client} at ${device}`,
+      lines: this.linesOf(timelineOf(this.traceLog.tail(), call)).slice(-MAX_TIMELINE_LINES),
+    });
   }
 
   violate(oracle: OracleName, detail: string): void {
@@ -701,6 +746,9 @@ export class World implements Observer {
 /** The beginning of a packet's payload, bare or in an envelope, where its quotes are escaped. */
 const PAYLOAD = /\\?"p\\?":\\?"([A-Za-z0-9_-]{16})/;
 const MAX_LINE = 200;
+/** Different codes, and lines of each. */
+const MAX_TIMELINES = 10;
+const MAX_TIMELINE_LINES = 40;
 /** The maximum number of bindings of one connection. */
 const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */

@@ -380,6 +380,12 @@ it("fleetTest and fake devices run a user's device program in the user's tests",
   expect(output).toMatch(/Tests .*2 passed/);
 });
 
+it("a fleet runs in node:test, without vitest", async () => {
+  const output = await run(oldest, ["--test", "fleet.node-test.js"], packages.consumer);
+  expect(output).toMatch(/^\S+ pass 1$/m);
+  expect(output).toMatch(/^\S+ fail 0$/m);
+});
+
 it("a scenario in TypeScript runs with a user's device program", async () => {
   const { code, stdout } = await start("simulator", ["run", at("scenario.ts"), "--json"]).ended;
   const report = JSON.parse(stdout);

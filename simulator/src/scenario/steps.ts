@@ -1,0 +1,73 @@
+/**
+ * The sequences of a load: calls, events and streams in order, each with a check of its answer,
+ * which later ones may use. A text in `params` that begins with `$` is an expression over the
+ * answers that earlier steps have named (`as`); `$$` begins a text that begins with `$`.
+ */
+import { parseInvariant } from "./invariants.ts";
+import type { StepSpec } from "./schema.ts";
+
+export const STEP_KINDS = ["call", "event", "read", "write"] as const;
+/** What a check calls the answer of its own step. */
+const ANSWER = "answer";
+
+type Report = (path: readonly (string | number)[], message: string) => void;
+
+/** Reports the mistakes that a schema cannot express. `clients`: how many there are. */
+export function checkSteps(steps: readonly StepSpec[], clients: number, report: Report): void {
+  const names: string[] = [];
+  for (const [i, step] of steps.entries()) {
+    const [kind, second] = STEP_KINDS.filter((one) => step[one] !== undefined);
+    if (kind === undefined) report([i], `what? give one of ${STEP_KINDS.join(", ")}`);
+    else if (second !== undefined) report([i, second], `a step is either ${kind} or ${second}`);
+    if ((kind === "write") !== (step.bytes !== undefined)) {
+      report([i], kind === "write" ? "how much? give bytes" : "bytes goes with write");
+    }
+    if (step.client !== undefined && step.client > clients) {
+      report([i, "client"], `there are ${clients} clients in this group (count: …)`);
+    }
+    const { params } = step;
+    if (params !== undefined && (typeof params !== "object" || params === null)) {
+      report([i, "params"], "must be an object or an array");
+    }
+    if (kind === "event" && params !== undefined) report([i, "params"], "an event has none");
+    const check = (at: readonly (string | number)[], text: string, known: readonly string[]) => {
+      const parsed = parseExpression(text);
+      if ("problem" in parsed) return report([i, ...at], parsed.problem);
+      const unknown = parsed.names.find((name) => !known.includes(name));
+      if (unknown === undefined) return;
+      report([i, ...at], `no earlier step has an answer named ${unknown} (as: ${unknown})`);
+    };
+    for (const text of expressionsIn(params)) check(["params"], text, names);
+    if (step.check !== undefined) check(["check"], step.check, [...names, ANSWER]);
+    if (step.as === ANSWER) report([i, "as"], `${ANSWER} is what a check calls its own answer`);
+    if (step.as !== undefined) names.push(step.as);
+  }
+}
+
+/** An expression's names, and the function of them. */
+export function parseExpression(text: string): ReturnType<typeof parseInvariant> {
+  const parsed = parseInvariant(text);
+  if ("problem" in parsed || parsed.names.length > 0) return parsed;
+  return { problem: "an expression over answers, not a function" };
+}
+
+/** Whether a text of `params` is an expression. */
+const isExpression = (value: unknown): value is string =>
+  typeof value === "string" && value.startsWith("$") && !value.startsWith("$$");
+
+function expressionsIn(value: unknown): string[] {
+  if (isExpression(value)) return [value.slice(1)];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(expressionsIn);
+}
+
+/** The value with its expressions replaced. */
+export function filled(value: unknown, evaluate: (expression: string) => unknown): unknown {
+  if (isExpression(value)) return evaluate(value.slice(1));
+  if (typeof value === "string" && value.startsWith("$$")) return value.slice(1);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => filled(one, evaluate));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, filled(one, evaluate)]),
+  );
+}
