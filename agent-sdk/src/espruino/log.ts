@@ -38,6 +38,7 @@ export const tellEnd = (reason: RestartReason, text: string): void => {
 export const tellStarved = (): void => {
   if (isStarved || kept === null) return;
   isStarved = true;
+  kept.writtenAt = Infinity;
   boardStorage.write("log.last", "memory\nit ran out of memory");
 };
 
@@ -51,10 +52,11 @@ export const watchThrows = (fn: (thrown: unknown) => void): void => {
  * place first. "" if it is unknown, as for what is no Error.
  */
 export const placeIn = (thrown: unknown): string => {
-  const stack = thrown ? (thrown as { stack?: unknown }).stack : "";
-  const found = /program[.1]*:[0-9:]+/.exec(String(stack));
+  const found = /program[.1]*:[0-9:]+/.exec(
+    String(thrown && (thrown as { stack?: unknown }).stack),
+  );
   // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
-  return found === null ? "" : " (" + found[0] + ")";
+  return found ? " (" + found[0] + ")" : "";
 };
 
 useLog((config, bootCount) => {

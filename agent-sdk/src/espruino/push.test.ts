@@ -296,6 +296,22 @@ describe("the log of a board", () => {
     expect(logs().restart).toEqual({ reason: "memory", text: "it ran out of memory" });
   });
 
+  it("says that a pushed program failed, and how, when that was thrown by a timer", () => {
+    board.push(says("late", 'setTimeout(() => { throw new Error("no answer"); }, 1000);'));
+    board.timer.advance(60_000);
+    expect(board.names).toEqual(["old", "late", "old"]);
+    expect(logs().restart).toEqual({ reason: "push", text: "no answer" });
+  });
+
+  it("says that memory ran out, whatever was thrown then", () => {
+    board.keep(says("bad", 'setTimeout(()=>{throw new Error("no sensor")},9000);'));
+    board.life?.starve();
+    board.timer.advance(9_000);
+    board.useAllMemory();
+    board.timer.advance(60_000);
+    expect(logs().restart).toEqual({ reason: "memory", text: "it ran out of memory" });
+  });
+
   it("has what a timer of the program threw, and the console too", () => {
     board.keep(says("bad", 'setTimeout(()=>{throw new Error("no sensor")},9000);'));
     board.timer.advance(9_000);
