@@ -179,6 +179,14 @@ describe("a program on trial", () => {
     expect(board.failed).toBe("it restarted before it was confirmed");
   });
 
+  it("that runs out of memory is gone at once, though the engine has freed it again", () => {
+    board.push(says("eats"));
+    board.timer.advance(1_000);
+    board.life?.starve();
+    expect(board.back()).toBeLessThan(1_010);
+    expect(board.failed).toBe("it ran out of memory");
+  });
+
   it("that leaves too little memory is gone soon, though its failure cannot be stored", () => {
     board.push(says("greedy"));
     board.useAllMemory();
