@@ -191,6 +191,14 @@ describe("the reason of a restart", () => {
     expect(open(storage).restart).toEqual({ reason: "reset", text: "" });
   });
 
+  it("stays the one that was told, whatever fails before the restart", () => {
+    const storage = new MemoryStorage();
+    const log = open(storage);
+    endLog(log, "push", "why");
+    fail(log, "the next one");
+    expect(open(storage).restart).toEqual({ reason: "push", text: "why" });
+  });
+
   it("is a reset after a power cut, with the last failure", () => {
     const storage = new MemoryStorage();
     fail(open(storage), `no sensor, ${AGENT_TOKEN}`);

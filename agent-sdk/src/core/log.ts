@@ -72,6 +72,7 @@ export interface DeviceLog {
   dropped: number;
   /** Of the latest failure. */
   failure: string;
+  /** When a failure was written; Infinity: none will be, as the end has been told. */
   writtenAt: number | null;
   core: LogCore | null;
   /** Sessions that follow and, at the same index, the latest line that each has. */
@@ -182,7 +183,6 @@ const writeEnd = (log: DeviceLog, reason: string): void => {
 export const endLog = (log: DeviceLog, reason: RestartReason, text: string): void => {
   if (text !== "") log.failure = maskSecrets(text, log.options.secrets).substring(0, maxText(log));
   writeEnd(log, reason);
-  // What fails on the way down is no reset.
   log.writtenAt = Infinity;
   log.followers = [];
   if (log.timer !== null) log.options.timer.clear(log.timer);

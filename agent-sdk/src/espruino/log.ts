@@ -24,6 +24,8 @@ import { boardLog, boardTimer } from "./ports.ts";
 declare const process: { on(event: "uncaughtException", fn: (thrown: unknown) => void): void };
 declare const E: { on(event: "errorFlag", fn: (flags: readonly string[]) => void): void };
 
+const STARVED = "it ran out of memory";
+
 let kept: DeviceLog | null = null;
 /** Whether memory ran out since the start. */
 let isStarved = false;
@@ -31,17 +33,24 @@ let thrower: ((thrown: unknown) => void) | null = null;
 
 /** The board will restart: what it says of that when it is back. */
 export const tellEnd = (reason: RestartReason, text: string): void => {
-  if (kept !== null) endLog(kept, isStarved ? "memory" : reason, text);
+  if (kept) endLog(kept, isStarved ? "memory" : reason, text);
 };
 
-/** Keeps in flash that memory ran out: once, and by itself, as endLog may not find enough of it. */
+/**
+ * Memory ran out. Ends a trial first: the rest may find too little of it, as endLog may, so the
+ * reason is kept in flash by itself, and once.
+ */
 export const tellStarved = (): void => {
-  if (isStarved || kept === null) return;
+  if (isStarved) return;
   isStarved = true;
-  boardStorage.write("log.last", "memory\nit ran out of memory");
+  if (thrower) thrower(STARVED);
+  if (!kept) return;
+  kept.writtenAt = Infinity;
+  // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
+  boardStorage.write("log.last", "memory\n" + STARVED);
 };
 
-/** `fn` gets what is thrown outside of handlers. */
+/** `fn` gets what is thrown outside of handlers, and that memory ran out. */
 export const watchThrows = (fn: (thrown: unknown) => void): void => {
   thrower = fn;
 };
@@ -51,10 +60,11 @@ export const watchThrows = (fn: (thrown: unknown) => void): void => {
  * place first. "" if it is unknown, as for what is no Error.
  */
 export const placeIn = (thrown: unknown): string => {
-  const stack = thrown ? (thrown as { stack?: unknown }).stack : "";
-  const found = /program[.1]*:[0-9:]+/.exec(String(stack));
+  const found = /program[.1]*:[0-9:]+/.exec(
+    String(thrown && (thrown as { stack?: unknown }).stack),
+  );
   // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
-  return found === null ? "" : " (" + found[0] + ")";
+  return found ? " (" + found[0] + ")" : "";
 };
 
 useLog((config, bootCount) => {
@@ -88,11 +98,11 @@ E.on("errorFlag", (flags) => {
 });
 
 process.on("uncaughtException", (thrown) => {
-  if (thrower !== null) thrower(thrown);
+  if (thrower) thrower(thrown);
   // Another timer of the same pass that catches an error takes this one's value.
   const reason = thrown === undefined ? "unknown" : reasonOf(thrown);
   // biome-ignore lint/style/useTemplate: on Espruino a template forgets that a text is UTF-8.
-  if (kept !== null) keepLine(kept, "error", "uncaught: " + reason + placeIn(thrown), undefined);
+  if (kept) keepLine(kept, "error", "uncaught: " + reason + placeIn(thrown), undefined);
   // For the console.
   throw thrown;
 });

@@ -179,6 +179,14 @@ describe("a program on trial", () => {
     expect(board.failed).toBe("it restarted before it was confirmed");
   });
 
+  it("that runs out of memory is gone at once, though the engine has freed it again", () => {
+    board.push(says("eats"));
+    board.timer.advance(1_000);
+    board.life?.starve();
+    expect(board.back()).toBeLessThan(1_010);
+    expect(board.failed).toBe("it ran out of memory");
+  });
+
   it("that leaves too little memory is gone soon, though its failure cannot be stored", () => {
     board.push(says("greedy"));
     board.useAllMemory();
@@ -293,6 +301,22 @@ describe("the log of a board", () => {
     board.free = 300;
     board.timer.advance(60_000);
     expect(board.names).toEqual(["old", "old"]);
+    expect(logs().restart).toEqual({ reason: "memory", text: "it ran out of memory" });
+  });
+
+  it("says that a pushed program failed, and how, when that was thrown by a timer", () => {
+    board.push(says("late", 'setTimeout(() => { throw new Error("no answer"); }, 1000);'));
+    board.timer.advance(60_000);
+    expect(board.names).toEqual(["old", "late", "old"]);
+    expect(logs().restart).toEqual({ reason: "push", text: "no answer" });
+  });
+
+  it("says that memory ran out, whatever was thrown then", () => {
+    board.keep(says("bad", 'setTimeout(()=>{throw new Error("no sensor")},9000);'));
+    board.life?.starve();
+    board.timer.advance(9_000);
+    board.useAllMemory();
+    board.timer.advance(60_000);
     expect(logs().restart).toEqual({ reason: "memory", text: "it ran out of memory" });
   });
 

@@ -101,7 +101,7 @@ const giveUp = (reason: string): void => {
 const isWell = (): boolean => {
   const core = boardCore();
   // It was stopped on purpose.
-  if (core === null) return true;
+  if (!core) return true;
   const due = core.link.nextDeadline();
   late = due === null || boardTimer.now() < due ? 0 : late + 1;
   return core.link.state !== "idle" && late < LATE_FEEDS && hasFree(MESSAGE_VARIABLES);
@@ -109,12 +109,11 @@ const isWell = (): boolean => {
 
 const feed = (): void => {
   missed = isWell() ? 0 : missed + 1;
-  if (missed === 2 && !hasFree(MESSAGE_VARIABLES)) tellStarved();
   if (left !== null) {
     left -= FEED_S;
     if (left <= 0) giveUp("it was not confirmed in time");
-    else if (missed > 1) giveUp("it ran out of memory");
   }
+  if (missed === 2 && !hasFree(MESSAGE_VARIABLES)) tellStarved();
   if (isGuarded && missed === 0) E.kickWatchdog();
 };
 
@@ -123,7 +122,7 @@ const watch = (trial: Trial | null): void => {
   setInterval(feed, FEED_S * 1000);
   // What starts after reset() or save() does not feed it.
   E.on("kill", () => arm(true));
-  if (trial === null) return;
+  if (!trial) return;
   left = trial.seconds;
   watchThrows((thrown) => {
     if (left !== null)

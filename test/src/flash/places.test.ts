@@ -78,7 +78,7 @@ it.each(cases)("on %s", { timeout: 240_000 }, async (_name, isThere, id, plug) =
   // Another program: its places, and those of the one on trial.
   const failing = `/* 1 */\n\n${PROGRAM}`.replace(
     'agent.handle("fail"',
-    'deep(3); agent.handle("fail"',
+    'setTimeout(() => { deep(3); }, 100); agent.handle("fail"',
   );
   const failed = await house.cli(["push", id, house.write(`${id}-failing.ts`, failing)]);
   expect([failed.code, failed.stderr]).toEqual([

@@ -34,10 +34,10 @@ export class Sources {
     if (status === null) return;
     const mapOf = (id: string): SourceMap | null => buildOf(this.folder, agent.id, id);
     this.running = mapOf(status.trial ?? status.id);
-    // A push ends one program and starts another.
+    // A push ends one program and starts another. A failed one may also have ended in another way.
     const { failed } = status;
-    if (reason !== "push") this.before = this.running;
-    else if (failed !== null && status.trial === null) this.before = mapOf(failed.id);
+    if (failed === null) this.before = reason === "push" ? null : this.running;
+    else if (reason === "push" && status.trial === null) this.before = mapOf(failed.id);
   }
 
   /** Of the program that runs. */
