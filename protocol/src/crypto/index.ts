@@ -1,4 +1,9 @@
-export { fromBase64url, isBase64urlText, toBase64url } from "../encoding/base64url.ts";
+export {
+  base64urlPart,
+  fromBase64url,
+  isBase64urlText,
+  toBase64url,
+} from "../encoding/base64url.ts";
 export {
   asciiBytes,
   asciiText,
