@@ -53,7 +53,7 @@ interface RekeyTrial {
   /** Since the trial began. */
   readonly starts: number;
   /** When it began, by RekeyPort.now. */
-  readonly at: number;
+  readonly begun: number;
 }
 
 interface SecretState {
@@ -106,7 +106,7 @@ export const startSecrets = (
   const isReplaced = state.token !== "" && !equalTexts(state.token, configured);
   if (isReplaced && state.earlier.indexOf(hash) < 0) return null;
   let trial = state.trial;
-  const trialMs = trial === null ? 0 : TRIAL_MS - Math.max(0, now - trial.at);
+  const trialMs = trial === null ? 0 : TRIAL_MS - Math.max(0, now - trial.begun);
   if (trial !== null && trial.starts === 0 && trialMs > 0) {
     trial = Object.assign({}, trial, { starts: 1 });
     writeNext(storage, SECRETS, state, { trial: trial });
@@ -243,7 +243,7 @@ export class Rekeying {
     }
     const boot = raiseBootCount(storage, suite, this.token, this.earlier);
     if (!boot.ok) throw new Error(boot.advice);
-    const trial: RekeyTrial = { id: id, token: secret, starts: 0, at: port.now() };
+    const trial: RekeyTrial = { id: id, token: secret, starts: 0, begun: port.now() };
     this.isUnsure = true;
     try {
       // With the secret that it may replace: provisioned for another one, the device drops it.
