@@ -33,6 +33,8 @@ test("what the model seals is unreadable, and opens with the same key, nonce and
 
 /** `BLINDRELAY_SCENARIOS=500` compares more of them. */
 const RANDOM = Number(process.env.BLINDRELAY_SCENARIOS ?? 6);
+/** Before it: one with six bridges, which takes longer than all others together. */
+const FIRST_SEED = 5;
 
 const timelineOf = async (scenario: Scenario, seed: number, crypto: Crypto) => {
   const programs = loadPrograms(scenario, ".");
@@ -42,7 +44,7 @@ const timelineOf = async (scenario: Scenario, seed: number, crypto: Crypto) => {
 };
 
 test("a run takes the same course with the model as with real cryptography", async () => {
-  for (let seed = 1; seed <= RANDOM; seed++) {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + RANDOM; seed++) {
     const { scenario } = checkScenario(drawScenario(seed), ".");
     const [real, model] = [
       await timelineOf(scenario, seed, "real"),

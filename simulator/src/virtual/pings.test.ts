@@ -70,9 +70,11 @@ test.each([
 
 /** `BLINDRELAY_SCENARIOS=500` compares more of them. */
 const RANDOM = Number(process.env.BLINDRELAY_SCENARIOS ?? 12);
+/** Before it: one with six bridges, which takes longer than all others together. */
+const FIRST_SEED = 5;
 
 test("the trace of random scenarios is the same either way", async () => {
-  for (let seed = 1; seed <= RANDOM; seed++) {
+  for (let seed = FIRST_SEED; seed < FIRST_SEED + RANDOM; seed++) {
     const { scenario } = checkScenario(drawScenario(seed), ".");
     const [leftOut, played] = [
       await traceOf(scenario, seed, false),
