@@ -20,10 +20,13 @@ const KNOWN = new Set(
 );
 const REFUSED = /^(Assignment|Update|Await|Yield|Import|New|Class|This|MetaProperty|Tagged)/;
 
+/** A module's names: its function is made in strict code. */
+const OPTIONS = { ecmaVersion: "latest", sourceType: "module" } as const;
+
 export function parseInvariant(text: string): ParsedInvariant | { problem: string } {
   let tree: Tree;
   try {
-    tree = parseExpressionAt(text, 0, { ecmaVersion: "latest" }) as unknown as Tree;
+    tree = parseExpressionAt(text, 0, OPTIONS) as unknown as Tree;
     if (text.slice(tree.end).trim() !== "") throw new Error("it is more than one expression");
   } catch (error) {
     return { problem: `not an expression: ${(error as Error).message.replace(/ \(.*\)$/, "")}` };

@@ -122,6 +122,16 @@ export default scenario;
       "7:59 no earlier step has an answer named b",
     ],
     [
+      "an answer with a name that expressions cannot have",
+      [CALL, "steps: [{ call: a, as: public }]"],
+      "7:56 public is a word of JavaScript's own",
+    ],
+    [
+      "a check of a step that fails",
+      [CALL, "steps: [{ call: a, fails: REMOTE 7, check: answer > 0 }]"],
+      "7:76 what fails has no answer",
+    ],
+    [
       "params from a later answer",
       [CALL, "steps: [{ call: a, params: [$b.n] }, { call: b, as: b }]"],
       "7:60 no earlier step has an answer named b (as: b)",

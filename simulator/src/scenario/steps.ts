@@ -39,8 +39,17 @@ export function checkSteps(steps: readonly StepSpec[], clients: number, report: 
     };
     for (const text of expressionsIn(params)) check(["params"], text, names);
     if (step.check !== undefined) check(["check"], step.check, [...names, ANSWER]);
+    if (step.fails !== undefined) {
+      for (const key of ["expect", "check", "as"] as const)
+        if (step[key] !== undefined) report([i, key], "what fails has no answer");
+    }
     if (step.as === ANSWER) report([i, "as"], `${ANSWER} is what a check calls its own answer`);
-    if (step.as !== undefined) names.push(step.as);
+    if (step.as !== undefined) {
+      const isWord = "problem" in parseExpression(step.as) || /^(eval|arguments)$/.test(step.as);
+      if (isWord)
+        report([i, "as"], `${step.as} is a word of JavaScript's own: choose another name`);
+      names.push(step.as);
+    }
   }
 }
 

@@ -2,7 +2,7 @@
  * A device program in the form that each kind of agent needs, read and checked once for many
  * agents.
  */
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import { describeRefusal, isSyntax, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { byteCodeBuild } from "@blindrelay/agent-sdk/embedded/push";
 import { Failure } from "@blindrelay/protocol/command-line";
@@ -29,7 +29,9 @@ export const programsFor = (
   version: string | null,
   folder: string | undefined,
 ): Programs => {
-  const bytes = existsSync(path) ? readBytes(path, "the device program") : new Uint8Array();
+  // What is no file, such as a pipe, can be read once only, and is text.
+  const isFile = statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  const bytes = isFile ? readBytes(path, "the device program") : new Uint8Array();
   const compiledFor = byteCodeBuild(bytes);
   const source = compiledFor === null ? readSource(path) : "";
   const forBoard = async (isWide: boolean, build: string): Promise<Pushable> => {

@@ -129,6 +129,8 @@ const METHOD_NOT_FOUND = -32601;
 /** Assumed if `system.info` is too long for the shortest plaintext, which only boards have. */
 const UNTOLD = { runtime: "espruino", methods: [METHOD] };
 
+/** The number of an engine's build, hexadecimal. */
+const BUILD = /^[0-9a-f]{16}$/;
 /** What a device with a push key says to a proof by another one. */
 const NOT_PROVEN = "not proven by its push key";
 
@@ -146,7 +148,9 @@ const refusal = (error: unknown, agentId: string): unknown => {
 
 const isStatus = (value: unknown): value is Status => {
   const { room, part, id } = (value ?? {}) as Partial<Status>;
-  return typeof room === "number" && typeof part === "number" && part > 0 && typeof id === "string";
+  return (
+    typeof room === "number" && Number.isInteger(part) && Number(part) > 0 && typeof id === "string"
+  );
 };
 
 export class PushedAgent {
@@ -206,7 +210,7 @@ export class PushedAgent {
     const info = await this.overRestarts(() => this.info());
     const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
     const takes = Array.isArray(methods) && methods.includes(METHOD);
-    this.runtime = String(runtime);
+    this.runtime = typeof runtime === "object" ? "" : String(runtime);
     const program = takes
       ? ((await programs.ofRuntime(this.runtime)) ?? (await this.byteCodeOf(programs)))
       : null;
@@ -217,7 +221,8 @@ export class PushedAgent {
   private async byteCodeOf(programs: Programs): Promise<Pushable | null> {
     const state = await this.overRestarts(() => this.ask(undefined));
     const { build } = (state ?? {}) as Partial<Status>;
-    return typeof build === "string" ? programs.ofRuntime(this.runtime, build) : null;
+    const isBuild = typeof build === "string" && BUILD.test(build);
+    return isBuild ? programs.ofRuntime(this.runtime, build) : null;
   }
 
   private async info(): Promise<unknown> {
@@ -346,8 +351,9 @@ export class PushedAgent {
       const now = performance.now();
       if (status?.id === id && status.trial === null) return;
       if (status?.failed?.id === id) {
-        const reason = inSource(String(status.failed.reason), map, shownPath);
-        const text = `ran it on trial and returned to the previous program: ${reason}`;
+        const { reason } = status.failed as { readonly reason?: unknown };
+        const why = typeof reason === "string" ? inSource(reason, map, shownPath) : "";
+        const text = `ran it on trial and returned to the previous program: ${why}`;
         throw this.failure("expectation", text);
       }
       if (status?.trial === id) {
