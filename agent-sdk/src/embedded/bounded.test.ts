@@ -7,7 +7,11 @@ import { KnownNames } from "./names.ts";
 const open = (maxMessage: number) => {
   const heard: string[] = [];
   let relay: LinkEvents | null = null;
-  const bounds = { maxNesting: SMALL_MAX_NESTING, names: new KnownNames(180) };
+  const bounds = {
+    maxNesting: SMALL_MAX_NESTING,
+    names: new KnownNames(180),
+    packetNames: new KnownNames(100),
+  };
   const port: LinkPort = {
     connect: (_url, events) => {
       relay = events;
@@ -41,6 +45,21 @@ it("ignores a message with more new names than an engine can keep", () => {
   relay.received('{"more":1}');
   for (const letter of "äöü") relay.received(`{"${letter}":1}`);
   expect(heard).toEqual(['{"type":1,"more":2}', '{"more":1}', '{"ä":1}', '{"ö":1}']);
+});
+
+it("ignores an envelope whose packet is nested too deep or has too many new names", () => {
+  const { relay, heard } = open(2000);
+  const envelope = (payload: string) => JSON.stringify({ type: "relay", payload });
+  const received = [
+    envelope("[".repeat(400)),
+    envelope(`{"v":${"[".repeat(9)}`),
+    envelope('{"v":1,"sid":2}'),
+    envelope('{"v":1,"w":2}'),
+    `{"type":"relay","\\u0070ayload":"${"[".repeat(400)}"}`,
+    envelope('{"sid":1}'),
+  ];
+  for (const text of received) relay.received(text);
+  expect(heard).toEqual([received[2], received[5]]);
 });
 
 it("ends the link for a message over the limit", () => {

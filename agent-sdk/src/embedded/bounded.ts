@@ -4,6 +4,7 @@
  */
 import { MAX_MESSAGE_BYTES } from "@blindrelay/protocol";
 import { PIECE_LENGTH } from "@blindrelay/protocol/crypto";
+import { decodeForAgent } from "@blindrelay/protocol/wire";
 import type { LinkPort } from "../ports.ts";
 import type { KnownNames } from "./names.ts";
 import { nestingOf } from "./nesting.ts";
@@ -53,16 +54,26 @@ interface TextBounds {
   readonly names: KnownNames | null;
 }
 
+interface LinkBounds extends TextBounds {
+  /** Of packets, apart from the relay's own messages: clients write them. */
+  readonly packetNames: KnownNames | null;
+}
+
 /**
  * A link port that ends a link with 1009 for a message over `maxMessage` bytes, and ignores one
- * that is nested too deep or has too many new names, as it would an unknown one.
+ * that is nested too deep or has too many new names, as it would an unknown one; so is the packet
+ * in an envelope.
  */
 export const boundedLinks = (
   port: LinkPort,
   maxMessage: number,
-  { maxNesting, names }: TextBounds,
-): LinkPort => ({
-  connect: (url, events) => {
+  { maxNesting, names, packetNames }: LinkBounds,
+): LinkPort => {
+  const fits = (text: string, known: KnownNames | null): boolean => {
+    const characters = charactersOf(text);
+    return nestingOf(characters) <= maxNesting && (known === null || known.admit(characters));
+  };
+  const connect: LinkPort["connect"] = (url, events) => {
     const link = port.connect(url, {
       opened: () => events.opened(),
       closed: (code, reason) => events.closed(code, reason),
@@ -71,14 +82,17 @@ export const boundedLinks = (
           link.close(TOO_BIG, "message too large");
           return;
         }
-        const characters = charactersOf(text);
-        if (nestingOf(characters) > maxNesting) return;
-        if (names === null || names.admit(characters)) events.received(text);
+        if (!fits(text, names)) return;
+        // A packet in an envelope is a text in a text, which is parsed, too.
+        const message = decodeForAgent(text);
+        const isInside = message.kind === "packet" && message.form.enveloped;
+        if (!isInside || fits(message.text, packetNames)) events.received(text);
       },
     });
     return link;
-  },
-});
+  };
+  return { connect };
+};
 
 /** Why a call is refused before it is parsed; undefined if it is not. */
 export const refusal = (

@@ -4,7 +4,7 @@
  * storage looks like new storage, so only `provisionAgent` writes a first count, for a new
  * agent_token.
  */
-import { fromBase64url } from "@blindrelay/protocol/crypto";
+import { asciiBytes, fromBase64url } from "@blindrelay/protocol/crypto";
 import { AgentSessions } from "@blindrelay/protocol/session";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
@@ -24,6 +24,9 @@ import { KnownNames } from "./names.ts";
 const SEED_BYTES = 32;
 /** Bytes; a relay's messages have twenty names. */
 const RELAY_NAMES = 2048;
+/** A packet has four, which are known before anybody invents others. */
+const PACKET_NAMES = 512;
+const OF_A_PACKET = asciiBytes('{"v":0,"sid":0,"seq":0,"p":0}');
 
 const namesOf = (bytes: number | null): KnownNames | null =>
   bytes === null ? null : new KnownNames(bytes);
@@ -55,6 +58,8 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
   const { keptNames = null } = options;
   const ofCalls = { maxNesting, names: namesOf(keptNames) };
+  const packetNames = namesOf(keptNames && PACKET_NAMES);
+  packetNames?.admit(OF_A_PACKET);
   const { packetVersion = "1", deviceKey } = options;
   const secrets = [agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])];
   const kept = options.keepLog?.(ports, secrets, boot.count);
@@ -81,6 +86,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
       link: boundedLinks(ports.link, messageBytes(maxPlaintext), {
         maxNesting,
         names: namesOf(keptNames && RELAY_NAMES),
+        packetNames,
       }),
       log: kept?.log ?? ports.log,
     },

@@ -32,6 +32,7 @@ describe.skipIf(withoutChip)(`an attacked chip${whySkipped}`, () => {
     const bounded = await FuzzedChip.start(folder, image);
     await bounded.alive();
     bounded.say(DEEP);
+    bounded.say(JSON.stringify({ type: "relay", payload: DEEP }));
     await bounded.figures();
     // Returned as deep as it may come, within an object of the answer's own.
     const most = "[".repeat(SMALL_MAX_NESTING - 1) + "]".repeat(SMALL_MAX_NESTING - 1);
