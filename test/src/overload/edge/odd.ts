@@ -96,7 +96,9 @@ const CONFIG = "GET /api/v1/auth/config HTTP/1.1\r\nHost: x\r\n";
 /** One and more requests before an upgrade: its answer would end up in the WebSocket. */
 const pipelined = [1, 2, 5].map((count) => ({
   bytes: `${`${CONFIG}\r\n`.repeat(count)}${UPGRADE}\r\n`,
-  answer: new RegExp(`^(?:HTTP/1\\.1 200 [\\s\\S]*?){${count}}HTTP/1\\.1 400 (?![\\s\\S]*HTTP/1\\.1 101)`),
+  answer: new RegExp(
+    `^(?:HTTP/1\\.1 200 [\\s\\S]*?){${count}}HTTP/1\\.1 400 (?![\\s\\S]*HTTP/1\\.1 101)`,
+  ),
 }));
 
 const HEADS = [
