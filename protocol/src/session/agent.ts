@@ -17,17 +17,11 @@ import type { SessionKeys } from "../crypto/keys.ts";
 import {
   deriveAgentPart,
   deriveClientKeys,
-  expandSession,
+  deriveSessionKeys,
   nextEpochSecret,
 } from "../crypto/keys.ts";
 import type { DirectionKeys, Packet } from "../crypto/packet.ts";
-import {
-  DIRECTION_BYTES,
-  makeDirection,
-  openPacket,
-  parsePacket,
-  sealPacket,
-} from "../crypto/packet.ts";
+import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
 import type { Version } from "../crypto/versions.ts";
@@ -121,8 +115,8 @@ export interface Farewell {
 export interface HeldSession {
   readonly sid: string;
   readonly first: string;
-  /** As bytes of both directions, under "1" and "2": the suite's handles take five times as much. */
-  keys: Uint8Array | SessionKeys;
+  /** As bytes only in SmallAgentSessions. */
+  keys: SessionKeys | Uint8Array;
   /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
   /** Last seq sealed for the client. */
@@ -323,12 +317,11 @@ export class AgentSessions {
   }
 
   protected toAgent(held: HeldSession): DirectionKeys {
-    return makeDirection(this.suite, this.version, held.keys as Uint8Array);
+    return (held.keys as SessionKeys).c2a;
   }
 
   protected toClient(held: HeldSession): DirectionKeys {
-    const okm = held.keys as Uint8Array;
-    return makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES));
+    return (held.keys as SessionKeys).a2c;
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -469,8 +462,13 @@ export class AgentSessions {
   protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = expandSession(this.suite, this.prk, this.version, sid, 2 * DIRECTION_BYTES);
+    const keys = this.keysOf(sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
+  }
+
+  /** Those that a session begins with. */
+  protected keysOf(sid: string): SessionKeys | Uint8Array {
+    return deriveSessionKeys(this.suite, this.prk, this.version, sid);
   }
 
   protected refuse(reason: RefusalReason): AgentVerdict {
