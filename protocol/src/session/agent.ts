@@ -257,7 +257,7 @@ export class AgentSessions {
     const held = this.find(sid);
     if (held === null || held.sent >= MAX_SEQ) return null;
     held.sent++;
-    return sealPacket(this.suite, this.toClient(held), this.version, sid, held.sent, plaintext);
+    return this.sealWith(held, held.sent, plaintext);
   }
 
   /** Forgets a session because its client has left. */
@@ -319,16 +319,17 @@ export class AgentSessions {
   }
 
   protected open(held: HeldSession, packet: Packet): Uint8Array | null {
-    return openPacket(this.suite, this.toAgent(held), packet);
+    return openPacket(this.suite, this.keysOf(held, 0), packet);
   }
 
-  protected toAgent(held: HeldSession): DirectionKeys {
-    return makeDirection(this.suite, this.version, held.keys as Uint8Array);
+  private sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
+    const keys = this.keysOf(held, DIRECTION_BYTES);
+    return sealPacket(this.suite, keys, this.version, held.sid, seq, plaintext);
   }
 
-  protected toClient(held: HeldSession): DirectionKeys {
-    const okm = held.keys as Uint8Array;
-    return makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES));
+  /** Of the direction whose keys begin there: 0, to the agent; or DIRECTION_BYTES. */
+  protected keysOf(held: HeldSession, at: number): DirectionKeys {
+    return makeDirection(this.suite, this.version, (held.keys as Uint8Array).subarray(at));
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -439,10 +440,7 @@ export class AgentSessions {
     const held = this.findFirst(first);
     const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
-    return {
-      kind: "answer",
-      text: sealPacket(this.suite, this.toClient(session), this.version, session.sid, 0, NO_BYTES),
-    };
+    return { kind: "answer", text: this.sealWith(session, 0, NO_BYTES) };
   }
 
   /** The session that a C not held may have in this epoch. */

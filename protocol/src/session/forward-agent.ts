@@ -96,12 +96,9 @@ export class ForwardAgentSessions extends AgentSessions {
     return this.agreed === null ? null : NO_BYTES;
   }
 
-  protected override toAgent(held: HeldSession): DirectionKeys {
-    return (held.keys as SessionKeys).c2a;
-  }
-
-  protected override toClient(held: HeldSession): DirectionKeys {
-    return (held.keys as SessionKeys).a2c;
+  protected override keysOf(held: HeldSession, at: number): DirectionKeys {
+    const keys = held.keys as SessionKeys;
+    return at === 0 ? keys.c2a : keys.a2c;
   }
 
   /** Null if an exchanged value is zero. */

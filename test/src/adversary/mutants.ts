@@ -549,8 +549,8 @@ const KEY_RULES: readonly Mutant[] = [
       ),
       patch(
         AGENT,
-        "makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES))",
-        "makeDirection(this.suite, this.version, okm)",
+        "const keys = this.keysOf(held, DIRECTION_BYTES);",
+        "const keys = this.keysOf(held, 0);",
       ),
     ],
     rather: ["call"],
