@@ -251,7 +251,7 @@ export class AgentSessions {
     const held = this.find(sid);
     if (held === null || held.sent >= MAX_SEQ) return null;
     held.sent++;
-    return sealPacket(this.suite, this.toClient(held), this.version, sid, held.sent, plaintext);
+    return this.sealWith(held, held.sent, plaintext);
   }
 
   /** Forgets a session because its client has left. */
@@ -314,6 +314,10 @@ export class AgentSessions {
 
   protected open(held: HeldSession, packet: Packet): Uint8Array | null {
     return openPacket(this.suite, this.toAgent(held), packet);
+  }
+
+  private sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
+    return sealPacket(this.suite, this.toClient(held), this.version, held.sid, seq, plaintext);
   }
 
   protected toAgent(held: HeldSession): DirectionKeys {
@@ -432,10 +436,7 @@ export class AgentSessions {
     const held = this.findFirst(first);
     const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
-    return {
-      kind: "answer",
-      text: sealPacket(this.suite, this.toClient(session), this.version, session.sid, 0, NO_BYTES),
-    };
+    return { kind: "answer", text: this.sealWith(session, 0, NO_BYTES) };
   }
 
   /** The session that a C not held may have in this epoch. */
