@@ -3,6 +3,7 @@ import type { Agent } from "@blindrelay/protocol/schema/rest";
 import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { labelsText } from "./agent.tsx";
 import { CallMany } from "./call-many.tsx";
 import {
   type Column,
@@ -80,7 +81,7 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
     cells: [
       <>
         <a href={`#/agents/${agent.agent_id}`}>{agent.name}</a>{" "}
-        <code class="id">{agent.agent_id}</code>
+        <code class="id">{agent.agent_id}</code> <small class="id">{labelsText(agent)}</small>
       </>,
       <Presence online={isOnline(agent)} />,
       agent.firmware_version ?? <span class="faint">unknown</span>,
