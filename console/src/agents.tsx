@@ -81,7 +81,8 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
     cells: [
       <>
         <a href={`#/agents/${agent.agent_id}`}>{agent.name}</a>{" "}
-        <code class="id">{agent.agent_id}</code> <small class="id">{labelsText(agent)}</small>
+        <code class="id">{agent.agent_id}</code>
+        {labelsText(agent) !== "" && <small class="id"> {labelsText(agent)}</small>}
       </>,
       <Presence online={isOnline(agent)} />,
       agent.firmware_version ?? <span class="faint">unknown</span>,
