@@ -16,6 +16,7 @@ import {
   listAgents,
 } from "../account/account.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
+import { labelsText } from "../account/labels.ts";
 import type { Command } from "../base/command.ts";
 import {
   type JsonFlag,
@@ -52,19 +53,21 @@ export const addAgents = (agent: Command, context: Context): void => {
         printJson({ items });
         return;
       }
-      const rows = items.map(({ agent_id, name, online, last_seen, runtime, firmware_version }) => [
-        agent_id,
-        online ? "online" : "offline",
-        when(last_seen),
-        runtime ?? "",
-        firmware_version ?? "",
-        name,
+      const rows = items.map((each) => [
+        each.agent_id,
+        each.online ? "online" : "offline",
+        when(each.last_seen),
+        each.runtime ?? "",
+        each.firmware_version ?? "",
+        each.name,
+        labelsText(each.labels),
       ]);
       if (items.length === 0) {
         const none = "you have no agents yet: blindrelay agent add NAME";
         printStatus(flags.where === undefined ? none : `no agent matches ${flags.where}`);
       }
-      printText(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
+      const header = ["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME", "LABELS"];
+      printText(table(header, rows));
     });
 
   agent
