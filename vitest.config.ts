@@ -70,7 +70,8 @@ export default defineConfig({
     // test made may stand in what programs log.
     setupFiles: ["./test/src/instruments/setup.ts"],
     // What the tests start ends with them.
-    globalSetup: ["./test/src/instruments/reaper.ts"],
+    globalSetup: ["./test/src/instruments/reaper.ts", "./test/src/instruments/packages.ts"],
+    execArgv: [`--import=${new URL("test/src/instruments/register.mjs", import.meta.url)}`],
     // Processes, because tests send signals, change directories and start servers.
     pool: "forks",
     // Most tests wait for their own processes and for real timers; three times as many files as
