@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { PROOFS, SKIP_PROOFS } from "./scripts/proofs.ts";
+import { SlowestFirst } from "./test/src/instruments/slowest-first.ts";
 import { loadStandIns } from "./test/src/instruments/vitest-plugin.ts";
 
 /**
@@ -81,6 +82,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
+    sequence: { sequencer: SlowestFirst },
     passWithNoTests: false,
     // A test that forgot to assert, or that was left `.only`, must not look green in CI.
     allowOnly: !process.env.CI,
