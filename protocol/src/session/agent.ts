@@ -20,7 +20,7 @@ import {
   deriveSessionKeys,
   nextEpochSecret,
 } from "../crypto/keys.ts";
-import type { Packet } from "../crypto/packet.ts";
+import type { DirectionKeys, Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
@@ -115,7 +115,8 @@ export interface Farewell {
 export interface HeldSession {
   readonly sid: string;
   readonly first: string;
-  keys: SessionKeys;
+  /** As bytes only in SmallAgentSessions. */
+  keys: SessionKeys | Uint8Array;
   /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
   /** Last seq sealed for the client. */
@@ -250,7 +251,7 @@ export class AgentSessions {
     const held = this.find(sid);
     if (held === null || held.sent >= MAX_SEQ) return null;
     held.sent++;
-    return sealPacket(this.suite, held.keys.a2c, this.version, sid, held.sent, plaintext);
+    return sealPacket(this.suite, this.toClient(held), this.version, sid, held.sent, plaintext);
   }
 
   /** Forgets a session because its client has left. */
@@ -312,7 +313,15 @@ export class AgentSessions {
   }
 
   protected open(held: HeldSession, packet: Packet): Uint8Array | null {
-    return openPacket(this.suite, held.keys.c2a, packet);
+    return openPacket(this.suite, this.toAgent(held), packet);
+  }
+
+  protected toAgent(held: HeldSession): DirectionKeys {
+    return (held.keys as SessionKeys).c2a;
+  }
+
+  protected toClient(held: HeldSession): DirectionKeys {
+    return (held.keys as SessionKeys).a2c;
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -425,7 +434,7 @@ export class AgentSessions {
     this.counters.answered++;
     return {
       kind: "answer",
-      text: sealPacket(this.suite, session.keys.a2c, this.version, session.sid, 0, NO_BYTES),
+      text: sealPacket(this.suite, this.toClient(session), this.version, session.sid, 0, NO_BYTES),
     };
   }
 
@@ -453,8 +462,13 @@ export class AgentSessions {
   protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
+    const keys = this.keysOf(sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
+  }
+
+  /** Those that a session begins with. */
+  protected keysOf(sid: string): SessionKeys | Uint8Array {
+    return deriveSessionKeys(this.suite, this.prk, this.version, sid);
   }
 
   protected refuse(reason: RefusalReason): AgentVerdict {

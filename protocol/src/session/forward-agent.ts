@@ -81,11 +81,8 @@ export class ForwardAgentSessions extends AgentSessions {
       : verdict;
   }
 
-  protected override unstored(first: string, sid: string): HeldSession {
-    const answered = this.answered;
-    if (answered !== null && answered.sid === sid) return answered;
-    const keys = deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
-    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
+  protected override keysOf(sid: string): SessionKeys {
+    return deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
   }
 
   /** A session's first packet is opened, and answered, before the session is stored. */

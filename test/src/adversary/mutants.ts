@@ -28,6 +28,7 @@ export interface Mutant {
 }
 
 const AGENT = "protocol/src/session/agent.ts";
+const SMALL_AGENT = "protocol/src/session/small-agent.ts";
 const CLIENT = "protocol/src/session/client.ts";
 const KEYS = "protocol/src/crypto/keys.ts";
 const SECRET_KEYS = "protocol/src/crypto/secret-keys.ts";
@@ -546,6 +547,11 @@ const KEY_RULES: readonly Mutant[] = [
         KEYS,
         "a2c: makeDirection(suite, v, okm.subarray(DIRECTION_BYTES)),",
         "a2c: makeDirection(suite, v, okm),",
+      ),
+      patch(
+        SMALL_AGENT,
+        "makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES))",
+        "makeDirection(this.suite, this.version, okm)",
       ),
     ],
     rather: ["call"],
