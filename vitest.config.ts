@@ -22,6 +22,7 @@ const FILES = {
   /** Programs as people start them; many of these are proofs, too, and skipped as such. */
   process: [
     "agent-sdk/src/node/{start,state}.test.ts",
+    "protocol/src/file-lock.test.ts",
     "relay-server/src/{settings/default-data-dir,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",

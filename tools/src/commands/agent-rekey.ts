@@ -1,7 +1,7 @@
 /** `blindrelay agent rekey`: a new end-to-end secret over the air. */
-import { type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
+import { type Client, type FleetOutcome, outcomeOf, rollOut } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { rekeyAgent } from "../account/rekey.ts";
 import type { Command } from "../base/command.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
@@ -43,8 +43,7 @@ has the old secret and a recording of this finds the new one.`)
       const pushKey = flags.pushKey === undefined ? null : readPushKey(flags.pushKey);
       const found = flags.where === undefined ? null : await matching(settings, flags.where);
       const ids = found?.map(({ agent_id }) => agent_id) ?? [checkAgentId(agentId as string)];
-      const client = await connectClient(settings, CONNECT_LIMIT_MS);
-      const one = async (id: string): Promise<FleetOutcome> => {
+      const one = async (client: Client, id: string): Promise<FleetOutcome> => {
         try {
           await rekeyAgent(client, settings, id, pushKey);
           return outcomeOf(id, "ok", null);
@@ -55,17 +54,14 @@ has the old secret and a recording of this finds the new one.`)
         }
       };
       let failed = 0;
-      try {
-        for await (const { agentId: id, outcome, error } of rollOut(ids, one, {
-          atOnce: AT_ONCE,
-        })) {
+      await withClient(settings, CONNECT_LIMIT_MS, async (client) => {
+        const outcomes = rollOut(ids, (id) => one(client, id), { atOnce: AT_ONCE });
+        for await (const { agentId: id, outcome, error } of outcomes) {
           if (error !== null) failed++;
           const line = { agent_id: id, outcome, ...(error === null ? {} : { error }) };
           printResult(flags, line, `${id}${error === null ? " has a new secret" : `: ${error}`}`);
         }
-      } finally {
-        client.close();
-      }
+      });
       if (failed === 0) return;
       printStatus(`${ids.length - failed} of ${ids.length} have a new secret`);
       throw new Failure("expectation", `${failed} failed; run the same command again`);
