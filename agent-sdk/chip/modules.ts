@@ -1,4 +1,5 @@
 /** The modules of the chip's devices, from the Moddable build and this folder. */
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,6 +22,7 @@ const fromBuild: Plugin = {
       onResolve({ filter }, () => ({ path, external: true }));
     external(/^vector-files$/, "vector-files");
     external(/^device-program$/, "device-program");
+    external(/^pushed-programs$/, "pushed-programs");
     for (const name of OWN) external(new RegExp(`^\\./${name}\\.ts$`), name);
     external(/\/moddable\/core\.ts$|^\.\/(core|start)\.ts$/, XS_SPECIFIERS.core);
     external(/\/moddable\/suite\.ts$/, XS_SPECIFIERS.noble);
@@ -49,6 +51,19 @@ const vectors = (): ChipModule => {
   return { name: "vector-files", source, preload: true };
 };
 
+const pushedPrograms = (programs: readonly Uint8Array[]): ChipModule => {
+  const all = programs.map((bytes) => ({
+    data: Buffer.from(bytes).toString("base64url"),
+    size: bytes.length,
+    sha256: createHash("sha256").update(bytes).digest("hex"),
+  }));
+  return {
+    name: "pushed-programs",
+    source: `export default ${JSON.stringify(all)};`,
+    preload: true,
+  };
+};
+
 const bundle = (entry: string): Promise<string> =>
   bundleForXs(resolve(import.meta.dirname, "js", entry), { plugins: [fromBuild] });
 
@@ -57,12 +72,14 @@ interface ChipModulesOptions {
   readonly change?: (modules: XsModules) => XsModules;
   /** A device program's file, for an entry that imports "device-program". */
   readonly program?: string;
+  /** For an entry that imports "pushed-programs". */
+  readonly pushed?: readonly Uint8Array[];
 }
 
 /** Of a device that runs js/ENTRY.ts. */
 export const chipModules = async (
   entry: string,
-  { change = (modules) => modules, program }: ChipModulesOptions = {},
+  { change = (modules) => modules, program, pushed }: ChipModulesOptions = {},
 ): Promise<ChipModule[]> => {
   const modules = change(await buildXsModules());
   return [
@@ -74,6 +91,7 @@ export const chipModules = async (
       ? [vectors(), { name: "vector-checks", source: await bundle("vector-checks.ts") }]
       : []),
     ...(program === undefined ? [] : [{ name: "device-program", source: await bundle(program) }]),
+    ...(pushed === undefined ? [] : [pushedPrograms(pushed)]),
     { name: "frozen", source: FROZEN, preload: true },
     { name: entry, source: await bundle(`${entry}.ts`) },
   ];

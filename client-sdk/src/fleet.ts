@@ -85,7 +85,7 @@ export const outcomesText = (outcomes: readonly FleetOutcome[]): string => {
   return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
 };
 
-/** An outcome that is known now. */
+/** An outcome that is known now. An error that begins with the agent's id, as of a call, loses it. */
 export const outcomeOf = <Result = never>(
   agentId: string,
   outcome: OutcomeKind,
@@ -95,7 +95,7 @@ export const outcomeOf = <Result = never>(
   agentId,
   outcome,
   result,
-  error,
+  error: error?.startsWith(`${agentId}: `) ? error.slice(agentId.length + 2) : error,
   at: new Date().toISOString(),
 });
 

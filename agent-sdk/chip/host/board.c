@@ -65,7 +65,13 @@ static uint32_t watched;
 
 void chip_fail(int code, const char *why) {
   if (watched == 0) chip_exit(code);
-  strncpy(chip_left.why, why, sizeof chip_left.why - 1);
+  size_t length = strlen(why);
+  if (length >= sizeof chip_left.why) {
+    length = sizeof chip_left.why - 1;
+    while (length > 0 && (why[length] & 0xc0) == 0x80) length--; /* a character is not divided */
+  }
+  memcpy(chip_left.why, why, length);
+  chip_left.why[length] = 0;
   chip_restart();
 }
 

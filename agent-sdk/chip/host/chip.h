@@ -51,6 +51,7 @@ _Noreturn void chip_cut(void);
 /* memory.c */
 void chip_heap(uint8_t *memory, size_t size, size_t for_xs);
 uint8_t *chip_heap_top(void);
+void *chip_heap_keep(size_t size); /* of what XS has not taken yet, until the next start */
 size_t chip_heap_taken(void);
 size_t chip_heap_taken_by_c(void);
 
@@ -95,7 +96,6 @@ void chip_resolve(struct sxMachine *the, chip_module *module, const uint8_t *nam
 _Noreturn void chip_run(const char *module, const char *argument);
 
 /* program.c: what was pushed */
-size_t chip_programs_need(void); /* of C heap, to run either */
 const chip_module *chip_program(const char *name); /* the one that runs, if it has this name */
 void chip_add_program_functions(struct sxMachine *the, struct sxSlot *last); /* to `chip` */
 

@@ -49,7 +49,7 @@ int main(void) {
   chip_ticks(); /* starts the clock */
   chip_use_small_stack();
   chip_flash_open(words[3], cut_of(words[4]));
-  chip_heap(heap, sizeof heap, HEAP_BYTES - C_HEAP_BYTES - chip_programs_need());
+  chip_heap(heap, sizeof heap, HEAP_BYTES - C_HEAP_BYTES);
   chip_protect();
   chip_run(words[2], words[5] == NULL ? "" : words[5]);
 }

@@ -32,20 +32,30 @@ size_t chip_heap_taken_by_c(void) { return (size_t)(top - base); }
 
 static block *next(block *each) { return (block *)((uint8_t *)(each + 1) + (each->size & ~FREE)); }
 
+/* Joins what is free after a block to it. */
+static size_t join(block *each) {
+  for (block *after = next(each); (uint8_t *)after < top && (after->size & FREE); after = next(each))
+    each->size += sizeof(block) + (after->size & ~FREE);
+  return each->size & ~FREE;
+}
+
+/* A block of the heap that has room for `size` becomes one of that size. */
+static void *take(block *each, size_t room, size_t size) {
+  if (room - size >= sizeof(block) + ALIGNMENT) {
+    each->size = size;
+    next(each)->size = (room - size - sizeof(block)) | FREE;
+  } else each->size = room;
+  return each + 1;
+}
+
+static size_t rounded(size_t size) { return ((size + sizeof(block) + ALIGNMENT - 1) & ~(ALIGNMENT - 1)) - sizeof(block); }
+
 void *chip_malloc(size_t size) {
-  size = ((size + sizeof(block) + ALIGNMENT - 1) & ~(ALIGNMENT - 1)) - sizeof(block);
-  /* The first that fits; neighbours that are free are joined on the way. */
+  size = rounded(size);
   for (block *each = (block *)base; (uint8_t *)each < top; each = next(each)) {
     if (!(each->size & FREE)) continue;
-    for (block *after = next(each); (uint8_t *)after < top && (after->size & FREE); after = next(each))
-      each->size += sizeof(block) + (after->size & ~FREE);
-    const size_t free = each->size & ~FREE;
-    if (free < size) continue;
-    if (free - size >= sizeof(block) + ALIGNMENT) {
-      each->size = size;
-      next(each)->size = (free - size - sizeof(block)) | FREE;
-    } else each->size = free;
-    return each + 1;
+    const size_t room = join(each);
+    if (room >= size) return take(each, room, size);
   }
   if ((size_t)(limit - top) < size + sizeof(block)) return NULL;
   block *fresh = (block *)top;
@@ -64,10 +74,19 @@ void *chip_calloc(size_t count, size_t size) {
   return content;
 }
 
+/* In place where it can: XS lets the text of a JSON.stringify grow by 1 KB at a time. */
 void *chip_realloc(void *old, size_t size) {
+  if (old == NULL) return chip_malloc(size);
+  block *each = (block *)old - 1;
+  const size_t known = each->size, room = join(each), wanted = rounded(size);
+  if (room >= wanted) return take(each, room, wanted);
+  if ((uint8_t *)next(each) == top && (size_t)(limit - (uint8_t *)old) >= wanted) {
+    each->size = wanted;
+    top = (uint8_t *)next(each);
+    return old;
+  }
   void *content = chip_malloc(size);
-  if (content == NULL || old == NULL) return content;
-  const size_t known = ((block *)old - 1)->size;
+  if (content == NULL) return NULL;
   memcpy(content, old, known < size ? known : size);
   chip_free(old);
   return content;
@@ -88,6 +107,12 @@ txSlot *fxAllocateSlots(txMachine *the, txSize count) {
   if ((size_t)(slots - chunks_top) < size) return C_NULL;
   slots -= size;
   return (txSlot *)slots;
+}
+
+void *chip_heap_keep(size_t size) {
+  size = (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+  if ((size_t)(slots - chunks_top) < size) return NULL;
+  return slots -= size;
 }
 
 void fxFreeSlots(txMachine *the, void *from) {}

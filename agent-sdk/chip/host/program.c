@@ -18,19 +18,6 @@ static const chip_code *code_in(uint32_t slot) {
   return head->names <= most && head->code <= most - head->names ? head : NULL;
 }
 
-size_t chip_programs_need(void) {
-  enum { BLOCKS = 64 };
-  size_t most = 0;
-  for (uint32_t slot = 0; slot < 2; slot++) {
-    const chip_code *head = code_in(slot);
-    if (head == NULL) continue;
-    /* The numbers of its names, each of which has two bytes or more. */
-    const size_t need = head->code + head->names / 2 * sizeof(txID) + BLOCKS;
-    if (need > most) most = need;
-  }
-  return most & ~7u;
-}
-
 const chip_module *chip_program(const char *name) {
   return running.code != NULL && !strcmp(name, NAME) ? &running : NULL;
 }
@@ -39,7 +26,7 @@ const chip_module *chip_program(const char *name) {
 static void js_program(txMachine *the) {
   const chip_code *head = code_in((uint32_t)fxToInteger(the, mxArgv(0)));
   if (head == NULL) mxTypeError("it is not byte code of this build");
-  running = (chip_module){NAME, c_malloc(head->code), head->code};
+  running = (chip_module){NAME, chip_heap_keep(head->code), head->code};
   if (running.code == NULL) fxAbort(the, XS_NOT_ENOUGH_MEMORY_EXIT);
   memcpy(running.code, (const uint8_t *)(head + 1) + head->names, head->code);
   chip_resolve(the, &running, (const uint8_t *)(head + 1));

@@ -49,3 +49,13 @@ declare module "device-program" {
   const program: import("../../src/core/agent.ts").Program;
   export default program;
 }
+
+/** Byte code, in base64url. */
+declare module "pushed-programs" {
+  const programs: readonly {
+    readonly data: string;
+    readonly size: number;
+    readonly sha256: string;
+  }[];
+  export default programs;
+}

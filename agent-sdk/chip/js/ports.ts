@@ -1,6 +1,7 @@
 /** Runs on the chip: what it offers, as the Moddable build's edge wants it. */
 import type { Program } from "../../src/core/agent.ts";
 import type { ProgramSlots } from "../../src/embedded/push.ts";
+import { toHex } from "../../src/moddable/core.ts";
 import type { ModdableCrypt, ModdableValues } from "../../src/moddable/sdk.ts";
 import type { Random } from "../../src/ports.ts";
 import { moddableTimer, valueStorage } from "./edge.ts";
@@ -62,15 +63,13 @@ export const crypt: ModdableCrypt = { Digest, HMAC, BlockCipher, Mode };
 
 /** Of a slot: host/chip.h. */
 const SLOT_BYTES = 16 * 1024;
-const hexOf = (bytes: ArrayBuffer): string =>
-  [...new Uint8Array(bytes)].map((byte) => (byte + 0x100).toString(16).substring(1)).join("");
 /** `ended`: of `chip.why`, which is told once. */
 export const slotsOf = (ended: string): ProgramSlots => ({
   build: chip.build(),
   room: SLOT_BYTES,
   erase: (slot) => chip.erase(slot),
   write: (slot, at, part) => chip.store(slot, at, part),
-  sha256: (slot, size) => hexOf(chip.digest(slot, size)),
+  sha256: (slot, size) => toHex(new Uint8Array(chip.digest(slot, size))),
   load: (slot) => chip.program(slot) as Program,
   restart: () => chip.restart(),
   ended,

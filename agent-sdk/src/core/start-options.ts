@@ -54,7 +54,8 @@ export interface DeviceOptions extends AgentIdentity {
   readonly freeMemory?: () => number;
   /**
    * The largest call or answer, in bytes: 8,192 unless set, at most 47,000. Handling one takes some
-   * six times as much heap. It also bounds the relay's messages.
+   * six times as much heap. It also bounds the relay's messages, and the values in a call, one for
+   * eight bytes, as an empty array of two takes 64.
    */
   readonly maxPlaintext?: number;
   /** What keeps the device's log, as `keepLog()` makes it; absent: none is kept. */

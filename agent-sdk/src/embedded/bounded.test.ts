@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { LinkEvents, LinkPort } from "../ports.ts";
-import { boundedLinks, messageBytes, SMALL_MAX_NESTING } from "./bounded.ts";
+import { boundedLinks, messageBytes, refusal, SMALL_MAX_NESTING } from "./bounded.ts";
 import { KnownNames } from "./names.ts";
 
 /** A link that a test drives, and what the agent gets to hear of it. */
@@ -60,6 +60,25 @@ it("ignores an envelope whose packet is nested too deep or has too many new name
   ];
   for (const text of received) relay.received(text);
   expect(heard).toEqual([received[2], received[5]]);
+});
+
+it("ignores a message with more values than any has, and an envelope whose packet has", () => {
+  const { relay, heard } = open(2000);
+  const zeros = (count: number) => `[${Array(count).fill("0").join()}]`;
+  const envelope = (payload: string) => JSON.stringify({ type: "relay", payload });
+  for (const text of [zeros(64), zeros(63), envelope(zeros(64)), envelope(zeros(63))])
+    relay.received(text);
+  expect(heard).toEqual([zeros(63), envelope(zeros(63))]);
+});
+
+it("refuses a call with more values than its length may have, and says how many", () => {
+  const bounds = { maxPlaintext: 80, maxNesting: SMALL_MAX_NESTING, names: null };
+  const refused = (text: string) => refusal(new TextEncoder().encode(text), bounds);
+  expect(refused('{"id":[1,2,3,4,5,6,7]}')).toBeUndefined();
+  expect(refused('{"id":[1,2,3,4,5,6,7],"method":"a,b"}')).toBeUndefined();
+  expect(refused('{"id":[1,2,3,4,5,6,7,8],"method":"a,b"}')).toBe(
+    "the call has 11 values, at most 10 fit",
+  );
 });
 
 it("ends the link for a message over the limit", () => {

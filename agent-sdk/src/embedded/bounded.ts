@@ -7,7 +7,7 @@ import { PIECE_LENGTH } from "@blindrelay/protocol/crypto";
 import { decodeForAgent } from "@blindrelay/protocol/wire";
 import type { LinkPort } from "../ports.ts";
 import type { KnownNames } from "./names.ts";
-import { nestingOf } from "./nesting.ts";
+import { shapeOf } from "./shape.ts";
 
 /** Bytes of a call or an answer. One of 8 KB takes some 50 KB of heap while it is handled. */
 export const SMALL_MAX_PLAINTEXT = 8192;
@@ -17,6 +17,10 @@ export const SMALL_MAX_PLAINTEXT = 8192;
  * adds. No message of the contract has more than four.
  */
 export const SMALL_MAX_NESTING = 8;
+/** A call may have one value for so many bytes of the longest: what these take in XS is as long. */
+const BYTES_PER_VALUE = 8;
+/** A packet, and each of the relay's messages, has ten at most. */
+const MESSAGE_VALUES = 64;
 
 /** Names, signature and JSON around a packet, and the relay's own messages. */
 const AROUND_PACKET = 2048;
@@ -32,7 +36,7 @@ export const messageBytes = (maxPlaintext: number): number =>
 const OTHER = 127;
 
 /**
- * A text's characters, for `nestingOf`. Not its UTF-8, which takes an array of numbers on the way:
+ * A text's characters, for `shapeOf`. Not its UTF-8, which takes an array of numbers on the way:
  * 16 bytes a number in XS, more than a small heap has. In pieces: see PIECE_LENGTH.
  */
 const charactersOf = (text: string): Uint8Array => {
@@ -54,6 +58,11 @@ interface TextBounds {
   readonly names: KnownNames | null;
 }
 
+interface CallBounds extends TextBounds {
+  /** Bytes. */
+  readonly maxPlaintext: number;
+}
+
 interface LinkBounds extends TextBounds {
   /** Of packets, apart from the relay's own messages: clients write them. */
   readonly packetNames: KnownNames | null;
@@ -61,8 +70,8 @@ interface LinkBounds extends TextBounds {
 
 /**
  * A link port that ends a link with 1009 for a message over `maxMessage` bytes, and ignores one
- * that is nested too deep or has too many new names, as it would an unknown one; so is the packet
- * in an envelope.
+ * that is nested too deep or has too many values or new names, as it would an unknown one; so is
+ * the packet in an envelope.
  */
 export const boundedLinks = (
   port: LinkPort,
@@ -71,7 +80,9 @@ export const boundedLinks = (
 ): LinkPort => {
   const fits = (text: string, known: KnownNames | null): boolean => {
     const characters = charactersOf(text);
-    return nestingOf(characters) <= maxNesting && (known === null || known.admit(characters));
+    const { levels, values } = shapeOf(characters);
+    if (levels > maxNesting || values > MESSAGE_VALUES) return false;
+    return known === null || known.admit(characters);
   };
   const connect: LinkPort["connect"] = (url, events) => {
     const link = port.connect(url, {
@@ -97,11 +108,13 @@ export const boundedLinks = (
 /** Why a call is refused before it is parsed; undefined if it is not. */
 export const refusal = (
   plaintext: Uint8Array,
-  { maxNesting, names }: TextBounds,
+  { maxPlaintext, maxNesting, names }: CallBounds,
 ): string | undefined => {
-  const levels = nestingOf(plaintext);
+  const { levels, values } = shapeOf(plaintext);
+  const maxValues = Math.floor(maxPlaintext / BYTES_PER_VALUE);
   if (levels > maxNesting)
     return `the call is nested ${levels} levels deep, at most ${maxNesting} fit`;
+  if (values > maxValues) return `the call has ${values} values, at most ${maxValues} fit`;
   if (names !== null && !names.admit(plaintext))
     return "the call has more new property names than this device can keep";
   return undefined;

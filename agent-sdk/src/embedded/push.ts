@@ -5,6 +5,7 @@
  * What is pushed is byte code, because no parser of text has to be on a device. Byte code fits one
  * build of an engine only, and engines run it unchecked, so it begins with the build's number.
  */
+import { toHex } from "@blindrelay/protocol/crypto";
 import { reasonOf } from "../core/dispatch.ts";
 import {
   answerPush,
@@ -51,15 +52,9 @@ export interface ProgramSlots {
   readonly hasWatchdog: boolean;
 }
 
-const hexOf = (bytes: Uint8Array): string => {
-  let text = "";
-  for (const byte of bytes) text += (byte + 0x100).toString(16).substring(1);
-  return text;
-};
-
 /** The build that a file of byte code names at its beginning; null: it is none. */
 export const byteCodeBuild = (bytes: Uint8Array): string | null => {
-  const head = hexOf(bytes.subarray(0, HEAD_BYTES));
+  const head = toHex(bytes.subarray(0, HEAD_BYTES));
   return bytes.length >= HEAD_BYTES && head.startsWith(MAGIC) ? head.substring(MAGIC.length) : null;
 };
 

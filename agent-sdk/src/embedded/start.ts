@@ -57,7 +57,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const boot = rekeyed?.boot ?? raised(ports, agentToken);
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
   const { keptNames = null } = options;
-  const ofCalls = { maxNesting, names: namesOf(keptNames) };
+  const ofCalls = { maxPlaintext, maxNesting, names: namesOf(keptNames) };
   const packetNames = namesOf(keptNames && PACKET_NAMES);
   packetNames?.admit(OF_A_PACKET);
   const { packetVersion = "1", deviceKey } = options;

@@ -13,6 +13,7 @@ import type { Agent } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { lockState } from "./lock.ts";
 import { endTrial, type PushedStart, pushedStart } from "./push.ts";
+import { folderStorage } from "./storage.ts";
 
 const AGENT = {} as Agent;
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -42,6 +43,8 @@ afterEach(() => {
 class Life {
   readonly start: PushedStart;
   restarts = 0;
+  /** What failed before a restart, or "". */
+  readonly ends: string[] = [];
   private answer: (params?: unknown) => unknown = () => undefined;
 
   constructor(key: string | null = null) {
@@ -52,9 +55,9 @@ class Life {
       return () => void ran.push(text);
     };
     const restart = () => void this.restarts++;
-    this.start = pushedStart(folder, { load, restart }, key, nodeSuite(), (_level, message) =>
-      logged.push(message),
-    );
+    const log = (_level: string, message: string) => void logged.push(message);
+    const ending = (text: string) => void this.ends.push(text);
+    this.start = pushedStart(folder, { load, restart }, key, nodeSuite(), log, ending);
     const add = (_method: string, handler: (params?: unknown) => unknown) => {
       this.answer = handler;
     };
@@ -140,6 +143,7 @@ it("returns to the old program after a trial that throws or is not confirmed in 
   const back = new Life();
   await back.run();
   expect(back.ask().failed).toMatchObject({ reason: "it was not confirmed in 60 s" });
+  expect([throws.ends[0], late.ends.at(-1)]).toEqual(["no sensor", "it was not confirmed in 60 s"]);
   expect(ran).toEqual([SECOND, FIRST]);
 });
 
@@ -202,6 +206,10 @@ it("gets the reason for the end of a trial from its supervisor", async () => {
   await new Life().run();
   expect(await endTrial(folder, "exit code 3")).toBe(true);
   expect(await endTrial(folder, "exit code 3")).toBe(false);
+  const told = () => folderStorage(folder).read("log.last");
+  expect(told()).toBe("push\nexit code 3");
+  expect(await endTrial(folder, "SIGABRT, as out of memory")).toBe(false);
+  expect(told()).toBe("memory\nSIGABRT, as out of memory");
   const life = new Life();
   expect([life.start.program, life.ask().failed]).toEqual([
     null,

@@ -17,6 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import type { RestartReason } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
 import { flushFolder } from "@blindrelay/protocol/windows";
@@ -33,7 +34,7 @@ import {
   slotOf,
   startPush,
 } from "../core/push.ts";
-import type { Log } from "../ports.ts";
+import type { Log, StoragePort } from "../ports.ts";
 import { StateError } from "./errors.ts";
 import { lockState, type StateLock } from "./lock.ts";
 import { folderStorage } from "./storage.ts";
@@ -68,7 +69,8 @@ export interface PushedStart {
 
 /**
  * Call it once for every start, under the folder's lock, before a program runs. `key`: the push
- * key, without which no program is taken; null: anyone who may call the agent pushes.
+ * key, without which no program is taken; null: anyone who may call the agent pushes. `ending`: told
+ * before the restart, with what failed, or "".
  */
 export const pushedStart = (
   stateDir: string,
@@ -76,6 +78,7 @@ export const pushedStart = (
   key: string | null,
   suite: Suite,
   log: Log,
+  ending: (text: string) => void,
 ): PushedStart => {
   const storage = folderStorage(stateDir);
   const transfer = newTransfer();
@@ -83,12 +86,14 @@ export const pushedStart = (
   const trial = state.trial;
   let stopped = false;
   let onTrial = trial !== null;
-  const restart = (): void => {
-    if (!stopped) options.restart();
+  const restart = (failure = ""): void => {
+    if (stopped) return;
+    ending(failure);
+    options.restart();
   };
   const giveUp = (reason: string): void => {
     failTrial(storage, reason);
-    restart();
+    restart(reason);
   };
   const deadline =
     trial === null
@@ -160,9 +165,18 @@ const inTime = async (started: Promise<void>): Promise<void> => {
   await Promise.race([started, limit]).finally(() => clearTimeout(timer));
 };
 
+/** What the next start says of this one (core/log.ts). */
+const tellEnd = (storage: StoragePort, reason: RestartReason, text: string): void => {
+  try {
+    storage.write("log.last", `${reason}\n${text}`);
+  } catch {
+    // A log must not keep an agent from its work.
+  }
+};
+
 /**
- * For the supervisor, when the agent's process has ended by itself: a running trial has failed.
- * Returns whether there was one and its failure is stored; also false if the folder cannot be
+ * For the supervisor, when the agent's process has ended by itself: a running trial has failed, and
+ * a reason that says "out of memory" is what the next start answers to `system.log`. Returns whether there was one and its failure is stored; also false if the folder cannot be
  * locked, because another agent's trial must not be ended.
  */
 export const endTrial = async (stateDir: string, reason: string): Promise<boolean> => {
@@ -175,7 +189,10 @@ export const endTrial = async (stateDir: string, reason: string): Promise<boolea
   }
   try {
     const storage = folderStorage(stateDir);
-    if (readPush(storage).trial?.started !== true) return false;
+    const isTrial = readPush(storage).trial?.started === true;
+    const isStarved = reason.includes("out of memory");
+    if (isTrial || isStarved) tellEnd(storage, isStarved ? "memory" : "push", reason);
+    if (!isTrial) return false;
     failTrial(storage, reason);
     return readPush(storage).trial === null;
   } finally {

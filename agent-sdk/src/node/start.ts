@@ -322,8 +322,9 @@ export const startAgent = async (options: StartOptions): Promise<RunningAgent> =
     const log = keepingLog(kept, toUser, programFrames);
     const ports = { ...edge, log };
     const { pushes } = options;
+    const ending = (text: string): void => endLog(kept, "push", text);
     const pushed =
-      pushes === undefined ? null : pushedStart(options.stateDir, pushes, key, suite, log);
+      pushes === undefined ? null : pushedStart(options.stateDir, pushes, key, suite, log, ending);
     const firmwareVersion = pushed?.version ?? options.firmwareVersion;
     const login = { ...identity, firmwareVersion };
     const ofSessions = {

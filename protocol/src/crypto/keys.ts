@@ -12,35 +12,20 @@
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel } from "./hkdf.ts";
-import type { AeadKey, HmacKey, Suite } from "./suite.ts";
+import type { DirectionKeys } from "./packet.ts";
+import { DIRECTION_BYTES, makeDirection } from "./packet.ts";
+import type { HmacKey, Suite } from "./suite.ts";
 import type { Version } from "./versions.ts";
-import { aeadOf } from "./versions.ts";
 
 const SESSION_LABEL = "session|"; // || v || "|" || sid
 const SID_LABEL = "sid|"; // || v || "|" || C
 const NEXT_EPOCH_LABEL = "next";
-/** A key and an IV. */
-export const DIRECTION_BYTES = 44;
-
-/** One direction of a session: its AEAD key and the IV that the nonce is made from. */
-export interface DirectionKeys {
-  readonly key: AeadKey;
-  /** 12 bytes. */
-  readonly iv: Uint8Array;
-}
-
 export interface SessionKeys {
   /** Client to agent. */
   readonly c2a: DirectionKeys;
   /** Agent to client. */
   readonly a2c: DirectionKeys;
 }
-
-/** `okm`: 44 bytes, key and IV. */
-export const makeDirection = (suite: Suite, v: Version, okm: Uint8Array): DirectionKeys => ({
-  key: suite.aeadKey(aeadOf(v), okm.subarray(0, 32)),
-  iv: okm.subarray(32, DIRECTION_BYTES),
-});
 
 /**
  * OKM = HKDF-Expand(PRK, "session|" v "|" sid, 88) = c2a key 32, iv 12, a2c key 32, iv 12; suites

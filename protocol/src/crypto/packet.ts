@@ -29,10 +29,25 @@ import {
 } from "../spec.ts";
 import { FIELD_P, FIELD_SEQ } from "../wire/names.ts";
 import { decodePacket, encodePacket } from "../wire/packet.ts";
-import type { DirectionKeys } from "./keys.ts";
-import type { Suite } from "./suite.ts";
+import type { AeadKey, Suite } from "./suite.ts";
 import type { Version } from "./versions.ts";
-import { isVersion } from "./versions.ts";
+import { aeadOf, isVersion } from "./versions.ts";
+
+/** A key and an IV. */
+export const DIRECTION_BYTES = 44;
+
+/** One direction of a session: its AEAD key and the IV that the nonce is made from. */
+export interface DirectionKeys {
+  readonly key: AeadKey;
+  /** 12 bytes. */
+  readonly iv: Uint8Array;
+}
+
+/** `okm`: begins with key and IV. Here, because an agent makes them for each packet. */
+export const makeDirection = (suite: Suite, v: Version, okm: Uint8Array): DirectionKeys => ({
+  key: suite.aeadKey(aeadOf(v), okm.subarray(0, 32)),
+  iv: okm.subarray(32, DIRECTION_BYTES),
+});
 
 /** A packet of the right form; nothing is verified yet. */
 export interface Packet {

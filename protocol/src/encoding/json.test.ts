@@ -105,6 +105,13 @@ describe("writing JSON", () => {
     expect(() => encodeJson(value)).toThrow(new TypeError(text));
   });
 
+  it("tells what an engine cannot hold from what JSON lacks", () => {
+    const toJSON = (): never => {
+      throw new RangeError("Invalid string length");
+    };
+    expect(() => encodeJson({ toJSON })).toThrow("not a JSON value that fits the memory");
+  });
+
   it.each<readonly [string, unknown]>([
     ["null", null],
     ['{"a":null,"b":{},"c":[]}', { a: null, b: {}, c: [], d: undefined }],

@@ -69,7 +69,9 @@ const stringify = (value: unknown): string | undefined => {
     return JSON.stringify(value);
   } catch (cause) {
     // Engines word this differently, which would reveal the engine to a caller.
-    throw new TypeError("not a JSON value", { cause: cause });
+    const isTooMuch = !(cause instanceof TypeError);
+    const reason = `not a JSON value${isTooMuch ? " that fits the memory" : ""}`;
+    throw new TypeError(reason, { cause: cause });
   }
 };
 

@@ -17,11 +17,17 @@ import type { SessionKeys } from "../crypto/keys.ts";
 import {
   deriveAgentPart,
   deriveClientKeys,
-  deriveSessionKeys,
+  expandSession,
   nextEpochSecret,
 } from "../crypto/keys.ts";
-import type { Packet } from "../crypto/packet.ts";
-import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import type { DirectionKeys, Packet } from "../crypto/packet.ts";
+import {
+  DIRECTION_BYTES,
+  makeDirection,
+  openPacket,
+  parsePacket,
+  sealPacket,
+} from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
 import type { Version } from "../crypto/versions.ts";
@@ -115,7 +121,8 @@ export interface Farewell {
 export interface HeldSession {
   readonly sid: string;
   readonly first: string;
-  keys: SessionKeys;
+  /** As bytes of both directions, under "1" and "2": the suite's handles take five times as much. */
+  keys: Uint8Array | SessionKeys;
   /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
   /** Last seq sealed for the client. */
@@ -250,7 +257,7 @@ export class AgentSessions {
     const held = this.find(sid);
     if (held === null || held.sent >= MAX_SEQ) return null;
     held.sent++;
-    return sealPacket(this.suite, held.keys.a2c, this.version, sid, held.sent, plaintext);
+    return sealPacket(this.suite, this.toClient(held), this.version, sid, held.sent, plaintext);
   }
 
   /** Forgets a session because its client has left. */
@@ -312,7 +319,16 @@ export class AgentSessions {
   }
 
   protected open(held: HeldSession, packet: Packet): Uint8Array | null {
-    return openPacket(this.suite, held.keys.c2a, packet);
+    return openPacket(this.suite, this.toAgent(held), packet);
+  }
+
+  protected toAgent(held: HeldSession): DirectionKeys {
+    return makeDirection(this.suite, this.version, held.keys as Uint8Array);
+  }
+
+  protected toClient(held: HeldSession): DirectionKeys {
+    const okm = held.keys as Uint8Array;
+    return makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES));
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -425,7 +441,7 @@ export class AgentSessions {
     this.counters.answered++;
     return {
       kind: "answer",
-      text: sealPacket(this.suite, session.keys.a2c, this.version, session.sid, 0, NO_BYTES),
+      text: sealPacket(this.suite, this.toClient(session), this.version, session.sid, 0, NO_BYTES),
     };
   }
 
@@ -453,7 +469,7 @@ export class AgentSessions {
   protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = deriveSessionKeys(this.suite, this.prk, this.version, sid);
+    const keys = expandSession(this.suite, this.prk, this.version, sid, 2 * DIRECTION_BYTES);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
   }
 

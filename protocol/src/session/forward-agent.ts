@@ -19,7 +19,7 @@ import {
   nextDh,
 } from "../crypto/forward-keys.ts";
 import type { SessionKeys } from "../crypto/keys.ts";
-import type { Packet } from "../crypto/packet.ts";
+import type { DirectionKeys, Packet } from "../crypto/packet.ts";
 import { sealPacket } from "../crypto/packet.ts";
 import { concatBytes, NO_BYTES } from "../encoding/bytes.ts";
 import { KEY_BYTES, TAG_BYTES } from "../spec.ts";
@@ -94,6 +94,14 @@ export class ForwardAgentSessions extends AgentSessions {
     if (plaintext === null || held.received > 0) return plaintext;
     this.agreed = this.agree(held.sid, held.keys as HandshakeKeys, plaintext);
     return this.agreed === null ? null : NO_BYTES;
+  }
+
+  protected override toAgent(held: HeldSession): DirectionKeys {
+    return (held.keys as SessionKeys).c2a;
+  }
+
+  protected override toClient(held: HeldSession): DirectionKeys {
+    return (held.keys as SessionKeys).a2c;
   }
 
   /** Null if an exchanged value is zero. */

@@ -5,8 +5,8 @@
  * [portable]
  */
 import { hkdfExpand, hkdfExtract } from "../crypto/hkdf.ts";
-import type { DirectionKeys } from "../crypto/keys.ts";
 import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
+import type { DirectionKeys } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { pushProof, rekeyProof } from "../crypto/push-proof.ts";
 import {

@@ -23,7 +23,10 @@ export type FleetOptions = Pick<Scenario, "devices"> &
   > & {
     /** How many. Default: 1. */
     clients?: number;
-    /** Clients of a scenario, which call while the test goes on; none of their calls may fail. */
+    /**
+     * Clients of a scenario, which call while the test goes on; none of their calls may fail. Those
+     * with a `rate` end after an hour, unless they say `until`.
+     */
     loads?: ClientGroupSpec[];
   };
 
@@ -93,6 +96,8 @@ const START_LIMIT = "5m";
 const UNTIL_LIMIT = "10m";
 /** Longer than any test; the world's own events need an end. */
 const DURATION = "365d";
+/** When an open loop ends: it is planned call by call. */
+const OPEN_LOOP = "1h";
 /** Real time, well below what a runner gives a test. */
 const REMIND_MS = 1_000;
 const LINES = 20;
@@ -138,7 +143,7 @@ export class VirtualFleet {
       name: n === 0 ? "client" : `client-${n + 1}`,
       ...{ devices: first?.group ?? "", presence: true, from: "0s" },
     }));
-    const clients = [...own, ...loads];
+    const clients = [...own, ...loads.map(ending)];
     const asked = { name: "a test", duration: DURATION, ...rest, clients };
     this.scenario = checkScenario(asked, folder, "fleet").scenario;
     this.folder = folder;
@@ -378,6 +383,9 @@ export class VirtualFleet {
     return new Error([`${what} (${at}). The latest events:`, ...tail].join("\n"));
   }
 }
+
+const ending = (load: ClientGroupSpec): ClientGroupSpec =>
+  load.rate === undefined ? load : { until: OPEN_LOOP, ...load };
 
 const milliseconds = (duration: number | string): number => {
   const ms = typeof duration === "string" ? durationMs(duration) : duration;

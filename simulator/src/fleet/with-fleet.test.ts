@@ -37,7 +37,10 @@ it("calls its devices by loads meanwhile, and fails with the first call that doe
       {
         devices,
         folder,
-        loads: [{ ...load, steps: [...steps, last] }],
+        loads: [
+          { ...load, steps: [...steps, last] },
+          { devices: "keepers", call: "count", rate: "1/s" },
+        ],
         seed: last === FAILING ? 9 : 8,
       },
       async ({ client, clock, devices: [keeper] }) => {

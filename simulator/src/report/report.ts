@@ -100,13 +100,13 @@ export interface KindResult {
   latency_ms: Latency | null;
 }
 
-/** Failed calls and connections by code; `example` is one of their messages. */
 /** What happened from a call's beginning to its end, as lines with plaintexts. */
 export interface Timeline {
   call: string;
   lines: string[];
 }
 
+/** Failed calls and connections by code; `example` is one of their messages. */
 export interface FailureCount {
   code: string;
   count: number;

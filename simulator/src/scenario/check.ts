@@ -10,7 +10,7 @@ import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
 import { parseInvariant, withSources } from "./invariants.ts";
 import { MAX_DEVICES } from "./limits.ts";
-import { makePlan, makesCalls, plannedCalls } from "./plan.ts";
+import { makePlan, makesCalls, type PlannedLoad, plannedCalls } from "./plan.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
 import {
   FAULTS,
@@ -25,10 +25,9 @@ import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED, showMs } from "./units.ts";
 
 /** How calls fail; REMOTE may be followed by the code of the device's error. */
-const CALL_CODES: readonly string[] = [
-  ...Object.keys(CALL_ERRORS),
-  ...["WRONG_ANSWER", "NOT_MADE", "OPEN_AT_END"],
-];
+const FAILURES: readonly string[] = Object.keys(CALL_ERRORS);
+/** What is counted as failed: also calls without an outcome, or with a wrong one. */
+const COUNTED: readonly string[] = [...FAILURES, "WRONG_ANSWER", "NOT_MADE", "OPEN_AT_END"];
 
 export type Path = readonly (string | number)[];
 /** The position of a value in its file, or of its key. */
@@ -232,7 +231,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       const { steps, count = 1 } = client;
       checkSteps(steps, count, (path, message) => report([...at, "steps", ...path], message));
       for (const [k, { fails }] of steps.entries())
-        checkCode([...at, "steps", k, "fails"], fails, report);
+        checkCode([...at, "steps", k, "fails"], fails, FAILURES, report);
     }
     const ways = (["every", "rate", "calls"] as const).filter((way) => client[way] !== undefined);
     const choice = '"every" (closed loop), "rate" (open loop) or "calls" (a number to each device)';
@@ -283,7 +282,8 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report([...at, "program"], `there is no file ${fault.program}`);
     }
   }
-  for (const [i, { code }] of allow.entries()) checkCode(["allow", i, "code"], code, report);
+  for (const [i, { code }] of allow.entries())
+    checkCode(["allow", i, "code"], code, COUNTED, report);
   if (scenario.stubs !== undefined && !existsSync(resolve(folder, scenario.stubs))) {
     report(["stubs"], `there is no file ${scenario.stubs}`);
   }
@@ -307,17 +307,26 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
   }
 }
 
-function checkCode(at: Path, code: string | undefined, report: ReportProblem): void {
+function checkCode(
+  at: Path,
+  code: string | undefined,
+  codes: readonly string[],
+  report: ReportProblem,
+): void {
   const known = code?.replace(/^REMOTE -?[0-9]+$/, "REMOTE");
-  if (known === undefined || CALL_CODES.includes(known)) return;
-  report(at, `no call ends so${didYouMean(known, CALL_CODES)}; there are ${CALL_CODES.join(", ")}`);
+  if (known === undefined || codes.includes(known)) return;
+  report(at, `no call ends so${didYouMean(known, codes)}; there are ${codes.join(", ")}`);
 }
 
-/** Calls that cannot be made: they begin too late, or are too rare. */
+/** Calls that cannot be made: they begin too late, are too rare, or wait for too long. */
 function checkCalls(scenario: Scenario, report: ReportProblem): void {
   const { loads } = makePlan(scenario, scenario.seed ?? 1);
   for (const [i, load] of loads.entries()) {
-    if (!makesCalls(load) || plannedCalls(load) > 0) continue;
+    if (!makesCalls(load)) continue;
+    if (plannedCalls(load) > 0) {
+      checkPauses(load, ["clients", i], report);
+      continue;
+    }
     const { from, until, every, rate } = load.spec;
     const [begin, end] = [showMs(load.fromUs / 1000), showMs(load.untilUs / 1000)];
     const over = until === undefined ? "the run ends" : "they end";
@@ -329,6 +338,19 @@ function checkCalls(scenario: Scenario, report: ReportProblem): void {
           : "none is made";
     const at = ["clients", i, ...(from === undefined ? [] : ["from"])];
     report(at, `${load.name}: calls begin at ${begin}, ${over} at ${end}: ${why}`);
+  }
+}
+
+/** Sequences that cannot be as many as planned, because their steps wait for longer. */
+function checkPauses({ spec, ...load }: PlannedLoad, at: Path, report: ReportProblem): void {
+  const pauseMs = (spec.steps ?? []).reduce((sum, { after }) => sum + durationMs(after ?? "0s"), 0);
+  const takes = `the steps of one sequence wait for ${showMs(pauseMs)} (after: …)`;
+  const roomMs = (load.untilUs - load.fromUs) / 1000;
+  const isRepeated = load.everyUs > 0 && load.everyUs < load.untilUs - load.fromUs;
+  if (isRepeated && pauseMs * 1000 >= load.everyUs) {
+    report([...at, "every"], `${takes}, so none can begin every ${spec.every}`);
+  } else if (load.each * pauseMs > roomMs) {
+    report([...at, "calls"], `${takes}: ${load.each} of them do not fit in ${showMs(roomMs)}`);
   }
 }
 

@@ -23,7 +23,10 @@ const REFUSED = /^(Assignment|Update|Await|Yield|Import|New|Class|This|MetaPrope
 /** A module's names: its function is made in strict code. */
 const OPTIONS = { ecmaVersion: "latest", sourceType: "module" } as const;
 
-export function parseInvariant(text: string): ParsedInvariant | { problem: string } {
+export function parseInvariant(
+  text: string,
+  whose = "a device exposes",
+): ParsedInvariant | { problem: string } {
   let tree: Tree;
   try {
     tree = parseExpressionAt(text, 0, OPTIONS) as unknown as Tree;
@@ -45,7 +48,7 @@ export function parseInvariant(text: string): ParsedInvariant | { problem: strin
   });
   if (refused !== null) return { problem: `it only compares; "${refused}" does more than that` };
   const names = [...used].filter((name) => !own.has(name) && !KNOWN.has(name));
-  if (names.length === 0) return { problem: "it names nothing that a device exposes" };
+  if (names.length === 0) return { problem: `it names nothing that ${whose}` };
   return { names, source: `(${names.join(", ")}) => (${text})` };
 }
 

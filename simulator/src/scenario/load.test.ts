@@ -134,7 +134,22 @@ export default scenario;
     [
       "params from a later answer",
       [CALL, "steps: [{ call: a, params: [$b.n] }, { call: b, as: b }]"],
-      "7:60 no earlier step has an answer named b (as: b)",
+      '7:60 "$b.n": no earlier step has an answer named b (as: b); for the text itself, write "$$b.n"',
+    ],
+    [
+      "a price in params",
+      [CALL, 'steps: [{ call: a, params: ["$5.00"] }]'],
+      '7:60 "$5.00": it names nothing that a step answers; for the text itself, write "$$5.00"',
+    ],
+    [
+      "steps that wait for longer than there is",
+      [CALL, "steps: [{ call: a, after: 40s }, { call: a, after: 20s }]"],
+      "(after: …), so none can begin every 60s",
+    ],
+    [
+      "steps that must fail by not being made",
+      [CALL, "steps: [{ call: a, fails: NOT_MADE }]"],
+      "7:59 no call ends so; there are REMOTE",
     ],
     [
       "a client that is not there",

@@ -30,15 +30,16 @@ export function checkSteps(steps: readonly StepSpec[], clients: number, report: 
       report([i, "params"], "must be an object or an array");
     }
     if (kind === "event" && params !== undefined) report([i, "params"], "an event has none");
-    const check = (at: readonly (string | number)[], text: string, known: readonly string[]) => {
-      const parsed = parseExpression(text);
-      if ("problem" in parsed) return report([i, ...at], parsed.problem);
-      const unknown = parsed.names.find((name) => !known.includes(name));
-      if (unknown === undefined) return;
-      report([i, ...at], `no earlier step has an answer named ${unknown} (as: ${unknown})`);
-    };
-    for (const text of expressionsIn(params)) check(["params"], text, names);
-    if (step.check !== undefined) check(["check"], step.check, [...names, ANSWER]);
+    for (const text of expressionsIn(params)) {
+      const problem = problemOf(text, names);
+      // A price, perhaps, and no expression at all.
+      if (problem !== null)
+        report([i, "params"], `"$${text}": ${problem}; for the text itself, write "$$${text}"`);
+    }
+    if (step.check !== undefined) {
+      const problem = problemOf(step.check, [...names, ANSWER]);
+      if (problem !== null) report([i, "check"], problem);
+    }
     if (step.fails !== undefined) {
       for (const key of ["expect", "check", "as"] as const)
         if (step[key] !== undefined) report([i, key], "what fails has no answer");
@@ -53,9 +54,17 @@ export function checkSteps(steps: readonly StepSpec[], clients: number, report: 
   }
 }
 
+function problemOf(text: string, known: readonly string[]): string | null {
+  const parsed = parseExpression(text);
+  if ("problem" in parsed) return parsed.problem;
+  const unknown = parsed.names.find((name) => !known.includes(name));
+  if (unknown === undefined) return null;
+  return `no earlier step has an answer named ${unknown} (as: ${unknown})`;
+}
+
 /** An expression's names, and the function of them. */
 export function parseExpression(text: string): ReturnType<typeof parseInvariant> {
-  const parsed = parseInvariant(text);
+  const parsed = parseInvariant(text, "a step answers");
   if ("problem" in parsed || parsed.names.length > 0) return parsed;
   return { problem: "an expression over answers, not a function" };
 }

@@ -547,6 +547,11 @@ const KEY_RULES: readonly Mutant[] = [
         "a2c: makeDirection(suite, v, okm.subarray(DIRECTION_BYTES)),",
         "a2c: makeDirection(suite, v, okm),",
       ),
+      patch(
+        AGENT,
+        "makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES))",
+        "makeDirection(this.suite, this.version, okm)",
+      ),
     ],
     rather: ["call"],
   },

@@ -31,4 +31,9 @@ describe.skipIf(withoutChip)(`calls to a chip with 128 KB${whySkipped}`, () => {
     for (let n = 0; n < LEAKS; n++) await first("leak", { bytes: LEAK_BYTES });
     expect(leakOf(after, await readFigures(first), LEAKS)).toBeGreaterThan(LEAK_BYTES / 4);
   });
+
+  it("answers with nearly as much as a packet may hold", async () => {
+    const params = { text: "x".repeat(1900) };
+    await expect((callers[0] as Caller)("echo", params)).resolves.toEqual(params);
+  });
 });

@@ -1,4 +1,7 @@
-/** Lives of one device whose power is cut (agent-sdk/chip/js/cuts.ts), and what they must keep. */
+/**
+ * Lives of one device whose power is cut (agent-sdk/chip/js/cuts.ts and push-cuts.ts), and what
+ * they must keep.
+ */
 import type { ChipBoot, ChipEnd } from "@blindrelay/agent-sdk/testing/chip/chip";
 import { makeToken } from "@blindrelay/protocol";
 import type { ChipFolder } from "./house.ts";
@@ -8,24 +11,23 @@ const TOKENS = `${makeToken("e2e", new Uint8Array(32).fill(5))} ${makeToken("age
 /** Printed by the chip. */
 export const POWER_FAILS = "chip: the power fails";
 
-export class CutLives {
-  /** Starts that were checked. */
-  starts = 0;
+class Lives {
   private readonly folder: ChipFolder;
+  private readonly module: string;
   private readonly image: string;
   private readonly flash: string;
-  private count = 0;
-  private setting = 0;
 
-  constructor(folder: ChipFolder, image: string, name: string) {
+  /** `image`: of the module. */
+  constructor(folder: ChipFolder, module: string, image: string, name: string) {
     this.folder = folder;
+    this.module = module;
     this.image = image;
     this.flash = folder.path(name);
   }
 
-  private boot(more: { cuts?: readonly number[]; argument?: string }): Promise<ChipBoot> {
-    const { image, flash } = this;
-    return this.folder.boot({ image, flash, module: "cuts", argument: TOKENS, ...more });
+  protected boot(more: { cuts?: readonly number[]; argument?: string }): Promise<ChipBoot> {
+    const { module, image, flash } = this;
+    return this.folder.boot({ image, flash, module, argument: TOKENS, ...more });
   }
 
   async provision(): Promise<ChipEnd> {
@@ -34,6 +36,17 @@ export class CutLives {
 
   async run(more: { cuts: readonly number[] }): Promise<ChipEnd> {
     return (await this.boot(more)).ended;
+  }
+}
+
+export class CutLives extends Lives {
+  /** Starts that were checked. */
+  starts = 0;
+  private count = 0;
+  private setting = 0;
+
+  constructor(folder: ChipFolder, image: string, name: string) {
+    super(folder, "cuts", image, name);
   }
 
   /** What a life printed that ended after as many settings; 0: soon after its start. */
@@ -64,5 +77,49 @@ export class CutLives {
       this.starts++;
     }
     return this.starts;
+  }
+}
+
+/** Programs that are pushed meanwhile. */
+export class PushLives extends Lives {
+  /** By what the last words before a cut were about. */
+  readonly cuts: { [step: string]: number } = {};
+  /** Programs that were kept. */
+  kept = 0;
+
+  constructor(folder: ChipFolder, image: string) {
+    super(folder, "push-cuts", image, "pushes");
+  }
+
+  /**
+   * Throws for a start that runs anything but the program that is good, one on its first trial, or
+   * one that was being confirmed; and for a mixture of two.
+   */
+  check(output: string): void {
+    let good = 0;
+    let pushed = 0;
+    let step = "starts";
+    /** What may be next, beside the good one. */
+    let [mayTry, mayBeKept] = [false, false];
+    for (const line of output.trim().split("\n")) {
+      const [, numbers = "", how] = /^runs ([\d,]+) (as kept|on trial)$/.exec(line) ?? [];
+      if (line === POWER_FAILS) this.cuts[step] = (this.cuts[step] ?? 0) + 1;
+      else if (line.startsWith("pushes ")) pushed = Number(line.slice("pushes ".length));
+      else if (line === "starts") mayTry = true;
+      else if (line === "confirms") mayBeKept = true;
+      else if (line === "kept") {
+        good = pushed;
+        this.kept++;
+      } else {
+        const [n = 0, ...others] = numbers.split(",").map(Number);
+        const may =
+          how === "on trial" ? mayTry && n === pushed : n === good || (mayBeKept && n === pushed);
+        if (how === undefined || !may || others.some((other) => other !== n))
+          throw new Error(`with ${good} as the good program, and ${pushed} pushed: ${line}`);
+        if (how === "as kept") good = n;
+        [mayTry, mayBeKept] = [false, false];
+      }
+      step = line === POWER_FAILS ? "starts" : (line.split(" ")[0] as string);
+    }
   }
 }

@@ -10,6 +10,8 @@ const SECONDS = 10;
 const SEED = 1;
 /** More than 8 KB of C stack hold, and less than its 128 KB while the machine is baked. */
 const DEEP = "[".repeat(400);
+/** Takes 100 KB of its heap, in a message that is no longer than others. */
+const MANY = `[${Array(1500).fill("[]").join()}]`;
 /** XS's fxAbort for a stack that overflows. */
 const STACK_OVERFLOW = 22;
 
@@ -28,11 +30,12 @@ describe.skipIf(withoutChip)(`an attacked chip${whySkipped}`, () => {
     expect(found.last.cStack).toBeLessThanOrEqual(budgets.cStackAttacked);
   });
 
-  it("survives deep nesting, and would end without the bound", async () => {
+  it("survives deep nesting and many values, and would end without the bound", async () => {
     const bounded = await FuzzedChip.start(folder, image);
     await bounded.alive();
     bounded.say(DEEP);
-    bounded.say(JSON.stringify({ type: "relay", payload: DEEP }));
+    bounded.say(MANY);
+    for (const payload of [DEEP, MANY]) bounded.say(JSON.stringify({ type: "relay", payload }));
     await bounded.figures();
     // Returned as deep as it may come, within an object of the answer's own.
     const most = "[".repeat(SMALL_MAX_NESTING - 1) + "]".repeat(SMALL_MAX_NESTING - 1);

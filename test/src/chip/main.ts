@@ -4,6 +4,7 @@
  * at random. Exit codes: 0 nothing found, 1 found something, 2 usage, 3 it cannot run here.
  */
 import { endWithUsage, readFlags } from "../flags.ts";
+import { cleanUp } from "../instruments/clean-up.ts";
 import { FuzzedChip, fuzzChip } from "./fuzz.ts";
 import { ChipFolder, ChipHouse, whySkipped, withoutChip } from "./house.ts";
 import { leakOf, serve } from "./serve.ts";
@@ -17,7 +18,7 @@ const LINE = {
 The agent on an emulated Cortex-M3 with 128 KB serves calls through a real relay and bridge, and then
 takes messages at random from a relay and a client.
 
-  --clients N  each with a session of its own (default 40; 128 KB hold few more)
+  --clients N  each with a session of its own (default 50)
   --calls N    in all (default 1000)
   --minutes N  of messages at random (default 1)
   --seed N     makes the same messages again; drawn when absent
@@ -26,7 +27,7 @@ Example:
   npm run chip -- --minutes 60 --seed 7
 
 Exit codes: 0 nothing found, 1 found something, 2 usage, 3 the emulator or the compiler is missing.`,
-  flags: { clients: "40", calls: "1000", minutes: "1", seed: "" },
+  flags: { clients: "50", calls: "1000", minutes: "1", seed: "" },
 };
 
 const flags = readFlags(LINE);
@@ -40,8 +41,15 @@ const calls = number("calls");
 const seconds = number("minutes") * 60;
 const seed = flags.seed === "" ? Math.floor(Math.random() * 1_000_000) : number("seed");
 
+if (withoutChip) {
+  console.error(`the chip cannot run here${whySkipped}`);
+  process.exit(CANNOT_RUN);
+}
+const stage = cleanUp();
+
 const served = async (): Promise<void> => {
   const house = new ChipHouse();
+  stage.undo.push(() => house.close());
   try {
     await house.open(await house.folder.image("agent"), { limits: { maxSessions: clients } });
     const { all, after } = await serve(house, [], clients, calls);
@@ -57,6 +65,7 @@ const served = async (): Promise<void> => {
 
 const fuzzed = async (): Promise<void> => {
   const folder = new ChipFolder();
+  stage.undo.push(() => folder.close());
   try {
     const chip = await FuzzedChip.start(folder, await folder.image("agent"));
     console.log(JSON.stringify({ seed, seconds, ...(await fuzzChip(chip, seed, seconds)) }));
@@ -65,15 +74,12 @@ const fuzzed = async (): Promise<void> => {
   }
 };
 
-if (withoutChip) {
-  console.error(`the chip cannot run here${whySkipped}`);
-  process.exit(CANNOT_RUN);
-}
 try {
   await served();
   await fuzzed();
-  process.exit(0);
+  await stage.end(0);
 } catch (error) {
-  console.error(`found with --seed ${seed}: ${(error as Error).message}`);
-  process.exit(1);
+  // What fails because this is being ended is not found.
+  if (!stage.ending) console.error(`found with --seed ${seed}: ${(error as Error).message}`);
+  await stage.end(1);
 }

@@ -6,17 +6,21 @@ import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { compileForChip } from "@blindrelay/agent-sdk/testing/chip/build";
+import { CHIP_EXIT } from "@blindrelay/agent-sdk/testing/chip/chip";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Ended } from "../cli/processes.ts";
-import { POWER_FAILS } from "./cut-lives.ts";
-import { type Caller, ChipHouse, chip, whySkipped, withoutChip } from "./house.ts";
+import { PushLives } from "./cut-lives.ts";
+import { type Caller, ChipFolder, ChipHouse, chip, whySkipped, withoutChip } from "./house.ts";
 
 /** To run more: PUSH_CUTS=200 npx vitest run test/src/chip/push.test.ts */
-const CUTS = Number(process.env.PUSH_CUTS ?? 4);
+const CUTS = Number(process.env.PUSH_CUTS ?? 40);
 /** What a life writes that receives a push, restarts and keeps the program: some more words. */
 const CUT_WORDS = 1100;
 /** With PUSH_FAILURES=10 each kind of failure, so many times. */
 const TIMES = Number(process.env.PUSH_FAILURES ?? 0);
+/** More than is free while a program's RAM is kept that fills its slot. */
+const TAKEN = 40_000;
+const BIG = `"${"x".repeat(14_000)}";`;
 /** On a machine that is busy a start takes seconds. */
 const WATCHDOG_MS = 6000;
 const POLL_MS = 100;
@@ -45,9 +49,9 @@ class PushedChip {
   private caller: Caller = () => Promise.reject(new Error("not opened"));
   private files = 0;
 
-  async open(cuts: readonly number[]): Promise<void> {
+  async open(): Promise<void> {
     const image = await this.house.folder.image("agent");
-    await this.house.open(image, { cuts, pushes: { watchdogMs: WATCHDOG_MS } });
+    await this.house.open(image, { pushes: { watchdogMs: WATCHDOG_MS } });
     this.caller = await this.house.caller();
   }
 
@@ -102,6 +106,11 @@ class PushedChip {
     return this.caller("system.push", { confirm: id });
   }
 
+  /** Has the first program take memory. */
+  take(): Promise<unknown> {
+    return this.caller("take");
+  }
+
   /** The program that runs; "own": none was pushed. */
   async which(): Promise<number | "own"> {
     try {
@@ -113,15 +122,11 @@ class PushedChip {
       throw error;
     }
   }
-
-  get cuts(): number {
-    return (this.house.boot?.output.split(POWER_FAILS).length ?? 1) - 1;
-  }
 }
 
 /** First those of other sorts than what embedded/push.test.ts has without an engine. */
 const FAILURES = [
-  ["throws", 'throw new Error("no sensor");', "no sensor"],
+  ["throws", `${BIG} throw new Error("no sensor");`, "no sensor"],
   ["loops", "for (;;);", "it did not respond in time"],
   ["uses all memory", "const all = []; for (;;) all.push([1, 2, 3]);", "memory is full"],
   ["is not confirmed", "", "it was not confirmed in 2 s"],
@@ -138,7 +143,7 @@ const FAILURES = [
 
 describe.skipIf(withoutChip)(`a chip that takes programs${whySkipped}`, () => {
   const pushed = new PushedChip();
-  beforeAll(() => pushed.open([0]));
+  beforeAll(() => pushed.open());
   afterAll(() => pushed.house.close());
 
   it("has no parser in its image", () => {
@@ -147,7 +152,8 @@ describe.skipIf(withoutChip)(`a chip that takes programs${whySkipped}`, () => {
   });
 
   it("keeps byte code that the command sends, and takes neither text nor another build's", async () => {
-    const kept = await pushed.command(compiled(1));
+    const take = `agent.handle("take", () => new Uint8Array(${TAKEN}).length);`;
+    const kept = await pushed.command(compiled(1, take));
     expect([kept.code, kept.stderr]).toEqual([0, ""]);
     const foreign = compiled(2);
     foreign[4] = (foreign[4] as number) ^ 1;
@@ -165,7 +171,7 @@ describe.skipIf(withoutChip)(`a chip that takes programs${whySkipped}`, () => {
   });
 
   it.each(TIMES > 0 ? FAILURES : FAILURES.slice(0, 3))(
-    "returns to the program before from one that %s",
+    "returns to the program before, with all its memory, from one that %s",
     async (_what, body, reason) => {
       const before = await pushed.which();
       for (let n = 1; n <= Math.max(1, TIMES); n++) {
@@ -174,40 +180,25 @@ describe.skipIf(withoutChip)(`a chip that takes programs${whySkipped}`, () => {
         const { failed } = await pushed.ended(idOf(program));
         expect(failed?.reason).toMatch(reason);
         expect(await pushed.which()).toBe(before);
+        expect(await pushed.take()).toBe(TAKEN);
       }
     },
   );
 });
 
 describe.skipIf(withoutChip)(`a chip whose power is cut${whySkipped}`, () => {
-  const pushed = new PushedChip();
-  const words = Array.from({ length: CUTS }, (_, i) => 1 + ((i * 463 + 300) % CUT_WORDS));
-  beforeAll(() => pushed.open([...words, 0]));
-  afterAll(() => pushed.house.close());
+  const folder = new ChipFolder();
+  afterAll(() => folder.close());
 
   it(`runs the program before or the new one after each of ${CUTS} cuts at chosen words`, async () => {
-    let good: number | "own" = "own";
-    const found = { old: 0, returned: 0, trial: 0, kept: 0 };
-    for (let n = 1; pushed.cuts < CUTS; n++) {
-      const id = idOf(compiled(n));
-      let kept = false;
-      const before = pushed.cuts;
-      try {
-        await pushed.send(compiled(n));
-        if ((await pushed.begun(id)).trial === id) await pushed.confirm(id);
-        kept = (await pushed.status()).id === id;
-      } catch (error) {
-        if (pushed.cuts === before) throw error;
-      }
-      const { trial, failed } = await pushed.status();
-      const now = await pushed.which();
-      expect(kept || trial === id ? [n] : [good, n]).toContain(now);
-      if (trial !== null) await pushed.confirm(trial);
-      const old = failed?.id === id ? "returned" : "old";
-      if (pushed.cuts > before) found[now !== n ? old : trial === null ? "kept" : "trial"]++;
-      good = now;
-    }
-    console.log(`chip: after power cuts in a push: ${JSON.stringify(found)}`);
-    expect(await pushed.which()).toBe(good);
-  }, 3_000_000);
+    const image = await folder.image("push-cuts", { pushed: [1, 2, 3].map((n) => compiled(n)) });
+    const lives = new PushLives(folder, image);
+    expect(await lives.provision()).toEqual({ code: 0, output: "" });
+    const cuts = Array.from({ length: CUTS }, (_, i) => 1 + ((i * 463 + 300) % CUT_WORDS));
+    const { code, output } = await lives.run({ cuts });
+    expect(code, output.slice(-500)).toBe(CHIP_EXIT.powerCut);
+    lives.check(output);
+    console.log(`chip: power cuts in a push: ${JSON.stringify(lives.cuts)}, ${lives.kept} kept`);
+    expect(lives.kept).toBeGreaterThan(0);
+  });
 });

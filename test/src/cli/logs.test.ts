@@ -16,6 +16,7 @@ beforeAll(async () => {
   const login = ["login", "--url", house.url, "--username", "ada", "--password-stdin"];
   await house.cli(login, {}, `${PASSWORD}\n`);
   await house.cli(["agent", "add", "Pump", "--id", "pump-7"]);
+  await house.cli(["agent", "add", "Lamp", "--id", "lamp-1"]);
   program = house.write("pump.mjs", PROGRAM);
 });
 afterAll(() => house.close());
@@ -25,6 +26,20 @@ const startAgent = async () => {
   await running.json();
   return running;
 };
+
+it("of a device that is away is waited for, and a stack is one line", async () => {
+  const follower = house.start(["logs", "lamp-1", "--follow"]);
+  await follower.complains("it keeps trying");
+  const throws = `export default (agent) => {
+    agent.handle("throw", () => { setTimeout(() => { throw new Error("no lamp"); }); return null; });
+  };`;
+  const file = house.write("lamp.mjs", throws);
+  await house.start(["agent", "run", file, "--agent", "lamp-1", "--json"]).json();
+  expect(await follower.line()).toMatch(/^start 2; nothing is known/);
+  await house.cli(["call", "lamp-1", "throw"]);
+  expect(await follower.line()).toMatch(/ error .*: Error: no lamp at .*lamp\.mjs:2:\d+\)$/);
+  expect((await follower.stop("SIGINT")).code).toBe(0);
+});
 
 it("is followed over a crash, and says why the device restarted", async () => {
   const first = await startAgent();

@@ -1,5 +1,5 @@
 /** `agent rekey` as it is typed: over a real relay, through kills, with and without a push key. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { House, PASSWORD, type Running } from "./processes.ts";
 
@@ -103,6 +103,27 @@ it("wants the push key of a device that has one, and is refused where it is off"
   expect([off.code, off.stderr]).toEqual([3, expect.stringContaining("--no-rekey")]);
   const all = await house.cli(["agent", "rekey", "--where", "id~*o*", "--push-key", key]);
   expect([all.code, all.stdout]).toEqual([0, "door has a new secret\n"]);
+});
+
+it("of many has the outcomes of a call to many", async () => {
+  await house.cli(["agent", "add", "cellar", "--id", "cellar"]);
+  await house.cli(["agent", "add", "attic", "--id", "attic"]);
+  const kept = profile();
+  const { attic: _, ...keyring } = kept.keyring;
+  writeFileSync(house.path("config/default.json"), JSON.stringify({ ...kept, keyring }));
+  const all = await house.cli(["agent", "rekey", "--where", "id~*a*,id!=vault", "--json"]);
+  const lines = all.stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .sort((a, b) => (a.agent_id < b.agent_id ? -1 : 1));
+  const line = { result: null, at: expect.stringMatching(/^\d{4}-.*Z$/) };
+  expect(lines).toEqual([
+    { agent_id: "attic", outcome: "skipped", error: expect.stringContaining("no secret"), ...line },
+    { agent_id: "cellar", outcome: "offline", error: expect.stringMatching(/^The agent/), ...line },
+    { agent_id: "lamp", outcome: "ok", error: null, ...line },
+  ]);
+  expect([all.code, all.stderr]).toEqual([1, expect.stringContaining("1 offline")]);
 });
 
 it("says what is wrong before anything is changed", async () => {

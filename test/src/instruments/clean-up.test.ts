@@ -43,7 +43,7 @@ test
       import { cleanUp } from ${module("clean-up.ts")};
       const { undo } = cleanUp(${JSON.stringify(folder)});
       undo.push(() => { throw new Error("it is stopped already"); });
-      const database = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });
+      const database = spawn("sleep", ["1000"], { detached: true, stdio: "ignore", env: {} });
       console.log(database.pid);
       if (${how === "a fault"}) throw new Error("on purpose");
     `);

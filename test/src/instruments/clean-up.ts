@@ -4,17 +4,21 @@
  */
 import { rmSync } from "node:fs";
 import { constants } from "node:os";
+import { watchChildProcesses } from "./child-processes.ts";
 import reap from "./reaper.ts";
 
 export interface CleanUp {
   /** What `end` runs, the last first; processes that remain are killed afterwards. */
   readonly undo: (() => unknown)[];
+  /** Whether that has begun: what fails from then on means nothing. */
+  readonly ending: boolean;
   /** Undoes everything, removes the folders and exits. */
   end(code: number): Promise<void>;
 }
 
 export const cleanUp = (...folders: string[]): CleanUp => {
   const killAll = reap();
+  watchChildProcesses(); // what gets an environment of its own, such as commands
   const undo: (() => unknown)[] = [];
   let ending = false;
   const end = async (code: number): Promise<void> => {
@@ -33,5 +37,11 @@ export const cleanUp = (...folders: string[]): CleanUp => {
     if (!ending) console.error(error); // later ones result from the clean-up
     void end(1);
   });
-  return { undo, end };
+  return {
+    undo,
+    end,
+    get ending() {
+      return ending;
+    },
+  };
 };

@@ -16,12 +16,13 @@ const folder = process.env.BLINDRELAY_TEST_RECORDS;
 const canRecord = typeof nodeModule.registerHooks === "function" && process.features.typescript;
 
 if (folder !== undefined && canRecord) {
+  const { resolveQuickly } = await import("./quick-resolve.mjs");
   const { standIn } = await import("./stand-ins.ts");
   const { listen, witnessInto } = await import("./secrets/witness.ts");
   const { watchChildProcesses } = await import("./child-processes.ts");
   nodeModule.registerHooks({
     resolve: (specifier, context, next) => {
-      const resolved = next(specifier, context);
+      const resolved = resolveQuickly(specifier, context, next);
       const instead = standIn(resolved.url, context.parentURL);
       return instead === null ? resolved : { ...resolved, url: instead, shortCircuit: true };
     },

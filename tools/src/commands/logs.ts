@@ -7,7 +7,7 @@ import { callFailure } from "../base/call-failure.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { oneLine, printResult, printStatus } from "../base/output.ts";
-import { heldAgent, matching } from "../fleet/agents.ts";
+import { aboutAgent, heldAgent, matching } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import { LogReader, type LogReport } from "../fleet/logs.ts";
 import { Sources } from "../fleet/sources.ts";
@@ -27,14 +27,17 @@ interface LogsFlags {
 /** Milliseconds as seconds with three digits, aligned. */
 const seconds = (ms: number): string => (ms / 1000).toFixed(3).padStart(10);
 
+/** A stack's lines in one. */
+const joined = (text: string): string => oneLine(text.replace(/\s*\n\s*/g, " "));
+
 const asText = (report: LogReport, isOne: boolean): string => {
   const name = isOne ? "" : `${report.agent_id} `;
   if (report.kind === "line")
-    return `${name}${seconds(report.at_ms)} ${report.level.padEnd(5)} ${oneLine(report.text)}`;
+    return `${name}${seconds(report.at_ms)} ${report.level.padEnd(5)} ${joined(report.text)}`;
   if (report.kind === "lost") return `${name}${report.lines} lines are lost`;
   const { reason, text } = report.restart;
   const why = restartText(oneLine(reason));
-  return `${name}start ${report.boot}; ${why}${text === "" ? "" : `; last failure: ${oneLine(text)}`}`;
+  return `${name}start ${report.boot}; ${why}${text === "" ? "" : `; last failure: ${joined(text)}`}`;
 };
 
 const inSources = (report: LogReport, sources: Sources): LogReport => {
@@ -89,7 +92,7 @@ here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 
         const reader = new LogReader(
           handle,
           (report) => print(inSources(report, sources)),
-          (text) => printStatus(`${id}: ${text}`),
+          (text) => printStatus(aboutAgent(id, text)),
           (reason) => sources.ask(handle, reason),
         );
         try {
@@ -98,8 +101,12 @@ here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 
         } catch (error) {
           if (!(error instanceof CallError)) throw error;
           const failure = callFailure(error);
+          if (flags.follow === true && failure.kind === "unreachable") {
+            reader.follow();
+            return;
+          }
           if (agent !== undefined) throw failure;
-          printStatus(`${id}: ${failure.message}`);
+          printStatus(aboutAgent(id, failure.message));
           failures.push(failure);
         }
       };

@@ -14,6 +14,7 @@ import { printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
 import type { Secret, Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
+import { aboutAgent } from "../fleet/agents.ts";
 import { addRolloutFlags, type FleetFlags, WHERE } from "../fleet/flags.ts";
 import { programsFor } from "../push/programs.ts";
 import { readPushKey } from "../push/push-key.ts";
@@ -257,7 +258,8 @@ const pushToMany = async (
     line.clear();
     if (flags.json === true) printJson({ ...report, offline });
     else printText(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
-    for (const { reason } of [...report.skipped, ...report.failed]) printStatus(reason ?? "");
+    for (const { agent_id: id, reason } of [...report.skipped, ...report.failed])
+      printStatus(aboutAgent(id, reason ?? ""));
     if (report.skipped.length === ids.length)
       throw new Failure("agentError", "no agent that is online accepts programs over the relay");
     if (report.failed.length === 0) return;

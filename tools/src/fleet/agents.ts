@@ -26,3 +26,7 @@ export const heldAgent = async (
   if (secret === null) return null;
   return presentAgent(client, settings, agentId, secret);
 };
+
+/** Errors of calls begin with the agent's id, others do not. */
+export const aboutAgent = (agentId: string, text: string): string =>
+  text.startsWith(agentId) ? text : `${agentId}: ${text}`;

@@ -9,20 +9,14 @@ import { Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { connectClient } from "../account/connect.ts";
 import { interrupted } from "../base/interrupted.ts";
-import {
-  jsonText,
-  oneLine,
-  printJson,
-  printResult,
-  printStatus,
-  printText,
-} from "../base/output.ts";
+import { printJson, printResult, printStatus, printText } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { heldAgent, matching } from "./agents.ts";
 import type { FleetFlags } from "./flags.ts";
-import { Journal, lineOf, type OutcomeLine } from "./journal.ts";
+import { Journal } from "./journal.ts";
 import { renderJunit } from "./junit.ts";
+import { lineOf, lineText } from "./outcome-line.ts";
 
 export interface FleetCallFlags extends FleetFlags {
   readonly dryRun?: boolean;
@@ -36,9 +30,6 @@ export interface FleetCallFlags extends FleetFlags {
 }
 
 const CONNECT_LIMIT_MS = 30_000;
-
-const asText = ({ agent_id, outcome, result, error }: OutcomeLine): string =>
-  `${agent_id} ${outcome} ${outcome === "ok" ? jsonText(result) : oneLine(error ?? "")}`.trimEnd();
 
 /** In the profile's folder, under the time, so that the newest is found. */
 const newJournal = (settings: Settings): string => {
@@ -133,7 +124,7 @@ export const callFleet = async (
     const print = (outcome: FleetOutcome): void => {
       line.clear();
       const shown = lineOf(outcome);
-      printResult({ json }, shown, asText(shown));
+      printResult({ json }, shown, lineText(shown));
     };
     const before = journal.outcomes().filter((one) => isSettled(one, flags.idempotent === true));
     for (const outcome of before) print(outcome);

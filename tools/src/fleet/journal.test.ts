@@ -91,6 +91,19 @@ describe("a journal", () => {
     expect(statSync(path, { throwIfNoEntry: false })).toBeUndefined();
   });
 
+  it.each(["-----BEGIN PRIVATE KEY-----", "{}\n", '{"journal":2,"agents":[]}\n'])(
+    "is not made of a file that holds %j",
+    async (text) => {
+      await (await open()).close();
+      writeFileSync(path, text);
+      await expect(open()).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringContaining("is not one of this version"),
+      });
+      expect(readFileSync(path, "utf8")).toBe(text);
+    },
+  );
+
   it.each(["url", "account", "method", "params_sha256", "where"] as const)(
     "of another %s is refused",
     async (key) => {

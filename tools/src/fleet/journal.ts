@@ -11,8 +11,11 @@ import { type FleetOutcome, type OutcomeKind, outcomeOf } from "@blindrelay/clie
 import { Failure } from "@blindrelay/protocol/command-line";
 import { holdLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import { lineOf } from "./outcome-line.ts";
 
 const VERSION = 1;
+/** How its head begins. */
+const BEGIN = `{"journal":${VERSION},`;
 const OUTCOMES: readonly string[] = ["ok", "error", "offline", "unknown", "skipped"];
 const UNANSWERED = "the command ended before it was answered";
 
@@ -26,20 +29,6 @@ interface JournalHead {
   /** Those that matched when it was made. */
   readonly agents: readonly string[];
 }
-
-/** What `--json` prints for an agent, and what the journal keeps. */
-export interface OutcomeLine {
-  readonly agent_id: string;
-  readonly outcome: OutcomeKind;
-  readonly result: unknown;
-  readonly error: string | null;
-  readonly at: string;
-}
-
-export const lineOf = ({ agentId, ...rest }: FleetOutcome): OutcomeLine => ({
-  agent_id: agentId,
-  ...rest,
-});
 
 const isText = (value: unknown): value is string => typeof value === "string";
 
@@ -89,7 +78,12 @@ const readContent = (path: string, bytes: Buffer): Content => {
   const lines = bytes.toString("utf8", 0, length).split("\n").slice(0, -1);
   const states = new Map<string, State>();
   const [first] = lines;
-  if (first === undefined) return { head: null, states, length: 0 };
+  if (first === undefined) {
+    // A file that is something else must not be written over.
+    const begun = bytes.toString("utf8", 0, BEGIN.length);
+    if (!BEGIN.startsWith(begun)) refuse(path, "is not one of this version (line 1)");
+    return { head: null, states, length: 0 };
+  }
   const head = readHead(parseLine(first)) ?? refuse(path, "is not one of this version (line 1)");
   const ids = new Set(head.agents);
   for (const [index, line] of lines.entries()) {

@@ -1,5 +1,5 @@
 /** JUnit XML, as CI services read it: one case for each agent. */
-import type { OutcomeLine } from "./journal.ts";
+import type { OutcomeLine } from "./outcome-line.ts";
 
 /** Without the characters that XML 1.0 does not permit at all. */
 const xmlText = (text: string): string =>

@@ -50,7 +50,9 @@ export class LogReader {
   private readonly tell: (report: LogReport) => void;
   private readonly notice: (text: string) => void;
   private readonly started: (reason: string) => Promise<void>;
+  /** Null: nothing was read so far. */
   private boot: number | null = null;
+  private count = PAGE;
   /** The latest line that was told. */
   private reached = 0;
   private isAsking = false;
@@ -74,6 +76,7 @@ export class LogReader {
 
   /** Tells the start and at most `count` of the latest lines. Rejects with a CallError. */
   async read(count: number): Promise<void> {
+    this.count = count;
     const newest = await this.ask({ lines: Math.min(count, PAGE) });
     await this.begin(newest);
     const last = newest.lines.at(-1)?.n ?? 0;
@@ -85,7 +88,7 @@ export class LogReader {
     this.tellLines(newest.lines);
   }
 
-  /** Tells what comes later, until the client is closed. */
+  /** Tells what comes later, until the client is closed; and what `read` could not. */
   follow(): void {
     this.agent.on("event", (event, data) => {
       const { lines } = (data ?? {}) as { lines?: unknown };
@@ -112,6 +115,7 @@ export class LogReader {
     for (;;) {
       this.isBehind = false;
       try {
+        if (this.boot === null) await this.read(this.count);
         await this.catchUp(true);
         told = "";
       } catch (error) {
