@@ -139,12 +139,7 @@ const LISTED = "user_id, created_at, agent_id, name, runtime, firmware_version";
 const HELD = [
   ["insert", "insert", "1", "octet_length(new.metadata)"],
   ["delete", "delete", "-1", "-octet_length(old.metadata)"],
-  [
-    "update",
-    "update of metadata",
-    "0",
-    "octet_length(new.metadata) - octet_length(old.metadata)",
-  ],
+  ["update", "update of metadata", "0", "octet_length(new.metadata) - octet_length(old.metadata)"],
 ] as const;
 
 const triggers = (isPostgres: boolean): string[] =>
