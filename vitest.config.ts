@@ -24,6 +24,7 @@ const FILES = {
   process: [
     "agent-sdk/build/**",
     "agent-sdk/src/node/{start,state}.test.ts",
+    "protocol/src/file-lock.test.ts",
     "relay-server/src/{settings/default-data-dir,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",

@@ -4,6 +4,7 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import { encodeKeyring } from "@blindrelay/protocol/keyring";
+import { asking } from "@blindrelay/protocol/prompt";
 import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
 import { Option } from "commander";
 import {
@@ -28,7 +29,6 @@ import {
   table,
   when,
 } from "../base/output.ts";
-import { questions } from "../base/prompt.ts";
 import { RestFailure } from "../base/rest.ts";
 import { checkVersion, type Settings } from "../config/settings.ts";
 import { type FleetFlags, WHERE } from "../fleet/flags.ts";
@@ -237,11 +237,6 @@ const listFields = (shown: Agent): string =>
     .join("\n");
 
 const confirm = async (question: string): Promise<void> => {
-  const person = questions("use --yes");
-  try {
-    const reply = await person.ask(`${question} [y/N] `);
-    if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
-  } finally {
-    person.close();
-  }
+  const reply = await asking("use --yes", (person) => person.ask(`${question} [y/N] `));
+  if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
 };
