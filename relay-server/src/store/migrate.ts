@@ -17,6 +17,7 @@ const TABLES = ["migrations", "additions"] as const;
 type Names = { readonly name: string };
 type MigrationTables = { readonly [table in (typeof TABLES)[number]]: Names };
 
+export const namesOf = ({ name, replaces = [] }: Migration): string[] => [...replaces, name];
 const tableOf = ({ additive }: Migration) => (additive ? "additions" : "migrations");
 
 /**
@@ -78,7 +79,8 @@ export const appliedTo = async (db: Kysely<unknown>, known = MIGRATIONS): Promis
     throw error;
   });
   const all = new Set([...done, ...added]);
-  const isUnknown = (name: string) => !known.some((each) => each.name === name);
+  const names = new Set(known.flatMap(namesOf));
+  const isUnknown = (name: string) => !names.has(name);
   return {
     missing: known.filter(({ name }) => !all.has(name)),
     unknown: done.filter(isUnknown),
@@ -132,7 +134,8 @@ const migrateOnce = async (
     const names = tx.withTables<MigrationTables>();
     for (const migration of missing) {
       await migration.up(tx);
-      await names.insertInto(tableOf(migration)).values({ name: migration.name }).execute();
+      const rows = namesOf(migration).map((name) => ({ name }));
+      await names.insertInto(tableOf(migration)).values(rows).execute();
     }
   });
 };

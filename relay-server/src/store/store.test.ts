@@ -18,6 +18,7 @@ import {
   writeSighting,
 } from "./agents.ts";
 import { migrate } from "./migrate.ts";
+import { MIGRATIONS } from "./migrations/index.ts";
 import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from "./open.ts";
 import {
   addRequestsUsed,
@@ -96,8 +97,16 @@ for (const engine of [sqlite(), postgres()]) {
       async () => {
         const touch = (by: Db) =>
           by.updateTable("sessions").set({ limited: 0 }).where("hash", "=", "none").execute();
-        await sql`drop index sessions_live, audit_by_actor`.execute(db);
-        await sql`delete from migrations where name = '0014-live-sessions'`.execute(db);
+        const known = [
+          ...MIGRATIONS,
+          {
+            name: "0099-locked",
+            additive: true,
+            up: async (tx: Kysely<unknown>) => {
+              await sql`create index sessions_locked on sessions (kind)`.execute(tx);
+            },
+          },
+        ];
         const { promise: released, resolve: release } = Promise.withResolvers<void>();
         const { promise: held, resolve: hold } = Promise.withResolvers<void>();
         const holding = db.transaction().execute(async (tx) => {
@@ -108,9 +117,9 @@ for (const engine of [sqlite(), postgres()]) {
         await held;
         const patient = store.patient as Kysely<unknown>;
         const waits = { lockMs: 200, restMs: 200 };
-        const refused = migrate(patient, "postgres", { ...waits, tries: 2 });
+        const refused = migrate(patient, "postgres", { ...waits, tries: 2 }, known);
         await expect(refused).rejects.toThrow("pg_stat_activity");
-        const migrating = migrate(patient, "postgres", { ...waits, tries: 1000 });
+        const migrating = migrate(patient, "postgres", { ...waits, tries: 1000 }, known);
         await vi.waitUntil(async () => {
           const waiting = sql`select 1 from pg_locks where not granted and relation = 'sessions'::regclass`;
           return (await waiting.execute(db)).rows.length > 0;
@@ -118,8 +127,9 @@ for (const engine of [sqlite(), postgres()]) {
         await touch(db);
         release();
         await Promise.all([holding, migrating]);
-        const indexes = sql`select 1 from pg_indexes where schemaname = current_schema() and indexname = 'sessions_live'`;
+        const indexes = sql`select 1 from pg_indexes where schemaname = current_schema() and indexname = 'sessions_locked'`;
         expect((await indexes.execute(db)).rows).toHaveLength(1);
+        await sql`drop index sessions_locked`.execute(db);
       },
     );
 
