@@ -28,7 +28,10 @@ interface LogsFlags {
 const seconds = (ms: number): string => (ms / 1000).toFixed(3).padStart(10);
 
 /** A stack's lines in one. */
-const joined = (text: string): string => oneLine(text.replace(/\s*\n\s*/g, " "));
+const joined = (text: string): string => {
+  const [first = "", ...others] = text.split("\n");
+  return oneLine([first.trimEnd(), ...others.map((line) => line.trim())].join(" "));
+};
 
 const asText = (report: LogReport, isOne: boolean): string => {
   const name = isOne ? "" : `${report.agent_id} `;
