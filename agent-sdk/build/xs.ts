@@ -18,37 +18,29 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { type BuildOptions, build, type Plugin } from "esbuild";
 
-export interface XsModules {
-  readonly blindrelay: string;
-  readonly core: string;
-  readonly noble: string;
-  readonly storage: string;
-  readonly log: string;
-  readonly forward: string;
-  readonly rekey: string;
-}
+/** The entry of each module, as a file of src/moddable. */
+const ENTRIES = {
+  blindrelay: "index",
+  core: "core",
+  noble: "suite",
+  storage: "program-storage",
+  log: "program-log",
+  forward: "program-forward",
+  rekey: "program-rekey",
+} as const;
+
+type Name = keyof typeof ENTRIES;
+type Each<T> = { readonly [name in Name]: T };
+export type XsModules = Each<string>;
+
+const NAMES = Object.keys(ENTRIES) as Name[];
+const each = <T>(of: (name: Name) => T): Each<T> =>
+  Object.fromEntries(NAMES.map((name) => [name, of(name)])) as Each<T>;
 
 /** Specifiers under which the manifest lists the modules. */
-export const XS_SPECIFIERS: { readonly [name in keyof XsModules]: string } = {
-  blindrelay: "blindrelay",
-  core: "blindrelay/core",
-  noble: "blindrelay/noble",
-  storage: "blindrelay/storage",
-  log: "blindrelay/log",
-  forward: "blindrelay/forward",
-  rekey: "blindrelay/rekey",
-};
+export const XS_SPECIFIERS = each((name) => (name === "blindrelay" ? name : `blindrelay/${name}`));
 
 const sdk = resolve(import.meta.dirname, "..");
-const ENTRIES: { readonly [name in keyof XsModules]: string } = {
-  blindrelay: resolve(sdk, "src/moddable/index.ts"),
-  core: resolve(sdk, "src/moddable/core.ts"),
-  noble: resolve(sdk, "src/moddable/suite.ts"),
-  storage: resolve(sdk, "src/moddable/program-storage.ts"),
-  log: resolve(sdk, "src/moddable/program-log.ts"),
-  forward: resolve(sdk, "src/moddable/program-forward.ts"),
-  rekey: resolve(sdk, "src/moddable/program-rekey.ts"),
-};
 
 /** Files of the module "rekey". */
 const REKEY = /\/(rekey|give-rekey|secret-trial|record|push-serial)\.ts$/;
@@ -102,8 +94,8 @@ export const bundleForXs = async (
   return outputFiles[0]?.text ?? "";
 };
 
-const bundle = (entry: string): Promise<string> =>
-  bundleForXs(entry, {
+const bundle = (name: Name): Promise<string> =>
+  bundleForXs(resolve(sdk, `src/moddable/${ENTRIES[name]}.ts`), {
     external: ["timer", "time", "blindrelay/values", "blindrelay/print"],
     plugins: [apart],
   });
@@ -120,34 +112,16 @@ const copyingLean = (noble: string): string => {
 
 /** Builds the modules in memory. */
 export const buildXsModules = async (): Promise<XsModules> => {
-  const [blindrelay, core, noble, storage, log, forward, rekey] = await Promise.all([
-    bundle(ENTRIES.blindrelay),
-    bundle(ENTRIES.core),
-    bundle(ENTRIES.noble),
-    bundle(ENTRIES.storage),
-    bundle(ENTRIES.log),
-    bundle(ENTRIES.forward),
-    bundle(ENTRIES.rekey),
-  ]);
-  return {
-    ...{ blindrelay, core, storage, log, rekey },
-    noble: copyingLean(noble),
-    forward: copyingLean(forward),
-  };
+  const texts = await Promise.all(NAMES.map(bundle));
+  return each((name) => {
+    const text = texts[NAMES.indexOf(name)] as string;
+    return name === "noble" || name === "forward" ? copyingLean(text) : text;
+  });
 };
 
 /** Bytes of each module. They are ASCII. */
-export const moduleBytes = (
-  modules: XsModules,
-): { readonly [name in keyof XsModules]: number } => ({
-  blindrelay: modules.blindrelay.length,
-  core: modules.core.length,
-  noble: modules.noble.length,
-  storage: modules.storage.length,
-  log: modules.log.length,
-  forward: modules.forward.length,
-  rekey: modules.rekey.length,
-});
+export const moduleBytes = (modules: XsModules): Each<number> =>
+  each((name) => modules[name].length);
 
 /** The path where moddable/manifest.json looks for them. */
 const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
@@ -155,7 +129,7 @@ const XS_FOLDER = resolve(sdk, "dist/moddable-modules");
 if (import.meta.main) {
   const modules = await buildXsModules();
   mkdirSync(XS_FOLDER, { recursive: true });
-  for (const name of Object.keys(ENTRIES) as (keyof XsModules)[]) {
+  for (const name of NAMES) {
     writeFileSync(resolve(XS_FOLDER, `${name}.js`), modules[name]);
     console.log(`${XS_SPECIFIERS[name]}: ${modules[name].length} bytes`);
   }

@@ -103,7 +103,7 @@ const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined 
   );
 };
 
-const labelsText = ({ labels }: AgentRow): string =>
+export const labelsText = ({ labels }: AgentRow): string =>
   Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .join(", ");

@@ -3,6 +3,7 @@ import type { Agent } from "@blindrelay/protocol/schema/rest";
 import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { labelsText } from "./agent.tsx";
 import { CallMany } from "./call-many.tsx";
 import {
   type Column,
@@ -81,6 +82,7 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
       <>
         <a href={`#/agents/${agent.agent_id}`}>{agent.name}</a>{" "}
         <code class="id">{agent.agent_id}</code>
+        {labelsText(agent) !== "" && <small class="id"> {labelsText(agent)}</small>}
       </>,
       <Presence online={isOnline(agent)} />,
       agent.firmware_version ?? <span class="faint">unknown</span>,

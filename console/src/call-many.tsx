@@ -57,8 +57,8 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
       </p>
       <TroubleBox trouble={trouble} />
       <form onSubmit={submit}>
+        <Input id="many-method" label="Method of each" required value={method} set={setMethod} />
         <div class="row">
-          <Input id="many-method" label="Method of each" required value={method} set={setMethod} />
           <Field id="many-staged" label="Stages">
             <select
               id="many-staged"

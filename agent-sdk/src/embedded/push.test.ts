@@ -5,6 +5,7 @@ import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Program } from "../core/agent.ts";
+import { keepLog } from "../core/give-log.ts";
 import { ManualTimer, MemoryStorage, memoryNetwork, seededRandom } from "../memory/index.ts";
 import { byteCodeBuild, type ProgramSlots, startWithPushes } from "./push.ts";
 import { provisionAgent } from "./start.ts";
@@ -62,6 +63,7 @@ class Start {
     const options = {
       ...{ url: "ws://relay.test/wss", agentId: "pump", runtime: "test" },
       ...{ relayToken: RELAY_TOKEN, agentToken: AGENT_TOKEN },
+      keepLog: keepLog(),
       program: () => {
         this.ran = "own";
       },
@@ -71,8 +73,8 @@ class Start {
 
   /** The answer of `system.push`; throws its refusal. */
   // biome-ignore lint/suspicious/noExplicitAny: tests examine arbitrary JSON.
-  ask(params?: object): any {
-    const request = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "system.push", params });
+  ask(params?: object, method = "system.push"): any {
+    const request = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
     let text = "";
     this.core.dispatcher.receive(asciiBytes(request), "sid", 0, (answer) => {
       text = asciiText(answer as Uint8Array);
@@ -175,6 +177,22 @@ describe("returns to the program before", () => {
     expect(new Start().ran).toBe("new");
     returned("it restarted before it was confirmed");
   });
+});
+
+it("says in its log why it restarted", () => {
+  const restart = () => new Start().ask({}, "system.log").restart;
+  expect(restart().reason).toBe("reset");
+  const first = new Start();
+  first.send(NEW);
+  first.timer.advance(1000);
+  const trial = new Start();
+  expect(trial.ask({}, "system.log").restart).toEqual({ reason: "push", text: "" });
+  trial.timer.advance(60_000);
+  expect(restart()).toEqual({ reason: "push", text: "it was not confirmed in 60 s" });
+  ended = "memory is full";
+  expect(restart()).toEqual({ reason: "memory", text: "memory is full" });
+  ended = "";
+  expect(restart()).toEqual({ reason: "reset", text: "" });
 });
 
 it("goes on without a kept program that cannot be started, and takes another", () => {

@@ -17,6 +17,7 @@ import {
   slotOf,
   startPush,
 } from "../core/push.ts";
+import { endReason, tellEnd } from "../core/tell-end.ts";
 import type { Agent, AgentCore, Program } from "../index.ts";
 import type { RuntimePorts } from "./host.ts";
 import { type StartOptions, startAgent } from "./start.ts";
@@ -78,13 +79,22 @@ export const startWithPushes = (
   pushKey: string | null,
 ): AgentCore => {
   const { timer, storage, suite, log } = ports;
-  if (readPush(storage).trial?.started && slots.ended !== "") failTrial(storage, slots.ended);
+  const { ended } = slots;
+  if (ended !== "") {
+    const isTrial = readPush(storage).trial?.started === true;
+    if (isTrial) failTrial(storage, ended);
+    if (options.keepLog) tellEnd(storage, endReason(ended, isTrial), ended);
+  }
   const state = startPush(storage);
   const { trial } = state;
   let onTrial = trial !== null;
+  const restart = (failure: string): void => {
+    if (options.keepLog) tellEnd(storage, "push", failure);
+    slots.restart();
+  };
   const giveUp = (reason: string): void => {
     failTrial(storage, reason);
-    slots.restart();
+    restart(reason);
   };
   const deadline =
     trial === null
@@ -121,7 +131,7 @@ export const startWithPushes = (
       slots.write(slot, at, part);
     },
     sha256: (slot) => slots.sha256(slot, transfer.stored),
-    restart: () => timer.set(RESTART_MS, () => slots.restart()),
+    restart: () => timer.set(RESTART_MS, () => restart("")),
     onTrial,
     hasWatchdog: slots.hasWatchdog,
     confirmed: () => {

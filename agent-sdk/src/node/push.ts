@@ -17,7 +17,6 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import type { RestartReason } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
 import { flushFolder } from "@blindrelay/protocol/windows";
@@ -34,7 +33,8 @@ import {
   slotOf,
   startPush,
 } from "../core/push.ts";
-import type { Log, StoragePort } from "../ports.ts";
+import { endReason, tellEnd } from "../core/tell-end.ts";
+import type { Log } from "../ports.ts";
 import { StateError } from "./errors.ts";
 import { lockState, type StateLock } from "./lock.ts";
 import { folderStorage } from "./storage.ts";
@@ -165,18 +165,9 @@ const inTime = async (started: Promise<void>): Promise<void> => {
   await Promise.race([started, limit]).finally(() => clearTimeout(timer));
 };
 
-/** What the next start says of this one (core/log.ts). */
-const tellEnd = (storage: StoragePort, reason: RestartReason, text: string): void => {
-  try {
-    storage.write("log.last", `${reason}\n${text}`);
-  } catch {
-    // A log must not keep an agent from its work.
-  }
-};
-
 /**
  * For the supervisor, when the agent's process has ended by itself: a running trial has failed, and
- * a reason that says "out of memory" is what the next start answers to `system.log`. Returns whether there was one and its failure is stored; also false if the folder cannot be
+ * a reason that says "memory" is what the next start answers to `system.log`. Returns whether there was one and its failure is stored; also false if the folder cannot be
  * locked, because another agent's trial must not be ended.
  */
 export const endTrial = async (stateDir: string, reason: string): Promise<boolean> => {
@@ -190,8 +181,9 @@ export const endTrial = async (stateDir: string, reason: string): Promise<boolea
   try {
     const storage = folderStorage(stateDir);
     const isTrial = readPush(storage).trial?.started === true;
-    const isStarved = reason.includes("out of memory");
-    if (isTrial || isStarved) tellEnd(storage, isStarved ? "memory" : "push", reason);
+    const told = endReason(reason, isTrial);
+    // Else what the log has said of its last failure stays.
+    if (told !== "reset") tellEnd(storage, told, reason);
     if (!isTrial) return false;
     failTrial(storage, reason);
     return readPush(storage).trial === null;

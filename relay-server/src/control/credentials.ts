@@ -94,25 +94,23 @@ const HOLDERS: { readonly [kind in SessionRow["kind"]]: Holder } = {
   agent: "agent_session",
 };
 
+/** Of every persistent token, unless it has something else. */
+const LASTING = {
+  agentId: null,
+  limited: false,
+  expiresAtMs: null,
+  requestsUsed: 0,
+  loginNumber: 0,
+  key: null,
+} as const;
+
 type Token = Awaited<ReturnType<typeof findToken>>;
 
 const persistent = (row: Token, nowMs: number): CredentialState => {
   if (row === undefined) return UNKNOWN;
   if (row.retired_at !== null && (row.good_until ?? 0) <= nowMs) return ENDED;
-  return {
-    state: "live",
-    credential: {
-      holder: row.kind,
-      hash: row.hash,
-      userId: row.user_id,
-      agentId: row.agent_id,
-      limited: false,
-      expiresAtMs: null,
-      requestsUsed: 0,
-      loginNumber: row.login_number,
-      key: null,
-    },
-  };
+  const { kind: holder, hash, user_id: userId, agent_id: agentId, login_number: loginNumber } = row;
+  return { state: "live", credential: { ...LASTING, holder, hash, userId, agentId, loginNumber } };
 };
 
 const factsOf = (row: KeyFactsRow): KeyFacts => ({
@@ -127,19 +125,10 @@ const factsOf = (row: KeyFactsRow): KeyFacts => ({
 const accessKey = (row: AccessKeyRow | undefined, nowMs: number): CredentialState => {
   if (row === undefined) return UNKNOWN;
   if (row.removed_at !== null || (row.expires_at ?? nowMs + 1) <= nowMs) return ENDED;
+  const { hash, user_id: userId } = row;
   return {
     state: "live",
-    credential: {
-      holder: "key",
-      hash: row.hash,
-      userId: row.user_id,
-      agentId: null,
-      limited: false,
-      expiresAtMs: null,
-      requestsUsed: 0,
-      loginNumber: 0,
-      key: factsOf(row),
-    },
+    credential: { ...LASTING, holder: "key", hash, userId, key: factsOf(row) },
   };
 };
 

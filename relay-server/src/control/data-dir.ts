@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
+import { holdLock } from "@blindrelay/protocol/file-lock";
 import { type Clocks, systemClocks } from "../base/clock.ts";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { databaseClock, machineClock, type StoreClock } from "../store/clock.ts";
-import { lockStore, type StoreLock } from "../store/lock.ts";
 import {
   isInitialised,
   openStore,
@@ -209,10 +209,10 @@ export const openAlone = async (options: DataOptions): Promise<Data> => {
   const data = await openData(options);
   const { store } = data;
   try {
-    const lock = takeLock(options);
+    const release = takeLock(options);
     const close = async () => {
       await store.close();
-      lock?.release();
+      release?.();
     };
     return { ...data, store: { ...store, close } };
   } catch (error) {
@@ -232,17 +232,21 @@ const verify = async (options: DataOptions): Promise<void> => {
   }
 };
 
-const takeLock = (options: DataOptions): StoreLock | null => {
+/**
+ * One relay per SQLite store: presence, lockouts and takeovers are in the memory of one process, so
+ * a second one would split them. Commands that work on the store itself are not affected.
+ */
+const takeLock = (options: DataOptions): (() => void) | null => {
   const location = locate(options);
   if (location.engine === "postgres") return null;
-  let lock: StoreLock | null;
+  let release: (() => void) | null;
   try {
-    lock = lockStore(join(dirname(location.path), "running.lock"));
+    release = holdLock(join(dirname(location.path), "running"));
   } catch (error) {
     const cause = messageOf(error);
     throw new Failure("unreachable", `cannot lock the store of ${options.data}: ${cause}`, error);
   }
-  if (lock !== null) return lock;
+  if (release !== null) return release;
   throw new Failure(
     "unreachable",
     `another relay runs on ${options.data}: stop it first, or start this one with another --data`,

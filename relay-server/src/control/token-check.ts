@@ -112,7 +112,7 @@ const judge = (
 ): MaybePromise<AuthResult> => {
   const side = request.clientType === "client" ? "client" : "agent";
   const field = request.apiToken === undefined ? "session" : "persistent";
-  const misplaced = misplacement(text, finding, EXPECTED[side][field], ALSO[side][field]);
+  const misplaced = misplacement(text, finding, EXPECTED[side][field]);
   if (misplaced !== null) return misplaced;
   if (finding.state === "unknown" && isSessionToken(text)) {
     return { ...stale("SESSION_EXPIRED", "Invalid token"), isUnknownSession: true };
@@ -133,44 +133,35 @@ const judge = (
     : admit(credential, { token: text, hash, expiresAtMs });
 };
 
-const EXPECTED: {
-  readonly [side in "client" | "agent"]: { readonly [field in "session" | "persistent"]: Holder };
-} = {
-  client: { persistent: "account", session: "client_session" },
-  agent: { persistent: "agent", session: "agent_session" },
-};
+type Expected = readonly [named: Holder, ...also: Holder[]];
 
 /** An access key stands in an account token's place. */
-const ALSO: {
-  readonly [side in "client" | "agent"]: {
-    readonly [field in "session" | "persistent"]: Holder | null;
-  };
-} = {
-  client: { persistent: "key", session: null },
-  agent: { persistent: null, session: null },
+const EXPECTED: Record<"client" | "agent", Record<"session" | "persistent", Expected>> = {
+  client: { persistent: ["account", "key"], session: ["client_session"] },
+  agent: { persistent: ["agent"], session: ["agent_session"] },
 };
 
 /** The failure that names both kinds, or null if the kind is right or unknown. */
 const misplacement = (
   text: string,
   finding: CredentialState,
-  expected: Holder,
-  also: Holder | null,
+  expected: Expected,
 ): LookupFailure | null => {
   const holder = "credential" in finding ? finding.credential.holder : null;
-  if (holder === expected || (holder !== null && holder === also)) return null;
+  if (holder !== null && expected.includes(holder)) return null;
   const reading = readToken(text);
   if (!reading.ok) return null;
-  const expectsSession = expected === "client_session" || expected === "agent_session";
   // A session token that the store does not know could belong to either side: there is no kind to
   // name.
-  if (holder === null && reading.kind === (expectsSession ? "session" : expected)) return null;
-  if (holder === null && reading.kind === also) return null;
+  const isRightKind = expected.some(
+    (each) => (each.endsWith("_session") ? "session" : each) === reading.kind,
+  );
+  if (holder === null && isRightKind) return null;
   const got = holder === null ? TOKEN_NAMES[reading.kind] : HOLDER_NAMES[holder];
   return {
     ok: false,
     code: "WRONG_TOKEN_KIND",
-    error: `Expected ${HOLDER_NAMES[expected]}, got ${got}`,
+    error: `Expected ${HOLDER_NAMES[expected[0]]}, got ${got}`,
     counted: isCounted(finding),
   };
 };

@@ -1,7 +1,6 @@
 /** A new password for a user, from standard input or from the person at the terminal. */
-import { createInterface } from "node:readline";
-import { PassThrough } from "node:stream";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { asking, type Questions, type Terminal } from "@blindrelay/protocol/prompt";
 
 /** Of a piped password; nothing as long is one. */
 const MAX_BYTES = 65_536;
@@ -10,11 +9,6 @@ const MAX_BYTES = 65_536;
 export const PASSWORD_STDIN =
   "read the password from standard input, one line end removed; without it, the terminal asks";
 
-interface PasswordStreams {
-  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
-  readonly stderr: NodeJS.WritableStream;
-}
-
 /**
  * With `--password-stdin` it reads to the end and removes one line end; without, it asks at the
  * terminal, twice. Rejects with a Failure: usage if there is no terminal or the answers differ,
@@ -22,7 +16,7 @@ interface PasswordStreams {
  */
 export const readPassword = async (
   isPiped: boolean | undefined,
-  streams: PasswordStreams = process,
+  streams: Terminal = process,
 ): Promise<string> => {
   const { stdin, stderr } = streams;
   if (isPiped === true) {
@@ -31,11 +25,13 @@ export const readPassword = async (
     }
     return (await readAll(stdin)).replace(/\r?\n$/, "");
   }
-  if (stdin.isTTY !== true) {
-    throw new Failure("usage", "give the password on standard input, with --password-stdin");
-  }
-  const [password, again] = await askHidden(streams, ["Password: ", "Once more: "]);
-  if (password === again) return password as string;
+  const ask = async ({ askHidden }: Questions): Promise<[string, string]> => [
+    await askHidden("Password: "),
+    await askHidden("Once more: "),
+  ];
+  const instead = "give the password on standard input, with --password-stdin";
+  const [password, again] = await asking(instead, ask, streams);
+  if (password === again) return password;
   throw new Failure("usage", "the two passwords differ; nothing was done");
 };
 
@@ -48,34 +44,4 @@ const readAll = async (input: AsyncIterable<string | Buffer>): Promise<string> =
     if (length > MAX_BYTES) throw new Failure("usage", `no password has ${MAX_BYTES} bytes`);
   }
   return Buffer.concat(chunks).toString();
-};
-
-/** The answers to questions, none of which is shown. */
-const askHidden = async (
-  { stdin, stderr }: PasswordStreams,
-  questions: readonly string[],
-): Promise<string[]> => {
-  const unseen = new PassThrough().resume();
-  const prompt = createInterface({ input: stdin, output: unseen, terminal: true, historySize: 0 });
-  let wasInterrupted = false;
-  prompt.on("SIGINT", () => {
-    wasInterrupted = true;
-    prompt.close();
-  });
-  // Keeps lines that came before their question, as when both are pasted.
-  const lines = prompt[Symbol.asyncIterator]();
-  const answers: string[] = [];
-  try {
-    for (const question of questions) {
-      stderr.write(question);
-      const { done, value } = await lines.next();
-      stderr.write("\n");
-      if (done !== true) answers.push(value);
-      else if (wasInterrupted) throw new Failure("interrupted", "interrupted; nothing was done");
-      else throw new Failure("usage", "not answered; nothing was done");
-    }
-    return answers;
-  } finally {
-    prompt.close();
-  }
 };

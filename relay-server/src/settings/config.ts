@@ -19,84 +19,65 @@ import { CLIENTS_PER_USER, WAITING_PER_ADDRESS } from "../core/limits/limits.ts"
 import { defaultDataFolder } from "./default-data-dir.ts";
 import { type Environment, ownEnvironment } from "./environment.ts";
 
-const Port = (fallback: number) => Type.Integer({ minimum: 0, maximum: 65535, default: fallback });
-const Positive = (fallback: number) => Type.Integer({ minimum: 1, default: fallback });
+const port = (fallback: number, description: string) =>
+  Type.Integer({ minimum: 0, maximum: 65535, default: fallback, description });
+const positive = (fallback: number, description: string) =>
+  Type.Integer({ minimum: 1, default: fallback, description });
+const host = (fallback: string, description: string) =>
+  Type.String({ minLength: 1, default: fallback, description });
+const word = (pattern: string, fallback: string, description: string) =>
+  Type.String({ pattern, default: fallback, description });
+const path = (description: string) => Type.Optional(Type.String({ minLength: 1, description }));
+const list = (description: string) => Type.Array(Type.String(), { default: [], description });
 
 export const Config = Type.Object(
   {
     data: Type.String({ minLength: 1, description: "folder of the store and the master key" }),
-    host: Type.String({ minLength: 1, default: "127.0.0.1", description: "address to listen on" }),
-    port: { ...Port(8080), description: "port to listen on; 0 picks one" },
-    metricsHost: Type.String({
-      minLength: 1,
-      default: "127.0.0.1",
-      description: "address of /metrics",
-    }),
-    metricsPort: { ...Port(9090), description: "port of /metrics; 0 picks one" },
+    host: host("127.0.0.1", "address to listen on"),
+    port: port(8080, "port to listen on; 0 picks one"),
+    metricsHost: host("127.0.0.1", "address of /metrics"),
+    metricsPort: port(9090, "port of /metrics; 0 picks one"),
     publicUrl: Type.Optional(
       Type.String({
         pattern: "^https?://",
         description: "http(s) address at which devices reach the relay, for exports",
       }),
     ),
-    trustedProxies: Type.Array(Type.String(), {
-      default: [],
-      description: "addresses or ranges, comma-separated, whose X-Forwarded-For is trusted",
-    }),
+    trustedProxies: list("addresses or ranges, comma-separated, whose X-Forwarded-For is trusted"),
     corsOrigin: Type.Array(Type.String({ pattern: "^https?://[^/\\s*]+$" }), {
       default: [],
       description:
         "origins, such as https://app.example, whose browser pages may use the REST API; repeatable, or comma-separated",
     }),
-    store: Type.String({
-      pattern: "^(sqlite$|postgres(ql)?://)",
-      default: "sqlite",
-      description: "sqlite (in the data folder), or postgres://...",
-    }),
-    bus: Type.String({
-      pattern: "^(local$|(nats|tls)://[^,]+(,((nats|tls)://)?[^,]+)*$)",
-      default: "local",
-      description:
-        "local (one relay), or nats://... of the nodes that share the store; several servers with commas",
-    }),
-    busPrefix: Type.String({
-      pattern: "^[A-Za-z0-9_-]{1,64}$",
-      default: "blindrelay",
-      description: "first word of the bus's subjects, so that clusters can share a server",
-    }),
-    busCa: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "PEM file of the authority that signed the bus's certificate; with it, TLS",
-      }),
+    store: word(
+      "^(sqlite$|postgres(ql)?://)",
+      "sqlite",
+      "sqlite (in the data folder), or postgres://...",
     ),
-    busCert: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "PEM file of this relay's certificate for the bus; with it, TLS",
-      }),
+    bus: word(
+      "^(local$|(nats|tls)://[^,]+(,((nats|tls)://)?[^,]+)*$)",
+      "local",
+      "local (one relay), or nats://... of the nodes that share the store; several servers with commas",
     ),
-    busKey: Type.Optional(
-      Type.String({ minLength: 1, description: "PEM file of that certificate's key" }),
+    busPrefix: word(
+      "^[A-Za-z0-9_-]{1,64}$",
+      "blindrelay",
+      "first word of the bus's subjects, so that clusters can share a server",
     ),
-    busCreds: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "NATS credentials file (.creds) for the bus, instead of a password",
-      }),
-    ),
-    drainDelay: {
-      ...Type.Integer({ minimum: 0, maximum: 300, default: 0 }),
+    busCa: path("PEM file of the authority that signed the bus's certificate; with it, TLS"),
+    busCert: path("PEM file of this relay's certificate for the bus; with it, TLS"),
+    busKey: path("PEM file of that certificate's key"),
+    busCreds: path("NATS credentials file (.creds) for the bus, instead of a password"),
+    drainDelay: Type.Integer({
+      minimum: 0,
+      maximum: 300,
+      default: 0,
       description: "at shutdown, seconds between reporting not ready and disconnecting peers",
-    },
-    releaseKeys: Type.Array(Type.String(), {
-      default: [],
-      description: "Ed25519 public keys, base64url, comma-separated, whose releases are accepted",
     }),
-    maxReleaseBytes: {
-      ...Positive(67_108_864),
-      description: "largest accepted firmware artifact",
-    },
+    releaseKeys: list(
+      "Ed25519 public keys, base64url, comma-separated, whose releases are accepted",
+    ),
+    maxReleaseBytes: positive(67_108_864, "largest accepted firmware artifact"),
     logLevel: Type.Union(
       [
         Type.Literal("trace"),
@@ -108,56 +89,37 @@ export const Config = Type.Object(
       ],
       { default: "info", description: "trace, debug, info, warn, error or silent" },
     ),
-    maxMessageBytes: {
-      ...Positive(MAX_MESSAGE_BYTES),
-      description: "longest accepted WebSocket message",
-    },
-    outboxBytes: {
-      ...Positive(OUTBOX_BYTES),
-      description: "bytes that may wait for one connection",
-    },
-    ratePerSecond: {
-      ...Positive(RATE_PER_SECOND),
-      description: "messages a second from one connection",
-    },
-    rateBurst: { ...Positive(RATE_BURST), description: "messages at once from one connection" },
-    waitingPerAddress: {
-      ...Positive(WAITING_PER_ADDRESS),
-      description: "connections from one address that have not authenticated; more get a 503",
-    },
-    clientsPerUser: {
-      ...Positive(CLIENTS_PER_USER),
-      description: "connections of one user's clients; one more is refused",
-    },
-    agentsPerUser: { ...Positive(AGENTS_PER_USER), description: "agents of one user" },
-    metadataBytesPerUser: {
-      ...Positive(METADATA_BYTES_PER_USER),
-      description: "bytes of the metadata of all agents of one user",
-    },
-    requestsPerMinute: {
-      ...Positive(REQUESTS_PER_MINUTE),
-      description: "REST requests a minute of one user, and of each agent; more get a 429",
-    },
-    anonymousRequestsPerMinute: {
-      ...Positive(ANONYMOUS_REQUESTS_PER_MINUTE),
-      description: "REST requests a minute from one address without good credentials",
-    },
-    requestsAtOnce: {
-      ...Positive(REQUESTS_AT_ONCE),
-      description: "REST requests of one user worked on at a time; the others wait",
-    },
-    tlsCert: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "PEM file of the certificate; with it, https and wss",
-      }),
+    maxMessageBytes: positive(MAX_MESSAGE_BYTES, "longest accepted WebSocket message"),
+    outboxBytes: positive(OUTBOX_BYTES, "bytes that may wait for one connection"),
+    ratePerSecond: positive(RATE_PER_SECOND, "messages a second from one connection"),
+    rateBurst: positive(RATE_BURST, "messages at once from one connection"),
+    waitingPerAddress: positive(
+      WAITING_PER_ADDRESS,
+      "connections from one address that have not authenticated; more get a 503",
     ),
-    tlsKey: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "PEM file of its key; both are read again when they change, and on SIGHUP",
-      }),
+    clientsPerUser: positive(
+      CLIENTS_PER_USER,
+      "connections of one user's clients; one more is refused",
     ),
+    agentsPerUser: positive(AGENTS_PER_USER, "agents of one user"),
+    metadataBytesPerUser: positive(
+      METADATA_BYTES_PER_USER,
+      "bytes of the metadata of all agents of one user",
+    ),
+    requestsPerMinute: positive(
+      REQUESTS_PER_MINUTE,
+      "REST requests a minute of one user, and of each agent; more get a 429",
+    ),
+    anonymousRequestsPerMinute: positive(
+      ANONYMOUS_REQUESTS_PER_MINUTE,
+      "REST requests a minute from one address without good credentials",
+    ),
+    requestsAtOnce: positive(
+      REQUESTS_AT_ONCE,
+      "REST requests of one user worked on at a time; the others wait",
+    ),
+    tlsCert: path("PEM file of the certificate; with it, https and wss"),
+    tlsKey: path("PEM file of its key; both are read again when they change, and on SIGHUP"),
   },
   { additionalProperties: false },
 );

@@ -209,7 +209,7 @@ async function runSeeds(
     loadPrograms(loaded.scenario, loaded.folder);
     progress.start("seeds", seeds.length, () => reports.length);
     const ended = runJobs(seeds, jobs, { loaded, ...task }, signal, take);
-    await ended.finally(() => progress.end());
+    await ended.finally(() => progress.stop());
   } else {
     for (const seed of seeds) {
       if (signal.aborted) break;

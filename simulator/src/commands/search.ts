@@ -106,7 +106,7 @@ async function searchUntil(
     });
   } finally {
     await writing;
-    progress.end();
+    progress.stop();
   }
   process.stderr.write(
     `${count(played())} cases, ${count(triples)} triples of what happened: ${buckets.size === 0 ? "nothing new" : `${count(buckets.size)} found`}\n`,

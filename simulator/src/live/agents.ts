@@ -89,7 +89,7 @@ export class LiveAgents {
     }).catch((error) => {
       progress.say(`${left} agents are left at the relay: ${error.message}`);
     });
-    progress.end();
+    progress.stop();
   }
 
   /** The error with the exit code for an external relay that refuses, or cannot be reached. */

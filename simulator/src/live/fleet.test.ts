@@ -109,8 +109,8 @@ describe("a fleet", () => {
     const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
     fleet.start();
     await until(() => fleet.connected === 3);
-    expect(fleet.stopAgent("agent-1")).toBe(true);
-    expect(fleet.stopAgent("agent-1")).toBe(false);
+    expect(fleet.powerOff("agent-1")).toBe(true);
+    expect(fleet.powerOff("agent-1")).toBe(false);
     await until(() => online.size === 2);
     expect([...online.keys()]).toEqual(["agent-0", "agent-2"]);
     expect(fleet.connected).toBe(2);

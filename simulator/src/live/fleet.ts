@@ -124,12 +124,15 @@ export class Fleet {
     this.connectDue();
   }
 
-  /** Stops one agent, like a loss of power. Its links are ended by the caller. */
-  powerOff(id: string): void {
+  /**
+   * Stops one agent, like a loss of power; false if none with that id runs. Its links are ended by
+   * the caller.
+   */
+  powerOff(id: string): boolean {
     const core = this.cores.get(id);
-    if (core === undefined) return;
     this.cores.delete(id);
-    core.stop();
+    core?.stop();
+    return core !== undefined;
   }
 
   /**
@@ -153,20 +156,11 @@ export class Fleet {
     core.start();
   }
 
-  /** Stops one agent permanently; false if there is none with that id. */
-  stopAgent(id: string): boolean {
-    const core = this.cores.get(id);
-    if (core === undefined) return false;
-    core.stop();
-    this.cores.delete(id);
-    return true;
-  }
-
   /** Stops all agents and closes every link. */
   stop(): void {
     this.options.ports.timer.clear(this.tick);
     this.waiting.length = 0;
-    for (const id of this.cores.keys()) this.stopAgent(id);
+    for (const id of this.cores.keys()) this.powerOff(id);
   }
 
   /** Agents that are not logged in. */

@@ -88,7 +88,7 @@ export async function runLive(
     await Promise.race([aborted(run.stopping.signal), delay(REASON_WAIT_MS)]);
     run.stopping.abort(error);
   } finally {
-    options.progress.end();
+    options.progress.stop();
     options.signal.removeEventListener("abort", interrupt);
     figures?.close();
     await run.stop();

@@ -25,8 +25,8 @@ test("in a pipe there are messages, but no progress", () => {
   progress.say("relay at somewhere");
   progress.start("agents made", 1000, () => 1000);
   vi.advanceTimersByTime(1_000);
-  progress.end();
-  progress.end();
+  progress.stop();
+  progress.stop();
   vi.useRealTimers();
   expect(raw()).toBe("relay at somewhere\n");
 });
@@ -44,7 +44,7 @@ test("on a terminal the step's line is redrawn in place, and lines that stay go 
   expect(shown()).toHaveLength(2);
   expect(shown()[0]).toBe("something happened");
   done = 10;
-  progress.end();
+  progress.stop();
   vi.useRealTimers();
   expect(shown()[1]).toBe("████████████████████████  10 of 10 calls answered correctly, 0.10 s");
 });
@@ -58,7 +58,7 @@ test("a step may show its status instead of the time", () => {
     () => 300,
     () => "20 online, 1,234 right, 2 failed",
   );
-  progress.end();
+  progress.stop();
   expect(shown()[0]).toBe(
     "████████████░░░░░░░░░░░░  300 of 600 s of seed 7, 20 online, 1,234 right, 2 failed".slice(
       0,
@@ -71,6 +71,6 @@ test("a narrow terminal gets a line that does not wrap", () => {
   const { out, shown } = screen(true, 40);
   const progress = new Progress(out);
   progress.start("calls answered correctly", 10, () => 10);
-  progress.end();
+  progress.stop();
   expect(Math.max(...shown().map((line) => line.length))).toBeLessThan(40);
 });

@@ -38,7 +38,7 @@ export class Progress {
    * show instead of the elapsed time.
    */
   start(what: string, total: number, read: () => number, tell: (() => string) | null = null): void {
-    this.end();
+    this.stop();
     if (!this.out.isTTY) return;
     this.step = { what, total, startedAt: performance.now() };
     this.read = read;
@@ -48,7 +48,7 @@ export class Progress {
   }
 
   /** Ends the step and leaves its line in place. Harmless without one. */
-  end(): void {
+  stop(): void {
     if (this.step === null) return;
     const line = this.line();
     this.clear();

@@ -93,7 +93,7 @@ export async function runScenario(
   const broken = brokenBy(result);
   done = Math.round(Math.min(seconds, report.series.at(-1)?.at_s ?? 0));
   said = world.measured.inWords();
-  progress.end();
+  progress.stop();
   if (broken === null || signal.aborted || !options.shrinks) return report;
   let tries = 0;
   progress.start("tries to find a smaller scenario", 100, () => tries);
@@ -109,7 +109,7 @@ export async function runScenario(
       tries = count;
     },
   });
-  progress.end();
+  progress.stop();
   return report;
 }
 

@@ -355,38 +355,18 @@ function checkPauses({ spec, ...load }: PlannedLoad, at: Path, report: ReportPro
 }
 
 /** What only a world without real clocks, addresses and stores can do. */
-function checkLive(
-  {
-    devices,
-    clients = [],
-    drivers,
-    same,
-    network,
-    relay,
-    start,
-    invariants,
-    faults = [],
-  }: Scenario,
-  report: ReportProblem,
-): void {
+function checkLive(scenario: Scenario, report: ReportProblem): void {
+  const { devices, clients = [], network, faults = [] } = scenario;
   const needsVirtual = "needs world: virtual";
-  if (start !== undefined) report(["start"], `start ${needsVirtual}`, "key");
-  if (relay !== undefined) report(["relay"], `relay ${needsVirtual}`, "key");
-  if (invariants !== undefined) report(["invariants"], `invariants ${needsVirtual}`, "key");
-  if (same !== undefined) report(["same"], `same ${needsVirtual}`, "key");
-  if (drivers !== undefined) report(["drivers"], `drivers ${needsVirtual}`, "key");
-  for (const [i, client] of clients.entries()) {
-    const { account } = client;
-    for (const key of ["abort_after", "wait_for_agent"] as const) {
-      if (client[key] !== undefined) report(["clients", i, key], `${key} ${needsVirtual}`, "key");
-    }
-    if (account !== undefined) report(["clients", i, "account"], `account ${needsVirtual}`, "key");
-  }
-  for (const [i, { account, address, clock }] of devices.entries()) {
-    if (account !== undefined) report(["devices", i, "account"], `account ${needsVirtual}`, "key");
-    if (address !== undefined) report(["devices", i, "address"], `address ${needsVirtual}`, "key");
-    if (clock !== undefined) report(["devices", i, "clock"], `clock ${needsVirtual}`, "key");
-  }
+  const refuse = <T extends object>(at: Path, part: T, keys: readonly (keyof T & string)[]) => {
+    for (const key of keys)
+      if (part[key] !== undefined) report([...at, key], `${key} ${needsVirtual}`, "key");
+  };
+  refuse([], scenario, ["start", "relay", "invariants", "same", "drivers"]);
+  for (const [i, client] of clients.entries())
+    refuse(["clients", i], client, ["abort_after", "wait_for_agent", "account"]);
+  for (const [i, device] of devices.entries())
+    refuse(["devices", i], device, ["account", "address", "clock"]);
   for (const [i, { kind }] of faults.entries()) {
     if (!FAULTS[kind].live) report(["faults", i, "kind"], `${kind} ${needsVirtual}`);
   }

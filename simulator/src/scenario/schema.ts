@@ -3,7 +3,7 @@
  * definition of its shape: the type, the validator and the JSON Schema for editors (`blindrelay-sim
  * schema`) are derived from it.
  */
-import { type Static, type TProperties, Type } from "typebox";
+import { type Static, type TProperties, type TSchema, Type } from "typebox";
 import { MAX_DEVICES, MAX_SEED } from "./limits.ts";
 import { BYTE_RATE, BYTES, DURATION, IDENTIFIER, INSTANT, RATE, SHARE } from "./units.ts";
 
@@ -15,6 +15,12 @@ const share = (description: string) => text(SHARE, description, "10%");
 const size = (description: string) => text(BYTES, description, "1MB");
 const name = (description: string) =>
   Type.String({ pattern: "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$", description });
+
+const word = (description: string) => Type.Optional(Type.String({ minLength: 1, description }));
+const whole = (minimum: number, maximum: number, description: string) =>
+  Type.Optional(Type.Integer({ minimum, maximum, description }));
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }));
+const anything = (description: string) => Type.Optional(Type.Unknown({ description }));
 
 const account = name(
   "The account that owns them. Calls to another account's devices fail. Default: sim.",
@@ -58,13 +64,10 @@ export const DeviceGroup = Type.Object(
   {
     group: name("Name of these devices for clients, faults and metrics."),
     count: Type.Integer({ minimum: 1, maximum: MAX_DEVICES }),
-    first: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: MAX_DEVICES,
-        description:
-          "Number of the first device, so that a smaller group has the same devices. Default: 1.",
-      }),
+    first: whole(
+      1,
+      MAX_DEVICES,
+      "Number of the first device, so that a smaller group has the same devices. Default: 1.",
     ),
     program: Type.Optional(
       Type.String({ description: "A device program, relative to this file. Or give a kind." }),
@@ -84,12 +87,7 @@ export const DeviceGroup = Type.Object(
       ),
     ),
     network: Type.Optional(Network),
-    address: Type.Optional(
-      Type.String({
-        description: "All connect from this address. Default: each device has its own.",
-        minLength: 1,
-      }),
-    ),
+    address: word("All connect from this address. Default: each device has its own."),
     clock: Type.Optional(
       Type.Object(
         {
@@ -119,57 +117,23 @@ export const DeviceGroup = Type.Object(
 
 export const Step = Type.Object(
   {
-    call: Type.Optional(Type.String({ minLength: 1, description: "A method to call." })),
-    event: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description:
-          "An event of the device to wait for. Those count that have arrived since the sequence began.",
-      }),
+    call: word("A method to call."),
+    event: word(
+      "An event of the device to wait for. Those count that have arrived since the sequence began.",
     ),
-    read: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description:
-          "A method that opens a byte stream from the device, which is read to its end. The answer is { bytes }.",
-      }),
+    read: word(
+      "A method that opens a byte stream from the device, which is read to its end. The answer is { bytes }.",
     ),
-    write: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "A method that opens a byte stream to the device. The answer is { bytes }.",
-      }),
-    ),
+    write: word("A method that opens a byte stream to the device. The answer is { bytes }."),
     bytes: Type.Optional(size("How much to write.")),
-    params: Type.Optional(
-      Type.Unknown({
-        description:
-          'An object or an array. A text such as "$lease.token" in it is taken from the answer of an earlier step (as: lease); "$$" begins a text that begins with "$".',
-      }),
+    params: anything(
+      'An object or an array. A text such as "$lease.token" in it is taken from the answer of an earlier step (as: lease); "$$" begins a text that begins with "$".',
     ),
-    expect: Type.Optional(
-      Type.Unknown({ description: "The correct answer. Default: any answer is correct." }),
-    ),
-    check: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "Holds for the correct answer: answer.percent == 40 && answer.at > lease.at",
-      }),
-    ),
-    fails: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "It must fail with this code, such as REMOTE 7 or AGENT_OFFLINE.",
-      }),
-    ),
+    expect: anything("The correct answer. Default: any answer is correct."),
+    check: word("Holds for the correct answer: answer.percent == 40 && answer.at > lease.at"),
+    fails: word("It must fail with this code, such as REMOTE 7 or AGENT_OFFLINE."),
     as: Type.Optional(text(IDENTIFIER, "Names its answer for later steps.", "lease")),
-    client: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 1000,
-        description: "Which client of the group, from the device's own on. Default: 1.",
-      }),
-    ),
+    client: whole(1, 1000, "Which client of the group, from the device's own on. Default: 1."),
     after: Type.Optional(duration("How long after the step before it. Default: 0s.")),
     timeout: Type.Optional(duration("Default: that of the clients.")),
   },
@@ -179,24 +143,11 @@ export const Step = Type.Object(
 export const ClientGroup = Type.Object(
   {
     name: Type.Optional(name("Name of these clients for faults. Default: clients-1, clients-2, …")),
-    count: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 1000,
-        description: "The group's devices are divided among them. Default: 1.",
-      }),
-    ),
+    count: whole(1, 1000, "The group's devices are divided among them. Default: 1."),
     devices: name("The group of devices that they call."),
-    call: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "The method. Default, for a bundled kind: the kind's own questions.",
-      }),
-    ),
-    params: Type.Optional(Type.Unknown({ description: "An object or an array." })),
-    expect: Type.Optional(
-      Type.Unknown({ description: "The correct result. Default: any result is correct." }),
-    ),
+    call: word("The method. Default, for a bundled kind: the kind's own questions."),
+    params: anything("An object or an array."),
+    expect: anything("The correct result. Default: any result is correct."),
     steps: Type.Optional(
       Type.Array(Step, {
         minItems: 1,
@@ -215,21 +166,12 @@ export const ClientGroup = Type.Object(
         "20/s",
       ),
     ),
-    calls: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 100_000,
-        description:
-          "As many calls to each device, one after another, as soon as the fleet is online. The run ends once all are made.",
-      }),
+    calls: whole(
+      1,
+      100_000,
+      "As many calls to each device, one after another, as soon as the fleet is online. The run ends once all are made.",
     ),
-    at_once: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 10_000,
-        description: "With calls: how many are in flight at a time. Default: 64.",
-      }),
-    ),
+    at_once: whole(1, 10_000, "With calls: how many are in flight at a time. Default: 64."),
     from: Type.Optional(
       duration(
         "When calls begin. Default: 10 s after the group's last device was switched on; with calls: at once.",
@@ -237,14 +179,12 @@ export const ClientGroup = Type.Object(
     ),
     until: Type.Optional(duration("When calls end. Default: with the run.")),
     timeout: Type.Optional(duration("Of one call. Default: 30s.")),
-    idempotent: Type.Optional(Type.Boolean({ description: "A call may be executed twice." })),
-    wait_for_agent: Type.Optional(
-      Type.Boolean({ description: "A call waits for an agent that is offline." }),
-    ),
+    idempotent: flag("A call may be executed twice."),
+    wait_for_agent: flag("A call waits for an agent that is offline."),
     abort_after: Type.Optional(
       duration("Each call is given up after up to this, at random. Default: never."),
     ),
-    presence: Type.Optional(Type.Boolean({ description: "Subscribe to presence." })),
+    presence: flag("Subscribe to presence."),
     network: Type.Optional(Network),
     account: Type.Optional(account),
   },
@@ -271,232 +211,149 @@ const targets = {
   clients: Type.Optional(name("A group of clients, in place of devices.")),
   share: Type.Optional(share("Share of them, drawn at random; at least one. Default: 100%.")),
 };
-const node = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: MAX_NODES, description: "Which node. Default: 1." }),
-);
+const node = whole(1, MAX_NODES, "Which node. Default: 1.");
 const deviceTargets = { devices: targets.devices, share: targets.share };
-const fault = (kind: string, description: string, fields: TProperties) =>
-  Type.Object({ at, kind: Type.Literal(kind), ...fields }, { ...strict, description });
+/** `live`: both worlds can play it, not only the virtual one. */
+const fault = (live: boolean) => (description: string, fields: TProperties) =>
+  ({ live, description, fields }) as const;
+const anywhere = fault(true);
+const virtual = fault(false);
 
-/** Every fault: its fields, and the worlds that can play it. */
-export const FAULTS = {
-  "net.cut": {
-    live: true,
-    schema: fault(
-      "net.cut",
-      "Links end at once and no new ones can be made while it lasts (default: 0s).",
-      { ...targets, for: Type.Optional(during) },
-    ),
-  },
-  "net.partition": {
-    live: true,
-    schema: fault(
-      "net.partition",
-      "Nothing gets through and neither end notices; delayed packets arrive afterwards.",
-      { ...targets, for: during },
-    ),
-  },
-  "net.half_open": {
-    live: true,
-    schema: fault(
-      "net.half_open",
-      "The peer's end of the link is gone; the relay does not notice.",
-      {
-        ...targets,
-      },
-    ),
-  },
-  "net.delay": {
-    live: true,
-    schema: fault("net.delay", "Changes latency and jitter for a while.", {
-      ...targets,
-      for: during,
-      latency: duration("One way."),
-      jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
-    }),
-  },
-  "net.bandwidth": {
-    live: true,
-    schema: fault("net.bandwidth", "Less bandwidth towards the peer for a while.", {
-      ...targets,
-      for: during,
-      bandwidth: text(BYTE_RATE, "Towards the peer.", "1KB/s"),
-    }),
-  },
-  "net.slow_reader": {
-    live: true,
-    schema: fault("net.slow_reader", "The peer reads nothing, so the relay's queue for it fills.", {
-      ...targets,
-      for: during,
-    }),
-  },
-  "net.corrupt": {
-    live: true,
-    schema: fault("net.corrupt", "Some messages arrive with characters changed.", {
-      ...targets,
-      for: during,
-      messages: share("Of the messages."),
-    }),
-  },
-  "device.reboot": {
-    live: true,
-    schema: fault(
-      "device.reboot",
-      "The device loses power and restarts. A device that lost its storage is provisioned again.",
-      {
-        ...deviceTargets,
-        for: Type.Optional(duration("How long it is off. Default: 2s.")),
-        storage: Type.Optional(Type.Enum(["keep", "lose"])),
-      },
-    ),
-  },
-  "device.update": {
-    live: false,
-    schema: fault(
-      "device.update",
-      "A different program is started as a trial; without a login in time the device rolls back.",
-      {
-        ...deviceTargets,
-        program: Type.String({ description: "Relative to this file." }),
-        trial: Type.Optional(duration("Default: 60s.")),
-      },
-    ),
-  },
-  "storage.torn": {
-    live: false,
-    schema: fault(
-      "storage.torn",
-      "While it lasts, a device loses power in the middle of the next text that its program stores, for 2 s.",
-      { ...deviceTargets, for: during },
-    ),
-  },
-  "storage.full": {
-    live: false,
-    schema: fault("storage.full", "Nothing more fits: storing a text throws.", {
+const KINDS = {
+  "net.cut": anywhere(
+    "Links end at once and no new ones can be made while it lasts (default: 0s).",
+    { ...targets, for: Type.Optional(during) },
+  ),
+  "net.partition": anywhere(
+    "Nothing gets through and neither end notices; delayed packets arrive afterwards.",
+    { ...targets, for: during },
+  ),
+  "net.half_open": anywhere("The peer's end of the link is gone; the relay does not notice.", {
+    ...targets,
+  }),
+  "net.delay": anywhere("Changes latency and jitter for a while.", {
+    ...targets,
+    for: during,
+    latency: duration("One way."),
+    jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
+  }),
+  "net.bandwidth": anywhere("Less bandwidth towards the peer for a while.", {
+    ...targets,
+    for: during,
+    bandwidth: text(BYTE_RATE, "Towards the peer.", "1KB/s"),
+  }),
+  "net.slow_reader": anywhere("The peer reads nothing, so the relay's queue for it fills.", {
+    ...targets,
+    for: during,
+  }),
+  "net.corrupt": anywhere("Some messages arrive with characters changed.", {
+    ...targets,
+    for: during,
+    messages: share("Of the messages."),
+  }),
+  "device.reboot": anywhere(
+    "The device loses power and restarts. A device that lost its storage is provisioned again.",
+    {
       ...deviceTargets,
-      for: during,
-    }),
-  },
-  "clock.skew": {
-    live: false,
-    schema: fault("clock.skew", "Wall clocks of devices jump.", {
+      for: Type.Optional(duration("How long it is off. Default: 2s.")),
+      storage: Type.Optional(Type.Enum(["keep", "lose"])),
+    },
+  ),
+  "device.update": virtual(
+    "A different program is started as a trial; without a login in time the device rolls back.",
+    {
       ...deviceTargets,
-      by: duration("How far."),
-      back: Type.Optional(Type.Boolean({ description: "Into the past." })),
-    }),
-  },
-  "relay.restart": {
-    live: true,
-    schema: fault(
-      "relay.restart",
-      "The relay drains, ends, and starts again (rolling deployment).",
-      {
-        for: Type.Optional(duration("How long the relay is down after the drain. Default: 1s.")),
-        node,
-      },
-    ),
-  },
-  "relay.crash": {
-    live: true,
-    schema: fault(
-      "relay.crash",
-      "The relay crashes; writes that its store had not flushed are lost.",
-      {
-        for: Type.Optional(duration("How long the relay is down. Default: 2s.")),
-        node,
-      },
-    ),
-  },
-  "relay.freeze": {
-    live: false,
-    schema: fault("relay.freeze", "A node's process is frozen, and nobody notices at first.", {
-      for: Type.Optional(duration("Default: 30s.")),
-      node,
-    }),
-  },
-  "relay.skew": {
-    live: false,
-    schema: fault("relay.skew", "The wall clock of a node jumps.", {
-      by: duration("How far."),
-      back: Type.Optional(Type.Boolean({ description: "Into the past." })),
-      node,
-    }),
-  },
-  "bus.away": {
-    live: false,
-    schema: fault("bus.away", "The bus between the nodes is gone, and they notice.", {
-      for: during,
-    }),
-  },
-  "bus.partition": {
-    live: false,
-    schema: fault("bus.partition", "Nothing gets through between a node and the bus.", {
-      for: during,
-      node,
-    }),
-  },
-  "bus.delay": {
-    live: false,
-    schema: fault("bus.delay", "Changes latency and jitter of the bus for a while.", {
-      for: during,
-      latency: duration("One way, between a node and the bus."),
-      jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
-    }),
-  },
-  "bus.loss": {
-    live: false,
-    schema: fault("bus.loss", "The bus loses messages.", {
-      for: during,
-      messages: share("Of the messages."),
-    }),
-  },
-  "bus.repeat": {
-    live: false,
-    schema: fault("bus.repeat", "The bus delivers messages twice.", {
-      for: during,
-      messages: share("Of the messages."),
-    }),
-  },
-  "relay.hostile": {
-    live: false,
-    schema: fault("relay.hostile", "The relay attacks the packets that it carries.", {
-      for: during,
-      attack: Type.Enum(["drop", "duplicate", "reorder", "replay", "forge"]),
-      messages: share("Of the packets."),
-    }),
-  },
-  "store.slow": {
-    live: false,
-    schema: fault("store.slow", "The relay's store answers slowly.", {
-      for: during,
-      latency: duration("Of one look-up."),
-    }),
-  },
-  "store.away": {
-    live: false,
-    schema: fault("store.away", "The relay's store fails every request.", { for: during }),
-  },
-  "store.unsure": {
-    live: false,
-    schema: fault("store.unsure", "The store executes a request, but its answer is lost.", {
-      for: during,
-      share: share("Of the requests."),
-    }),
-  },
-  "operator.rotate": {
-    live: true,
-    schema: fault(
-      "operator.rotate",
-      "Relay tokens of devices are rotated; each device gets its new one after a while.",
-      {
-        ...deviceTargets,
-        for: Type.Optional(duration("Until the device has its new token. Default: 5s.")),
-      },
-    ),
-  },
-} as const;
+      program: Type.String({ description: "Relative to this file." }),
+      trial: Type.Optional(duration("Default: 60s.")),
+    },
+  ),
+  "storage.torn": virtual(
+    "While it lasts, a device loses power in the middle of the next text that its program stores, for 2 s.",
+    { ...deviceTargets, for: during },
+  ),
+  "storage.full": virtual("Nothing more fits: storing a text throws.", {
+    ...deviceTargets,
+    for: during,
+  }),
+  "clock.skew": virtual("Wall clocks of devices jump.", {
+    ...deviceTargets,
+    by: duration("How far."),
+    back: flag("Into the past."),
+  }),
+  "relay.restart": anywhere("The relay drains, ends, and starts again (rolling deployment).", {
+    for: Type.Optional(duration("How long the relay is down after the drain. Default: 1s.")),
+    node,
+  }),
+  "relay.crash": anywhere("The relay crashes; writes that its store had not flushed are lost.", {
+    for: Type.Optional(duration("How long the relay is down. Default: 2s.")),
+    node,
+  }),
+  "relay.freeze": virtual("A node's process is frozen, and nobody notices at first.", {
+    for: Type.Optional(duration("Default: 30s.")),
+    node,
+  }),
+  "relay.skew": virtual("The wall clock of a node jumps.", {
+    by: duration("How far."),
+    back: flag("Into the past."),
+    node,
+  }),
+  "bus.away": virtual("The bus between the nodes is gone, and they notice.", {
+    for: during,
+  }),
+  "bus.partition": virtual("Nothing gets through between a node and the bus.", {
+    for: during,
+    node,
+  }),
+  "bus.delay": virtual("Changes latency and jitter of the bus for a while.", {
+    for: during,
+    latency: duration("One way, between a node and the bus."),
+    jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
+  }),
+  "bus.loss": virtual("The bus loses messages.", {
+    for: during,
+    messages: share("Of the messages."),
+  }),
+  "bus.repeat": virtual("The bus delivers messages twice.", {
+    for: during,
+    messages: share("Of the messages."),
+  }),
+  "relay.hostile": virtual("The relay attacks the packets that it carries.", {
+    for: during,
+    attack: Type.Enum(["drop", "duplicate", "reorder", "replay", "forge"]),
+    messages: share("Of the packets."),
+  }),
+  "store.slow": virtual("The relay's store answers slowly.", {
+    for: during,
+    latency: duration("Of one look-up."),
+  }),
+  "store.away": virtual("The relay's store fails every request.", { for: during }),
+  "store.unsure": virtual("The store executes a request, but its answer is lost.", {
+    for: during,
+    share: share("Of the requests."),
+  }),
+  "operator.rotate": anywhere(
+    "Relay tokens of devices are rotated; each device gets its new one after a while.",
+    {
+      ...deviceTargets,
+      for: Type.Optional(duration("Until the device has its new token. Default: 5s.")),
+    },
+  ),
+};
 
-export type FaultKind = keyof typeof FAULTS;
+export type FaultKind = keyof typeof KINDS;
+
+interface FaultEntry {
+  readonly live: boolean;
+  readonly schema: TSchema;
+}
+
+/** Every fault: its fields, and whether the live world can play it too. */
+export const FAULTS = Object.fromEntries(
+  Object.entries(KINDS).map(([kind, { live, description, fields }]): [string, FaultEntry] => {
+    const members = { at, kind: Type.Literal(kind), ...fields };
+    return [kind, { live, schema: Type.Object(members, { ...strict, description }) }];
+  }),
+) as Record<FaultKind, FaultEntry>;
 
 /** All fields that a fault may have; FAULTS lists which belong to which kind. */
 export interface Fault {
@@ -530,16 +387,9 @@ export const ScenarioSchema = Type.Object(
     $schema: Type.Optional(Type.String()),
     name: Type.String({ minLength: 1, maxLength: 200 }),
     description: Type.Optional(Type.String()),
-    seed: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: MAX_SEED, description: "Default: 1." }),
-    ),
+    seed: whole(0, MAX_SEED, "Default: 1."),
     duration: duration("Of the whole run."),
-    timezone: Type.Optional(
-      Type.String({
-        minLength: 1,
-        description: "Of the devices' local time, such as Europe/Berlin. Default: UTC.",
-      }),
-    ),
+    timezone: word("Of the devices' local time, such as Europe/Berlin. Default: UTC."),
     start: Type.Optional(
       text(
         INSTANT,
@@ -552,12 +402,10 @@ export const ScenarioSchema = Type.Object(
     relay: Type.Optional(
       Type.Object(
         {
-          nodes: Type.Optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: MAX_NODES,
-              description: "Behind one load balancer, with a bus between them. Default: 1.",
-            }),
+          nodes: whole(
+            1,
+            MAX_NODES,
+            "Behind one load balancer, with a bus between them. Default: 1.",
           ),
           session_ttl: Type.Optional(duration("Life of a session token. Default: 24h.")),
           outbox: Type.Optional(size("Queue for one connection. Default: 1MB.")),
@@ -569,11 +417,8 @@ export const ScenarioSchema = Type.Object(
     devices: Type.Array(DeviceGroup, { minItems: 1, maxItems: 100 }),
     clients: Type.Optional(Type.Array(ClientGroup, { maxItems: 100 })),
     drivers: Type.Optional(Type.Array(Driver, { maxItems: 100 })),
-    same: Type.Optional(
-      Type.Boolean({
-        description:
-          "Also play the run a second time, with every ping, and with a model of cryptography: all take the same course.",
-      }),
+    same: flag(
+      "Also play the run a second time, with every ping, and with a model of cryptography: all take the same course.",
     ),
     phases: Type.Optional(
       Type.Array(
@@ -590,11 +435,8 @@ export const ScenarioSchema = Type.Object(
       Type.Array(
         Type.Object(
           {
-            code: Type.Optional(
-              Type.String({
-                minLength: 1,
-                description: `Calls that end with it, such as AGENT_OFFLINE, REMOTE -32601, WRONG_ANSWER, NOT_MADE or OPEN_AT_END. Default: any.`,
-              }),
+            code: word(
+              `Calls that end with it, such as AGENT_OFFLINE, REMOTE -32601, WRONG_ANSWER, NOT_MADE or OPEN_AT_END. Default: any.`,
             ),
             rate: Type.Optional(share("Share of all planned calls. Default: all of that code.")),
           },
@@ -635,9 +477,7 @@ export const ScenarioSchema = Type.Object(
           Type.Object(
             {
               expression,
-              abort: Type.Optional(
-                Type.Boolean({ description: "End the run as soon as it fails." }),
-              ),
+              abort: flag("End the run as soon as it fails."),
               after: Type.Optional(
                 duration("The run is not aborted before this time. Default: 0s."),
               ),

@@ -23,7 +23,7 @@ import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Account, Relay } from "../specification/relay.ts";
-import { formsOf, LOOKS, logInAs, openPage, picture, violationsOn } from "./browser.ts";
+import { formsOf, logInAs, lookAt, openPage, picture } from "./browser.ts";
 import { chooseNoPort, type Device, WebPort } from "./web-serial.ts";
 
 const { O_RDWR, O_NOCTTY } = constants;
@@ -91,18 +91,7 @@ const agents = async (): Promise<string[]> => {
   return (json as { items: { agent_id: string }[] }).items.map(({ agent_id }) => agent_id);
 };
 
-const look = async (page: Page, view: string): Promise<void> => {
-  for (const { name, size, colorScheme, rules } of LOOKS) {
-    await page.setViewportSize(size);
-    await page.emulateMedia({ colorScheme });
-    await picture(page, `${name}-add-${view}`);
-    expect({ [`${view} ${name}`]: await violationsOn(page, rules) }).toEqual({
-      [`${view} ${name}`]: [],
-    });
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    expect({ [view]: width }).toEqual({ [view]: size.width });
-  }
-};
+const look = (page: Page, view: string): Promise<void> => lookAt(page, `add-${view}`);
 
 beforeAll(async () => {
   relay = await new Relay().start();

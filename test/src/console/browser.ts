@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { expect } from "vitest";
 import { PASSWORD } from "../specification/relay.ts";
 
 /** Less than a test's time, so that the step that takes too long is named. */
@@ -14,7 +15,7 @@ const PICTURES = process.env.BLINDRELAY_TEST_PICTURES;
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
 const WIDE = { width: 1280, height: 900 };
-export const LOOKS = [
+const LOOKS = [
   // Dark mode changes only colours.
   { name: "dark", size: WIDE, colorScheme: "dark", rules: ["color-contrast"] },
   { name: "phone", size: { width: 360, height: 740 }, colorScheme: "light", rules: null },
@@ -100,4 +101,16 @@ export const violationsOn = async (
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`),
   );
+};
+
+/** A view in all its looks: a picture of each, nothing that axe finds, and nothing too wide. */
+export const lookAt = async (page: Page, view: string): Promise<void> => {
+  for (const { name, size, colorScheme, rules } of LOOKS) {
+    await page.setViewportSize(size);
+    await page.emulateMedia({ colorScheme });
+    await picture(page, `${name}-${view}`);
+    const found = await violationsOn(page, rules);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect({ view, name, found, width }).toEqual({ view, name, found: [], width: size.width });
+  }
 };

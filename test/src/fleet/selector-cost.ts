@@ -9,11 +9,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Rest } from "@blindrelay/client-sdk/rest";
 import { initStore, startServer } from "@blindrelay/relay-server";
-import { noPostgresPrograms, ownPostgres } from "@blindrelay/relay-server/testing";
+import { noPostgresPrograms, openData, ownPostgres } from "@blindrelay/relay-server/testing";
 
 const PASSWORD = "a long password of one's own";
 const ROUNDS = 20;
 const AT_ONCE = 8;
+/** A device's own program has a version of its own. */
+const VERSIONS = 200;
 const SELECTORS = [
   "",
   "label.site=hall-3",
@@ -23,9 +25,11 @@ const SELECTORS = [
   "name~unit 1*",
   "id=unit-77",
   "runtime!=node",
-  "firmware<2.0.0",
+  "firmware<1.50.0",
+  "firmware>=1.50.0",
   "online=false",
   "label.site=hall-3,label.floor!=2,name~*9*",
+  "label.site~hall-*,firmware<1.150.0,runtime=node,name~*9*",
 ];
 const count = Number(process.argv[2] ?? "10000");
 
@@ -50,6 +54,20 @@ const measure = async (name: string, folder: string, store: string | null): Prom
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  const { store: own } = await openData(place);
+  for (let version = 0; version < VERSIONS; version += 1) {
+    const ids = Array.from({ length: count }, (_, n) => n).filter((n) => n % VERSIONS === version);
+    await own.db
+      .updateTable("agents")
+      .set({ firmware_version: `1.${version}.0`, runtime: version % 3 === 0 ? "node" : "espruino" })
+      .where(
+        "agent_id",
+        "in",
+        ids.map((n) => `unit-${n}`),
+      )
+      .execute();
+  }
+  await own.close();
   const times = new Map(SELECTORS.map((where) => [where, [] as number[]]));
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const where of SELECTORS) {

@@ -28,6 +28,14 @@ const each = async (count: number, work: (n: number) => Promise<void>): Promise<
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 };
 
+/** What an agent needs to log in and to be called. */
+export interface Identity {
+  readonly url: string;
+  readonly agentId: string;
+  readonly relayToken: string;
+  readonly agentToken: string;
+}
+
 export class FleetWorld {
   readonly folder = mkdtempSync(join(tmpdir(), "blindrelay-fleet-"));
   /** How often each agent has run a handler. */
@@ -37,7 +45,20 @@ export class FleetWorld {
   private relay: Running | null = null;
 
   /** `program`: of agent `n`; `ran` counts a run of it. */
-  async open(count: number, program: (n: number, ran: () => void) => Program): Promise<void> {
+  open(count: number, program: (n: number, ran: () => void) => Program): Promise<void> {
+    return this.openWith(count, (identity, n) =>
+      this.start(
+        identity,
+        program(n, () => this.count(identity.agentId)),
+      ),
+    );
+  }
+
+  /** `begin` starts agent `n`, and resolves when it is online. */
+  async openWith(
+    count: number,
+    begin: (identity: Identity, n: number) => Promise<void>,
+  ): Promise<void> {
     const data = join(this.folder, "relay");
     await initStore({ data, username: "ada", password: PASSWORD, totp: false });
     // Its sockets are not this process's.
@@ -57,13 +78,8 @@ export class FleetWorld {
       const agentToken = makeToken("e2e", randomBytes(32));
       keyring[id] = { agent_token: agentToken, packet_version: "1" };
       this.ids[n] = id;
-      await this.start(
-        id,
-        made.api_token,
-        agentToken,
-        url,
-        program(n, () => this.count(id)),
-      );
+      const socketUrl = `${url.replace(/^http/, "ws")}/wss`;
+      await begin({ url: socketUrl, agentId: id, relayToken: made.api_token, agentToken }, n);
     });
     const profile = { url, username: "ada", account_token: accountToken, keyring };
     writeFileSync(join(this.folder, "default.json"), JSON.stringify(profile), { mode: 0o600 });
@@ -73,20 +89,15 @@ export class FleetWorld {
     this.runs.set(id, (this.runs.get(id) ?? 0) + 1);
   }
 
-  private async start(
-    agentId: string,
-    relayToken: string,
-    agentToken: string,
-    url: string,
-    program: Program,
-  ): Promise<void> {
+  private async start(identity: Identity, program: Program): Promise<void> {
+    const { agentId, agentToken } = identity;
     const storage = new MemoryStorage();
     const suite = nodeSuite();
     provisionBootCount(storage, suite, agentToken);
     const raised = raiseBootCount(storage, suite, agentToken);
     if (!raised.ok) throw new Error(raised.advice);
     const core = new AgentCore({
-      ...{ url: `${url.replace(/^http/, "ws")}/wss`, agentId, relayToken, agentToken },
+      ...identity,
       ...{ version: "1", runtime: "test", sdkVersion: "0", bootCount: raised.count },
       deviceRandom: randomBytes(16),
       serialNumber: agentId,

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { callFailure } from "../base/call-failure.ts";
+import { asFailure, callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
 import { printStatus } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
@@ -48,10 +48,26 @@ export const connectClient = async (
   try {
     return await Promise.race([connected(), late]);
   } catch (error) {
-    if (error instanceof CallError) throw callFailure(error);
-    throw error;
+    throw asFailure(error);
   } finally {
     isOver = true;
     clearTimeout(timer);
+  }
+};
+
+/** What `use` makes of such a client, which is closed then. Rejects with a Failure for a call's. */
+export const withClient = async <T>(
+  settings: Settings,
+  limitMs: number | null,
+  use: (client: Client) => Promise<T>,
+  connecting?: Connecting,
+): Promise<T> => {
+  const client = await connectClient(settings, limitMs, connecting);
+  try {
+    return await use(client);
+  } catch (error) {
+    throw asFailure(error);
+  } finally {
+    client.close();
   }
 };

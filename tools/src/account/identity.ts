@@ -8,7 +8,7 @@ import type { Version } from "@blindrelay/protocol/crypto";
 import { checkToken } from "../base/check-token.ts";
 import { printStatus } from "../base/output.ts";
 import { RestFailure } from "../base/rest.ts";
-import { checkAgentId, type Settings } from "../config/settings.ts";
+import type { Settings } from "../config/settings.ts";
 import { accountRest, agentPath, demandToken } from "./account.ts";
 
 /** The identity of an agent; checked. */
@@ -75,11 +75,9 @@ export const identify = async (
   settings: Settings,
   flags: IdentityFlags,
 ): Promise<Identity & { readonly stateDir: string }> => {
-  const agentId = checkAgentId(
-    flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or use --agent ID"),
-  );
-  const { agentToken, version, deviceKey } = settings.secretOf(agentId);
-  checkToken(agentToken, "e2e", "agent token");
+  const agentId =
+    flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or use --agent ID");
+  const { agentToken, version, deviceKey } = settings.checkedSecretOf(agentId);
   const deviceSecret = settings.deviceSecret();
   if (deviceKey !== null && deviceSecret === null) {
     throw new Failure(

@@ -26,3 +26,9 @@ export const readLabel = (text: string): readonly [key: string, value: string] =
   }
   return [readLabelKey(key), value];
 };
+
+/** As they are typed, one after another. */
+export const labelsText = (labels: Readonly<Record<string, string>>): string =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join("  ");

@@ -16,7 +16,8 @@ import {
 import { Failure } from "@blindrelay/protocol/command-line";
 import { rekeyProof } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { callFailure } from "../base/call-failure.ts";
+import { asFailure } from "../base/call-failure.ts";
+import { UNKNOWN_METHOD } from "../base/methods.ts";
 import type { Key } from "../config/profile.ts";
 import type { Secret, Settings } from "../config/settings.ts";
 import { dropPendingKey, keepProvenKey, keepSentKey, makeKey } from "./account.ts";
@@ -84,8 +85,6 @@ export const presentAgent = async (
 ): Promise<Agent> =>
   agentWith(client, agentId, await presentSecret(client, settings, agentId, secret, waiting));
 
-const NO_METHOD = -32601;
-
 const isForgotten = (at: string, trial: SecretState["trial"]): boolean => {
   const ms = Date.now() - Date.parse(at);
   return trial === null ? ms > FORGOTTEN_MS : trial === undefined && ms > SURELY_FORGOTTEN_MS;
@@ -96,7 +95,7 @@ const ask = async (present: Agent): Promise<SecretState | undefined> => {
   try {
     return await secretState(present);
   } catch (error) {
-    if (!(error instanceof CallError) || error.remote?.code !== NO_METHOD) throw error;
+    if (!(error instanceof CallError) || error.remote?.code !== UNKNOWN_METHOD) throw error;
     return undefined;
   }
 };
@@ -150,6 +149,6 @@ export const rekeyAgent: typeof rekeyed = async (...args) => {
   try {
     await rekeyed(...args);
   } catch (error) {
-    throw error instanceof CallError ? callFailure(error) : error;
+    throw asFailure(error);
   }
 };

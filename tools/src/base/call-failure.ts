@@ -1,5 +1,5 @@
 /** The exit code for each CallError of the client SDK. */
-import type { CallError, CallErrorCode } from "@blindrelay/client-sdk";
+import { CallError, type CallErrorCode } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "@blindrelay/protocol/command-line";
 import { jsonText } from "./output.ts";
 
@@ -27,3 +27,7 @@ export const callFailure = (error: CallError): Failure =>
     error.remote === undefined ? error.message : jsonText(error.remote),
     error,
   );
+
+/** The same for a CallError; everything else as it is. */
+export const asFailure = (error: unknown): unknown =>
+  error instanceof CallError ? callFailure(error) : error;

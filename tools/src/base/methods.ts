@@ -3,8 +3,8 @@ import type { Agent, CallError } from "@blindrelay/client-sdk";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 
 const INFO_LIMIT_MS = 5_000;
-/** JSON-RPC: the method is not found. */
-const UNKNOWN_METHOD = -32601;
+/** JSON-RPC 2.0, "Method not found". */
+export const UNKNOWN_METHOD = -32601;
 
 /** An agent's method names are shown to a person and must not control the terminal. */
 const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;

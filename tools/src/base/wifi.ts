@@ -1,8 +1,8 @@
 /** The Wi-Fi for a board: its name from a flag, its password from standard input. */
 import { type Wifi, wifiProblem } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { asking } from "@blindrelay/protocol/prompt";
 import { firstLines } from "./first-lines.ts";
-import { questions } from "./prompt.ts";
 
 const checked = (wifi: Wifi): Wifi => {
   const problem = wifiProblem(wifi);
@@ -23,11 +23,8 @@ export const readWifi = async (ssid: string): Promise<Wifi> => {
     }
     return checked({ ssid, password });
   }
-  const person = questions("give the Wi-Fi's password on standard input");
-  try {
-    const password = await person.askHidden(`Password of Wi-Fi "${ssid}" (empty if it has none): `);
-    return checked({ ssid, password });
-  } finally {
-    person.close();
-  }
+  const password = await asking("give the Wi-Fi's password on standard input", (person) =>
+    person.askHidden(`Password of Wi-Fi "${ssid}" (empty if it has none): `),
+  );
+  return checked({ ssid, password });
 };

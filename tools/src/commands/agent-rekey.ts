@@ -1,5 +1,6 @@
 /** `blindrelay agent rekey`: a new end-to-end secret over the air. */
 import {
+  type Client,
   type FleetOutcome,
   type OutcomeKind,
   outcomeOf,
@@ -7,7 +8,7 @@ import {
   rollOut,
 } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "@blindrelay/protocol/command-line";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { rekeyAgent } from "../account/rekey.ts";
 import type { Command } from "../base/command.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
@@ -59,8 +60,7 @@ of this finds the new one.`)
       const pushKey = flags.pushKey === undefined ? null : readPushKey(flags.pushKey);
       const found = flags.where === undefined ? null : await matching(settings, flags.where);
       const ids = found?.map(({ agent_id }) => agent_id) ?? [checkAgentId(agentId as string)];
-      const client = await connectClient(settings, CONNECT_LIMIT_MS);
-      const one = async (id: string): Promise<FleetOutcome> => {
+      const one = async (client: Client, id: string): Promise<FleetOutcome> => {
         try {
           await rekeyAgent(client, settings, id, pushKey);
           return outcomeOf(id, "ok", null);
@@ -71,16 +71,15 @@ of this finds the new one.`)
         }
       };
       const outcomes: FleetOutcome[] = [];
-      try {
-        for await (const outcome of rollOut(ids, one, { atOnce: AT_ONCE })) {
+      await withClient(settings, CONNECT_LIMIT_MS, async (client) => {
+        const made = rollOut(ids, (id) => one(client, id), { atOnce: AT_ONCE });
+        for await (const outcome of made) {
           outcomes.push(outcome);
           const line = lineOf(outcome);
           const isOk = outcome.outcome === "ok";
           printResult(flags, line, isOk ? `${line.agent_id} has a new secret` : lineText(line));
         }
-      } finally {
-        client.close();
-      }
+      });
       if (outcomes.every(({ outcome }) => outcome === "ok")) return;
       printStatus(`${ids.length} agents: ${outcomesText(outcomes)}`);
       throw new Failure("expectation", "not all have a new secret; run the same command again");

@@ -2,7 +2,7 @@
 import { Failure } from "@blindrelay/protocol/command-line";
 import { MAX_LABELS } from "@blindrelay/protocol/selector";
 import { accountRest, agentPath } from "../account/account.ts";
-import { readLabel, readLabelKey } from "../account/labels.ts";
+import { labelsText, readLabel, readLabelKey } from "../account/labels.ts";
 import type { Command } from "../base/command.ts";
 import { type JsonFlag, oneLine, printResult } from "../base/output.ts";
 import type { Context } from "./context.ts";
@@ -49,7 +49,7 @@ The relay can read labels, unlike what is called. An agent has at most ${MAX_LAB
         }
       }
       const changed = await rest.ask("Agent", "PATCH", path, change);
-      const labels = Object.entries(changed.labels).map(([key, value]) => `${key}=${value}`);
-      printResult(flags, changed, oneLine([changed.agent_id, changed.name, ...labels].join("  ")));
+      const { agent_id: id, name: now, labels } = changed;
+      printResult(flags, changed, oneLine([id, now, labelsText(labels)].join("  ").trimEnd()));
     });
 };

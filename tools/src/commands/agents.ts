@@ -4,6 +4,7 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import { encodeKeyring } from "@blindrelay/protocol/keyring";
+import { asking } from "@blindrelay/protocol/prompt";
 import type { Agent, RotateAgentAnswer } from "@blindrelay/protocol/schema/rest";
 import { Option } from "commander";
 import {
@@ -16,6 +17,7 @@ import {
   listAgents,
 } from "../account/account.ts";
 import { DEVICE_FORMATS, type DeviceFormat, deviceText } from "../account/device-files.ts";
+import { labelsText } from "../account/labels.ts";
 import type { Command } from "../base/command.ts";
 import {
   type JsonFlag,
@@ -27,7 +29,6 @@ import {
   table,
   when,
 } from "../base/output.ts";
-import { questions } from "../base/prompt.ts";
 import { RestFailure } from "../base/rest.ts";
 import { checkVersion, type Settings } from "../config/settings.ts";
 import { type FleetFlags, WHERE } from "../fleet/flags.ts";
@@ -52,19 +53,21 @@ export const addAgents = (agent: Command, context: Context): void => {
         printJson({ items });
         return;
       }
-      const rows = items.map(({ agent_id, name, online, last_seen, runtime, firmware_version }) => [
-        agent_id,
-        online ? "online" : "offline",
-        when(last_seen),
-        runtime ?? "",
-        firmware_version ?? "",
-        name,
+      const rows = items.map((each) => [
+        each.agent_id,
+        each.online ? "online" : "offline",
+        when(each.last_seen),
+        each.runtime ?? "",
+        each.firmware_version ?? "",
+        each.name,
+        labelsText(each.labels),
       ]);
       if (items.length === 0) {
         const none = "you have no agents yet: blindrelay agent add NAME";
         printStatus(flags.where === undefined ? none : `no agent matches ${flags.where}`);
       }
-      printText(table(["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME"], rows));
+      const header = ["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME", "LABELS"];
+      printText(table(header, rows));
     });
 
   agent
@@ -234,11 +237,6 @@ const listFields = (shown: Agent): string =>
     .join("\n");
 
 const confirm = async (question: string): Promise<void> => {
-  const person = questions("use --yes");
-  try {
-    const reply = await person.ask(`${question} [y/N] `);
-    if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
-  } finally {
-    person.close();
-  }
+  const reply = await asking("use --yes", (person) => person.ask(`${question} [y/N] `));
+  if (!/^y(es)?$/i.test(reply.trim())) throw new Failure("usage", "nothing was deleted");
 };

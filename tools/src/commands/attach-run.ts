@@ -17,10 +17,9 @@ import { rfc2217Codec } from "../attach/rfc2217-codec.ts";
 import { openStdio } from "../attach/stdio-side.ts";
 import { openTcp, plainCodec } from "../attach/tcp-side.ts";
 import { callFailure } from "../base/call-failure.ts";
-import { checkToken } from "../base/check-token.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { printJson, printStatus, serveUnread } from "../base/output.ts";
-import { checkAgentId, type Settings } from "../config/settings.ts";
+import type { Settings } from "../config/settings.ts";
 
 export interface AttachFlags {
   readonly pty?: string;
@@ -146,8 +145,7 @@ class Attachment {
     const { settings, agentId, flags } = this;
     const side = sideOf(flags);
     checkFlags(side, flags);
-    const secret = settings.secretOf(checkAgentId(agentId));
-    checkToken(secret.agentToken, "e2e", "agent token");
+    const secret = settings.checkedSecretOf(agentId);
     const place = await this.place(side);
     let client: Client | null = null;
     try {

@@ -1,17 +1,14 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
-import { type Agent, CallError } from "@blindrelay/client-sdk";
+import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
-import { callFailure } from "../base/call-failure.ts";
 import { checkCallLength } from "../base/call-length.ts";
-import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { methodsOf, similarMethod } from "../base/methods.ts";
 import { printJson, printStatus } from "../base/output.ts";
-import { checkAgentId } from "../config/settings.ts";
 import { callFleet, type FleetCallFlags } from "../fleet/call.ts";
 import { addRolloutFlags, atOnce, WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
@@ -115,34 +112,20 @@ call because it came after the timeout.`)
         const [agent, method] = [first, second as string];
         const params = await readParams(third);
         const settings = context.settings();
-        const secret = settings.secretOf(checkAgentId(agent));
-        checkToken(secret.agentToken, "e2e", "agent token");
-        const client = await connectClient(settings, flags.timeout * 1000, {
-          waits: flags.wait ?? false,
-        });
-        try {
-          const waits = flags.wait ?? false;
-          const handle = await presentAgent(client, settings, agent, secret, {
-            deadline,
-            waits,
-          });
+        const secret = settings.checkedSecretOf(agent);
+        const waits = flags.wait ?? false;
+        const ask = async (client: Client): Promise<void> => {
+          const handle = await presentAgent(client, settings, agent, secret, { deadline, waits });
           const options = () => ({
             timeoutMs: Math.max(1, deadline - performance.now()),
             idempotent: flags.idempotent ?? false,
             waitForAgent: waits,
           });
           await checkCallLength(handle, method, params, options());
-          printJson(
-            await handle
-              .call(method, params, options())
-              .catch(helped(handle, method, flags.json === true)),
-          );
-        } catch (error) {
-          if (error instanceof CallError) throw callFailure(error);
-          throw error;
-        } finally {
-          client.close();
-        }
+          const answer = handle.call(method, params, options());
+          printJson(await answer.catch(helped(handle, method, flags.json === true)));
+        };
+        await withClient(settings, flags.timeout * 1000, ask, { waits });
       },
     );
 };

@@ -1,14 +1,13 @@
 /** `blindrelay events [AGENT]`: prints the events of agents, and their connects and disconnects. */
 import type { CallError, Client } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
-import { callFailure } from "../base/call-failure.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
-import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
+import type { Secret, Settings } from "../config/settings.ts";
 import { matching } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
@@ -63,7 +62,7 @@ const listened = async (
   agent: string | undefined,
   where: string | undefined,
 ): Promise<Listened[]> => {
-  if (agent !== undefined) return [{ id: agent, ...settings.secretOf(checkAgentId(agent)) }];
+  if (agent !== undefined) return [{ id: agent, ...settings.checkedSecretOf(agent) }];
   const kept = Object.keys(settings.profile?.keyring ?? {});
   const matched =
     where === undefined ? kept : (await matching(settings, where)).map(({ agent_id }) => agent_id);
@@ -97,9 +96,8 @@ are missing).`)
       for (const { agentToken } of secrets) checkToken(agentToken, "e2e", "agent token");
       if (secrets.length === 0)
         printStatus("the keyring holds no agent: only presence will be shown");
-      const client = await connectClient(settings, CONNECT_LIMIT_MS, { presence: true });
-      try {
-        await new Promise<void>((resolve, reject) => {
+      const follow = (client: Client): Promise<void> =>
+        new Promise<void>((resolve, reject) => {
           let left = flags.count ?? Number.POSITIVE_INFINITY;
           const print = (report: Report): void => {
             if (left <= 0) return;
@@ -128,15 +126,13 @@ are missing).`)
             if (!isAll && !secrets.some(({ id }) => id === agentId)) return;
             print({ kind: "presence", agent_id: agentId, status: online ? "online" : "offline" });
           });
-          followLink(client, (error) => reject(callFailure(error)));
+          followLink(client, reject);
           interrupted().then(() => {
             left = 0;
             resolve();
           });
         });
-      } finally {
-        client.close();
-      }
+      await withClient(settings, CONNECT_LIMIT_MS, follow, { presence: true });
     });
 };
 

@@ -1,12 +1,12 @@
 /** `blindrelay login`: password and one-time code once, then a profile with the account token. */
 
 import { Failure } from "@blindrelay/protocol/command-line";
+import { asking } from "@blindrelay/protocol/prompt";
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { demandToken } from "../account/account.ts";
 import type { Command } from "../base/command.ts";
 import { firstLines } from "../base/first-lines.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
-import { questions } from "../base/prompt.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
 import { isSealed } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
@@ -117,16 +117,13 @@ const readGiven = async (flags: LoginFlags): Promise<Given> => {
   return { username: flags.username, password, code: code.trim() };
 };
 
-const askFor = async (flags: LoginFlags): Promise<Given> => {
-  const person = questions(
-    "give the password on standard input: blindrelay login --username NAME --password-stdin",
-  );
-  try {
+const WITHOUT_TERMINAL =
+  "give the password on standard input: blindrelay login --username NAME --password-stdin";
+
+const askFor = (flags: LoginFlags): Promise<Given> =>
+  asking(WITHOUT_TERMINAL, async (person) => {
     const username = flags.username ?? (await person.ask("User name: "));
     const password = await person.askHidden("Password: ");
     const code = await person.ask("One-time code (empty if you have none): ");
     return { username, password, code: code.trim() };
-  } finally {
-    person.close();
-  }
-};
+  });

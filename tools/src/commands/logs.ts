@@ -1,14 +1,12 @@
 /** `blindrelay logs AGENT`: what a device logged, and why it restarted (`system.log`, sealed). */
-import { type Agent, CallError, restartText } from "@blindrelay/client-sdk";
+import { CallError, type Client, restartText } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
-import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { oneLine, printResult, printStatus } from "../base/output.ts";
-import { checkAgentId } from "../config/settings.ts";
 import { aboutAgent, heldAgent, matching } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import { LogReader, type LogReport } from "../fleet/logs.ts";
@@ -72,23 +70,20 @@ here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 
       if ((agent === undefined) === (flags.where === undefined))
         throw new Failure("usage", "name an agent, or --where SELECTOR");
       const settings = context.settings();
+      const secret = agent === undefined ? null : settings.checkedSecretOf(agent);
       const ids =
         agent === undefined
           ? (await matching(settings, flags.where ?? "")).map(({ agent_id }) => agent_id)
-          : [checkAgentId(agent)];
-      if (agent !== undefined)
-        checkToken(settings.secretOf(agent).agentToken, "e2e", "agent token");
-      const client = await connectClient(settings, CONNECT_LIMIT_MS);
+          : [agent];
       const print = (report: LogReport): void =>
         printResult(flags, report, asText(report, agent !== undefined));
       const { buildsDir } = settings;
-      const handleOf = async (id: string): Promise<Agent | null> => {
-        if (agent === undefined) return heldAgent(client, settings, id);
-        return presentAgent(client, settings, id, settings.secretOf(id));
-      };
       const failures: Failure[] = [];
-      const one = async (id: string): Promise<void> => {
-        const handle = await handleOf(id);
+      const one = async (client: Client, id: string): Promise<void> => {
+        const handle =
+          secret === null
+            ? await heldAgent(client, settings, id)
+            : await presentAgent(client, settings, id, secret);
         if (handle === null) {
           printStatus(`${id} skipped: the keyring has no secret for it`);
           return;
@@ -115,12 +110,10 @@ here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 
           failures.push(failure);
         }
       };
-      try {
-        await Promise.all(ids.map(one));
+      await withClient(settings, CONNECT_LIMIT_MS, async (client) => {
+        await Promise.all(ids.map((id) => one(client, id)));
         if (flags.follow === true) await interrupted();
-      } finally {
-        client.close();
-      }
+      });
       const [failure] = failures;
       if (failure !== undefined && failures.length === ids.length) throw failure;
     });

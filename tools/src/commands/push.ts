@@ -6,13 +6,13 @@ import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
 import { agentWith } from "../account/agent-with.ts";
-import { connectClient } from "../account/connect.ts";
+import { connectClient, withClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
 import { printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
-import { checkAgentId, type Secret, type Settings } from "../config/settings.ts";
+import type { Secret, Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { aboutAgent } from "../fleet/agents.ts";
 import { addRolloutFlags, type FleetFlags, WHERE } from "../fleet/flags.ts";
@@ -100,7 +100,7 @@ With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no 
       const programs = programsFor(file, flags.firmwareVersion ?? null, flags.modules);
       const settings = context.settings();
       if (many) await pushToMany(settings, file, programs, pushKey, flags);
-      else await pushToOne(settings, checkAgentId(first), file, programs, pushKey, flags);
+      else await pushToOne(settings, first, file, programs, pushKey, flags);
     });
 };
 
@@ -138,28 +138,18 @@ const pushToOne = async (
   pushKey: string | null,
   flags: PushFlags,
 ): Promise<void> => {
-  const secret = settings.secretOf(agentId);
+  const secret = settings.checkedSecretOf(agentId);
   const line = new ProgressLine();
   const show = (done: number, total: number): void => line.show(agentId, done, total);
   const notice = (text: string): void => {
     line.clear();
     printStatus(text);
   };
-  let client: Client | undefined;
+  const waits = flags.wait === true;
+  const push = (client: Client): Promise<Pushed> =>
+    pushTo(client, settings, agentId, secret, programs, pushKey, flags, show, notice);
   try {
-    const waits = flags.wait === true;
-    client = await connectClient(settings, waits ? null : CONNECT_LIMIT_MS, { waits });
-    const pushed = await pushTo(
-      client,
-      settings,
-      agentId,
-      secret,
-      programs,
-      pushKey,
-      flags,
-      show,
-      notice,
-    );
+    const pushed = await withClient(settings, waits ? null : CONNECT_LIMIT_MS, push, { waits });
     line.clear();
     if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -171,7 +161,6 @@ const pushToOne = async (
     throw error;
   } finally {
     line.clear();
-    client?.close();
   }
 };
 

@@ -1,11 +1,12 @@
 /** `blindrelay devices --remote`: the ports that the account's bridges offer, and who uses them. */
 
-import { CallError } from "@blindrelay/client-sdk";
+import { CallError, type Client } from "@blindrelay/client-sdk";
 import { isObject, own } from "@blindrelay/protocol/crypto";
 import { accountRest, listAgents } from "../account/account.ts";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
+import { UNKNOWN_METHOD } from "../base/methods.ts";
 import { printJson, printStatus, printText, table } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 
@@ -25,8 +26,6 @@ interface RemotePortInfo {
 const CONNECT_LIMIT_MS = 30_000;
 const ASK_LIMIT_MS = 10_000;
 const AT_ONCE = 16;
-/** JSON-RPC 2.0, "Method not found": an agent that is no bridge, or an older one. */
-const UNKNOWN_METHOD = -32_601;
 
 /** What an agent says of itself is shown, and only in the form that it should have. */
 const readPort = (agentId: string, value: unknown): RemotePortInfo | null => {
@@ -70,8 +69,7 @@ export const listRemotePorts = async (settings: Settings, json: boolean): Promis
   const agents = await listAgents(accountRest(settings));
   const asked = agents.filter(({ agent_id: id, online }) => online && settings.secretAtHand(id));
   const items: RemotePortInfo[] = [];
-  const client = await connectClient(settings, CONNECT_LIMIT_MS);
-  const ask = async (id: string): Promise<void> => {
+  const ask = async (client: Client, id: string): Promise<void> => {
     const secret = settings.secretAtHand(id);
     if (secret === null) return;
     try {
@@ -84,17 +82,16 @@ export const listRemotePorts = async (settings: Settings, json: boolean): Promis
       }
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
-      if (error.remote?.code === UNKNOWN_METHOD) return;
+      if (error.remote?.code === UNKNOWN_METHOD) return; // no bridge, or an older one
       printStatus(`${id}: ${callFailure(error).message}`);
     }
   };
-  try {
+  await withClient(settings, CONNECT_LIMIT_MS, async (client) => {
     for (let at = 0; at < asked.length; at += AT_ONCE) {
-      await Promise.all(asked.slice(at, at + AT_ONCE).map(({ agent_id: id }) => ask(id)));
+      const some = asked.slice(at, at + AT_ONCE);
+      await Promise.all(some.map(({ agent_id: id }) => ask(client, id)));
     }
-  } finally {
-    client.close();
-  }
+  });
   if (json) {
     printJson({ items });
     return;

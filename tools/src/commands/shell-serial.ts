@@ -3,6 +3,7 @@ import { type Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
+import { UNKNOWN_METHOD } from "../base/methods.ts";
 import { printStatus } from "../base/output.ts";
 import { onOff } from "./number-flags.ts";
 
@@ -15,8 +16,6 @@ export interface SerialFlags {
 
 /** Ctrl-] leaves; Ctrl-C goes to the device. */
 const ESCAPE = 0x1d;
-/** JSON-RPC 2.0, "Method not found". */
-const UNKNOWN_METHOD = -32_601;
 /** The bridge refuses: no such port, or it is in use; the device is away. */
 const UNUSABLE: readonly unknown[] = [-32_000, -32_002];
 /**

@@ -9,14 +9,13 @@ import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
-import { callFailure } from "../base/call-failure.ts";
-import { checkToken } from "../base/check-token.ts";
+import { asFailure } from "../base/call-failure.ts";
 import type { Command } from "../base/command.ts";
 import { methodsOf, similarMethod } from "../base/methods.ts";
 import { jsonText, oneLine, printJson, printStatus, printText } from "../base/output.ts";
-import { checkAgentId, type Settings } from "../config/settings.ts";
+import type { Settings } from "../config/settings.ts";
 import { printAbove } from "./above-prompt.ts";
 import type { Context } from "./context.ts";
 import { runSerial, type SerialFlags, withSerialOptions } from "./shell-serial.ts";
@@ -122,8 +121,7 @@ class Shell {
 
   /** Talks to an agent from now on. Rejects with a Failure if its secret is not available. */
   async use(agentId: string): Promise<void> {
-    const secret = this.settings.secretOf(checkAgentId(agentId));
-    checkToken(secret.agentToken, "e2e", "agent token");
+    const secret = this.settings.checkedSecretOf(agentId);
     this.stopListening();
     const agent = await presentAgent(this.client, this.settings, agentId, secret);
     this.agent = agent;
@@ -238,7 +236,7 @@ const interact = async (shell: Shell, settings: Settings): Promise<void> => {
     try {
       if (await shell.run(line, underWay.signal)) break;
     } catch (error) {
-      const failure = error instanceof CallError ? callFailure(error) : error;
+      const failure = asFailure(error);
       // A script ends at its first failure; an interactive shell continues.
       if (!interactive || !(failure instanceof Failure)) throw failure;
       printStatus(failure.message);
@@ -280,24 +278,15 @@ ${HELP}`)
     .action(async (agentId: string | undefined, flags: ShellFlags) => {
       checkFlags(agentId, flags);
       const settings = context.settings();
-      if (agentId !== undefined) settings.secretOf(checkAgentId(agentId));
-      const client = await connectClient(settings, CONNECT_LIMIT_MS);
-      try {
-        if (flags.serial === true) {
-          const secret = settings.secretOf(agentId as string);
-          checkToken(secret.agentToken, "e2e", "agent token");
-          const agent = await presentAgent(client, settings, agentId as string, secret);
-          await runSerial(agent, flags);
+      const secret = agentId === undefined ? null : settings.checkedSecretOf(agentId);
+      await withClient(settings, CONNECT_LIMIT_MS, async (client) => {
+        if (flags.serial === true && agentId !== undefined && secret !== null) {
+          await runSerial(await presentAgent(client, settings, agentId, secret), flags);
           return;
         }
         const shell = new Shell(settings, client, flags.json ?? false);
         if (agentId !== undefined) await shell.use(agentId);
         await interact(shell, settings);
-      } catch (error) {
-        if (error instanceof CallError) throw callFailure(error);
-        throw error;
-      } finally {
-        client.close();
-      }
+      });
     });
 };

@@ -4,10 +4,10 @@
  */
 import { readToken, TOKEN_NAMES, TOKEN_PREFIXES, type TokenKind } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { asking } from "@blindrelay/protocol/prompt";
 import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printJson, printText } from "../base/output.ts";
-import { questions } from "../base/prompt.ts";
 import type { Context } from "./context.ts";
 
 const USES: { readonly [kind in TokenKind]: string } = {
@@ -50,14 +50,8 @@ export const describeToken = (given: string): TokenReport => {
   return { kind, valid: true, meaning, problem: null };
 };
 
-const ask = async (): Promise<string> => {
-  const person = questions("pipe it in");
-  try {
-    return await person.askHidden("Token (not shown): ");
-  } finally {
-    person.close();
-  }
-};
+const ask = (): Promise<string> =>
+  asking("pipe it in", (person) => person.askHidden("Token (not shown): "));
 
 export const addToken = (cli: Command, _context: Context): void => {
   cli

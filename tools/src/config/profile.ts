@@ -7,6 +7,7 @@ import { chmodSync, copyFileSync, existsSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { withLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { readTextFile } from "../base/text-file.ts";
@@ -18,7 +19,6 @@ import {
   replacedPath,
   writeKeptFile,
 } from "./kept-file.ts";
-import { withLock } from "./lock.ts";
 import { openText, type SealedText, sealText } from "./sealed.ts";
 
 /** An agent's secret with the packet suite it goes with. */

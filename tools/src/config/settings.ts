@@ -8,8 +8,9 @@ import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
+import { withLock } from "@blindrelay/protocol/file-lock";
 import { relayUrl } from "@blindrelay/protocol/relay-url";
-import { withLock } from "./lock.ts";
+import { checkToken } from "../base/check-token.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
 import {
   type Environment,
@@ -175,13 +176,20 @@ export class Settings {
     );
   }
 
+  /** The same for an id that a person typed, checked as the id is. */
+  checkedSecretOf(agentId: string): Secret {
+    const secret = this.secretOf(checkAgentId(agentId));
+    checkToken(secret.agentToken, "e2e", "agent token");
+    return secret;
+  }
+
   /** ` (did you mean "pump-7"?)` for a mistyped agent of the keyring, or "". */
   similarAgent(agentId: string): string {
     const ids = Object.keys(this.profile?.keyring ?? {});
     return ids.includes(agentId) ? "" : didYouMean(agentId, ids);
   }
 
-  /** The same, or null if there is none. */
+  /** `secretOf`, or null if there is none. */
   secretAtHand(agentId: string): Secret | null {
     const kept = this.isExplicit ? this.keptSecretOf(agentId) : null;
     if (kept !== null) return kept;

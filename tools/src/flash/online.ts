@@ -7,8 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { agentWith } from "../account/agent-with.ts";
-import { connectClient } from "../account/connect.ts";
-import { callFailure } from "../base/call-failure.ts";
+import { withClient } from "../account/connect.ts";
 import { hasWatchdog } from "../base/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
 
@@ -43,8 +42,7 @@ export const waitUntilOnline = async (
 ): Promise<Online> => {
   const deadline = performance.now() + limitMs;
   const secret = settings.secretOf(agentId);
-  const client = await connectClient(settings, CONNECT_LIMIT_MS);
-  try {
+  return withClient(settings, CONNECT_LIMIT_MS, async (client) => {
     const agent = agentWith(client, agentId, secret);
     for (;;) {
       signal.throwIfAborted();
@@ -60,14 +58,12 @@ export const waitUntilOnline = async (
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof CallError)) throw error;
-        if (!PASSING.includes(error.code)) throw callFailure(error);
+        if (!PASSING.includes(error.code)) throw error;
         if (deadline - performance.now() > POLL_MS) await wait(POLL_MS);
         else throw late(agentId, limitMs, error, hint);
       }
     }
-  } finally {
-    client.close();
-  }
+  });
 };
 
 const late = (agentId: string, limitMs: number, error: CallError, hint: string): Failure =>

@@ -9,8 +9,8 @@ import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { type FleetOutcome, type OutcomeKind, outcomeOf } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { holdLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
-import { holdLock } from "../config/lock.ts";
 import { lineOf } from "./outcome-line.ts";
 
 const VERSION = 1;

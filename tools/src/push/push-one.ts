@@ -11,6 +11,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { asciiBytes, pushProof, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../base/call-failure.ts";
+import { UNKNOWN_METHOD } from "../base/methods.ts";
 import { hasWatchdog, NO_WATCHDOG } from "../base/watchdog.ts";
 import { shownPath } from "../config/kept-builds.ts";
 
@@ -125,7 +126,6 @@ const OFF: Readonly<Record<string, string>> = {
   node: "it was started without `agent run --allow-push`, or is older",
 };
 
-const METHOD_NOT_FOUND = -32601;
 /** Assumed if `system.info` is too long for the shortest plaintext, which only boards have. */
 const UNTOLD = { runtime: "espruino", methods: [METHOD] };
 
@@ -136,7 +136,7 @@ const NOT_PROVEN = "not proven by its push key";
 
 const refusal = (error: unknown, agentId: string): unknown => {
   if (!(error instanceof CallError)) return error;
-  if (error.remote?.code === METHOD_NOT_FOUND) return new TakesNone(agentId, UNTOLD.runtime);
+  if (error.remote?.code === UNKNOWN_METHOD) return new TakesNone(agentId, UNTOLD.runtime);
   if (error.remote !== undefined) {
     const { message } = error.remote;
     const fix = message === NOT_PROVEN ? ": --push-key names another key's file" : "";

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
-import { withLock } from "./lock.ts";
+import { withLock } from "./file-lock.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-lock-"));
 const running: ChildProcess[] = [];
@@ -18,7 +18,7 @@ afterAll(() => {
 const start = (path: string, code: string): ChildProcess => {
   const head = `
     import { readFileSync, writeFileSync } from "node:fs";
-    import { withLock } from ${JSON.stringify(new URL("./lock.ts", import.meta.url).href)};
+    import { withLock } from ${JSON.stringify(new URL("./file-lock.ts", import.meta.url).href)};
     const path = ${JSON.stringify(path)};
     const pause = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);`;
   const child = spawn(process.execPath, ["--input-type=module", "-e", head + code], {

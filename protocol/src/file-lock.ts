@@ -1,13 +1,13 @@
 /**
- * One process at a time changes a file, so that no write of another process is lost. The lock is
- * SQLite's own, held on an empty database next to the file: the kernel releases it when the process
- * ends, even by a crash. The lock's file is not removed, because a removed one could be held twice.
+ * One process at a time has a file: no write of another process is lost. The lock is SQLite's own,
+ * held on an empty database next to the file: the kernel releases it when the process ends, even by
+ * a crash. The lock's file is not removed, because a removed one could be held twice.
  */
 import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Failure } from "@blindrelay/protocol/command-line";
-import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { Failure } from "./command-line.ts";
+import { giveToOwner, makeFolder } from "./file-owner.ts";
 
 /** A change takes milliseconds, or a tenth of a second with a passphrase. */
 const PATIENCE_MS = 10_000;

@@ -3,7 +3,7 @@
  */
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
-import { Failure } from "@blindrelay/protocol/command-line";
+import { Failure } from "./command-line.ts";
 
 /** A person ended a question in place of an answer. */
 export class Unanswered extends Failure {
@@ -21,25 +21,33 @@ export interface Questions {
   ask(question: string): Promise<string>;
   /** The same, without showing it. */
   askHidden(question: string): Promise<string>;
-  close(): void;
+}
+
+export interface Terminal {
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stderr: NodeJS.WritableStream;
 }
 
 /**
- * Must be closed, because it holds the terminal. Throws a Failure (usage) if there is no terminal;
+ * Holds the terminal while `use` asks. Rejects with a Failure (usage) if there is no terminal;
  * `instead` says what to do then.
  */
-export const questions = (instead: string): Questions => {
-  if (!process.stdin.isTTY)
+export const asking = async <T>(
+  instead: string,
+  use: (person: Questions) => Promise<T>,
+  { stdin, stderr }: Terminal = process,
+): Promise<T> => {
+  if (stdin.isTTY !== true)
     throw new Failure("usage", `there is no terminal to ask on: ${instead}`);
   let hidden = true;
   const output = new Writable({
     write: (chunk, _encoding, done) => {
-      if (!hidden) process.stderr.write(chunk);
+      if (!hidden) stderr.write(chunk);
       done();
     },
   });
   // Without a history, which the next question would show: it has passwords.
-  const prompt = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 });
+  const prompt = createInterface({ input: stdin, output, terminal: true, historySize: 0 });
   /** Lines that came before their question: pasted, or typed ahead. */
   const early: string[] = [];
   let answer: PromiseWithResolvers<string> | null = null;
@@ -54,7 +62,7 @@ export const questions = (instead: string): Questions => {
   const end = (reason: Unanswered) => {
     if (over !== null) return;
     over = reason;
-    process.stderr.write("\n");
+    stderr.write("\n");
     answer?.reject(reason);
   };
   prompt.on("SIGINT", () => end(new Unanswered("interrupted", "interrupted")));
@@ -62,26 +70,27 @@ export const questions = (instead: string): Questions => {
   const ask = async (question: string, isHidden: boolean): Promise<string> => {
     const line = early.shift();
     if (line !== undefined) {
-      process.stderr.write(`${question}${isHidden ? "" : line}\n`);
+      stderr.write(`${question}${isHidden ? "" : line}\n`);
       return line;
     }
     if (over !== null) throw over;
     answer = Promise.withResolvers();
     const { promise } = answer;
-    if (isHidden) process.stderr.write(question);
+    if (isHidden) stderr.write(question);
     hidden = isHidden;
     prompt.setPrompt(isHidden ? "" : question);
     prompt.prompt(true);
     const typed = await promise;
-    if (isHidden) process.stderr.write("\n");
+    if (isHidden) stderr.write("\n");
     return typed;
   };
-  return {
-    ask: (question) => ask(question, false),
-    askHidden: (question) => ask(question, true),
-    close: () => {
-      over = new Unanswered("usage", "not answered");
-      prompt.close();
-    },
-  };
+  try {
+    return await use({
+      ask: (question) => ask(question, false),
+      askHidden: (question) => ask(question, true),
+    });
+  } finally {
+    over = new Unanswered("usage", "not answered");
+    prompt.close();
+  }
 };
