@@ -31,7 +31,7 @@ const SHARES = [8, 25, 40] as const;
 /** Between two calls: at one end some are always in flight, at the other each needs a session. */
 const SHORTEST_MS = 200;
 const LONGEST_MS = 200_000;
-/** The same where a call itself may take long: on a slow network, or in a loop that waits for it. */
+/** The same where a call itself may take long: on a slow network, or in a closed loop. */
 const SLOWEST_MS = 3_000;
 /** Calls may fail in whatever way, but have no wrong answer. */
 export const MAY_FAIL: readonly Allowed[] = [
@@ -138,8 +138,8 @@ export class Drawing {
       const isQuick = network === undefined && kind !== "busy" && kind !== "bridge";
       const loopMs = this.between(SLOWEST_MS);
       const openMs = this.between(isQuick ? SHORTEST_MS : SLOWEST_MS);
-      // Enough bytes to fill queues.
-      const isLarge = kind === "echo" && this.likely(30);
+      // Enough bytes to fill queues; on a slow line alone, they would take longer than a call may.
+      const isLarge = kind === "echo" && network?.bandwidth === undefined && this.likely(30);
       const large = { call: "echo", params: { text: "z".repeat(1000 * (1 + this.below(30))) } };
       return {
         name: `c${i}`,
