@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { PROOFS, SKIP_PROOFS } from "./scripts/proofs.ts";
+import { SlowestFirst } from "./test/src/instruments/slowest-first.ts";
 import { loadStandIns } from "./test/src/instruments/vitest-plugin.ts";
 
 /**
@@ -21,6 +22,7 @@ const FILES = {
   ],
   /** Programs as people start them; many of these are proofs, too, and skipped as such. */
   process: [
+    "agent-sdk/build/**",
     "agent-sdk/src/node/{start,state}.test.ts",
     "relay-server/src/{settings/default-data-dir,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
@@ -70,7 +72,8 @@ export default defineConfig({
     // test made may stand in what programs log.
     setupFiles: ["./test/src/instruments/setup.ts"],
     // What the tests start ends with them.
-    globalSetup: ["./test/src/instruments/reaper.ts"],
+    globalSetup: ["./test/src/instruments/reaper.ts", "./test/src/instruments/packages.ts"],
+    execArgv: [`--import=${new URL("test/src/instruments/register.mjs", import.meta.url)}`],
     // Processes, because tests send signals, change directories and start servers.
     pool: "forks",
     // Most tests wait for their own processes and for real timers; three times as many files as
@@ -80,6 +83,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
+    sequence: { sequencer: SlowestFirst },
     passWithNoTests: false,
     // A test that forgot to assert, or that was left `.only`, must not look green in CI.
     allowOnly: !process.env.CI,

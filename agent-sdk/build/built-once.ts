@@ -2,7 +2,15 @@
  * What tests build from sources in node_modules: once, into node_modules/.cache, and reused
  * afterwards. Of processes that want the same, one builds and the others wait.
  */
-import { existsSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 
@@ -10,17 +18,21 @@ type Built =
   | { readonly kind: "found"; readonly path: string }
   | { readonly kind: "missing"; readonly reason: string };
 
-/** A build takes up to a minute on a busy machine; a lock this old belongs to a dead process. */
+/** A build takes up to a minute on a busy machine; a lock this old belongs to no process. */
 const STALE_LOCK_MS = 600_000;
 const POLL_MS = 500;
 
 const cache = resolve(import.meta.dirname, "../../node_modules/.cache/blindrelay");
 
+/** Its holder may have been killed. */
 const isStale = (lock: string): boolean => {
   try {
-    return Date.now() - statSync(lock).mtimeMs > STALE_LOCK_MS;
-  } catch {
-    return false; // The holder has just released it.
+    if (Date.now() - statSync(lock).mtimeMs > STALE_LOCK_MS) return true;
+    process.kill(Number(readFileSync(lock, "utf8")), 0);
+    return false;
+  } catch (error) {
+    // Otherwise the holder has just released it, or belongs to somebody else.
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
   }
 };
 
@@ -39,7 +51,7 @@ export const builtOnce = async (
   mkdirSync(cache, { recursive: true });
   while (!existsSync(found.path)) {
     try {
-      mkdirSync(lock);
+      writeFileSync(lock, String(process.pid), { flag: "wx" });
     } catch {
       if (isStale(lock)) rmSync(lock, { recursive: true, force: true });
       await wait(POLL_MS);

@@ -7,6 +7,7 @@ import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { type Bundle, type BundleOptions, bundle } from "./bundle.ts";
 import { exactDecimals } from "./decimals.ts";
 import { entryOf, type Links } from "./entry.ts";
+import { rememberedBundle } from "./remembered.ts";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
@@ -110,18 +111,18 @@ const boardOf = (variant: Variant, rekey: boolean): BundleOptions => ({
  * The file that a board keeps in Storage as "blindrelay". `push`: it accepts programs over the
  * relay; `rekey`: a new secret.
  */
-const build =
-  (links: Links) =>
+export const buildWith =
+  (links: Links, make = rememberedBundle) =>
   (variant: Variant, push = false, rekey = false): Bundle =>
-    bundle(ENTRY, boardOf(variant, rekey), entryOf(links, push));
+    make(ENTRY, boardOf(variant, rekey), entryOf(links, push));
 
-export const buildEspruino = build("socket");
+export const buildEspruino = buildWith("socket");
 
 /** The variant for a board whose Wi-Fi the SDK joins. */
-export const buildEspruinoWifi = build("wifi");
+export const buildEspruinoWifi = buildWith("wifi");
 
 /** The variant for a board behind a serial bridge: a UART in place of WebSockets. */
-export const buildEspruinoSerial = build("uart");
+export const buildEspruinoSerial = buildWith("uart");
 
 /**
  * Another portable module, built in the same way with a board's natives; tests on the engine use

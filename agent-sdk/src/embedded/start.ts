@@ -4,8 +4,8 @@
  * storage looks like new storage, so only `provisionAgent` writes a first count, for a new
  * agent_token.
  */
-import { asciiBytes, fromBase64url } from "@blindrelay/protocol/crypto";
-import { AgentSessions } from "@blindrelay/protocol/session";
+import { asciiBytes, fromBase64url, isForward } from "@blindrelay/protocol/crypto";
+import { type AgentSessionsOptions, SmallAgentSessions } from "@blindrelay/protocol/session";
 import { AgentCore } from "../core/agent-core.ts";
 import { type BootCountResult, provisionBootCount, raiseBootCount } from "../core/bootcount.ts";
 import { limitsOf, SMALL_AGENT_LIMITS } from "../core/limits.ts";
@@ -63,8 +63,11 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const { packetVersion = "1", deviceKey } = options;
   const secrets = [agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])];
   const kept = options.keepLog?.(ports, secrets, boot.count);
-  const forward = (seed: Uint8Array | undefined) =>
-    options.forward?.(packetVersion, seed?.slice(), deviceKey);
+  const small = (all: AgentSessionsOptions) => new SmallAgentSessions(all);
+  // None under "3" and "4" without the option: the core refuses to start then.
+  const sessionsOf = (seed: Uint8Array | undefined) =>
+    options.forward?.(packetVersion, seed?.slice(), deviceKey) ??
+    (isForward(packetVersion) ? undefined : small);
   const ofSessions = {
     agentId: options.agentId,
     version: packetVersion,
@@ -78,7 +81,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
     agentToken,
     maxPlaintext,
     refuses: (plaintext) => refusal(plaintext, ofCalls),
-    forward: forward(boot.seed),
+    forward: sessionsOf(boot.seed),
     sdkVersion: SDK_VERSION,
     bootCount: boot.count,
     ports: {
@@ -93,8 +96,8 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   });
   kept?.serve(core);
   rekeyed?.serve(core, (token, { count: bootCount, seed }) => {
-    const all = { ...ofSessions, suite: ports.suite, agentToken: token, bootCount };
-    return forward(seed)?.(all) ?? new AgentSessions(all);
+    const make = sessionsOf(seed) ?? small;
+    return make({ ...ofSessions, suite: ports.suite, agentToken: token, bootCount });
   });
   boot.seed?.fill(0);
   options.program(core.agent);

@@ -414,6 +414,16 @@ describe("a relay that restarts and keeps its links for a while", () => {
     expect(agent.executed).toHaveLength(3);
   });
 
+  it("is not asked in a loop if it accepts each link and restarts at once", async () => {
+    const world = new World();
+    await world.connected();
+    for (let n = 0; n < 600; n++) {
+      world.relay.sayToAll(restarting(0));
+      await world.run(100);
+    }
+    expect(authsOf(world).length).toBeLessThanOrEqual(12);
+  });
+
   it("is left twice if the next node restarts too, while calls wait to be sent there", async () => {
     const world = new World();
     const agent = world.agent();

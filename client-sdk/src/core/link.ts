@@ -112,7 +112,7 @@ export class RelayLink implements MovingSide {
   private canRenew = true;
   /** When the restarting relay asked us to reconnect. */
   private movesAt: number | null = null;
-  /** Restarts that the relay has announced in a row, without a login in between. */
+  /** Restarts that the relay has announced since the link was last stable. */
   private restarts = 0;
   private timer: unknown = null;
   private heardAt = 0;
@@ -182,7 +182,8 @@ export class RelayLink implements MovingSide {
   /** Reconnects at once, with the account token. */
   renew(): void {
     this.sessionToken = null;
-    this.nextDelayMs = 0;
+    // A relay whose tokens hardly live must not be asked in a tight loop.
+    if (this.stable()) this.nextDelayMs = 0;
     this.lose(new CallError("UNREACHABLE", "fetching a fresh session token"), "renewing");
   }
 
@@ -245,7 +246,6 @@ export class RelayLink implements MovingSide {
     this.canRenew = true;
     this.move("accepted");
     this.onlineAt = this.ports.timer.now();
-    this.restarts = 0;
     this.nextDelayMs = null;
     this.watch();
     this.events.online(fresh);
@@ -302,9 +302,11 @@ export class RelayLink implements MovingSide {
     if (code === "RESTARTING") {
       const asked = askedMs(message.reconnectIn ?? 0);
       // All nodes may be restarting: who comes again and again keeps them busy.
+      if (this.stable()) this.restarts = 0;
       if (this.movesAt === null) this.restarts++;
-      const doubledMs = asked * 2 ** (this.restarts - 1);
-      const waitMs = Math.max(asked, Math.min(doubledMs, BACKOFF_MAX_MS));
+      const again = this.restarts - 1;
+      const least = again > 0 ? Math.max(asked, BACKOFF_FIRST_MS) : asked;
+      const waitMs = Math.max(asked, doubled(least, again, BACKOFF_MAX_MS));
       this.movesAt = this.ports.timer.now() + waitMs;
       this.nextDelayMs = null;
       // If the relay repeats itself, there is no second attempt while one is in progress.
@@ -384,7 +386,6 @@ export class RelayLink implements MovingSide {
     const { renewed } = this;
     const now = this.ports.timer.now();
     this.movesAt = null;
-    this.restarts = 0;
     this.heardAt = now;
     this.onlineAt = now;
     this.renews = null;
@@ -430,7 +431,10 @@ export class RelayLink implements MovingSide {
   }
 
   private lose(failure: CallError, reason: string): void {
-    if (this.stable()) this.attempt = 0;
+    if (this.stable()) {
+      this.attempt = 0;
+      this.restarts = 0;
+    }
     if (!this.move("lost")) return;
     this.drop(reason);
     this.failure = failure;

@@ -53,18 +53,18 @@ const hold = (agent: AgentSessions, number: number, now = 0): string => {
 
 describe("the agent's sessions", () => {
   it("derive the keys of a session once: those made for an answer serve its first packet", () => {
-    const made = vi.spyOn(suite, "hmac");
+    const made = vi.spyOn(suite, "aeadKey");
     const agent = newAgent();
     const spent = (text: string): [string, number] => {
       made.mockClear();
       return [agent.receive(text, 0).kind, made.mock.calls.length];
     };
     const opening = sealAsClient(partOf(1), 0);
-    expect(spent(opening)).toEqual(["answer", 6]); // the client's key of C, A, both keys of C.A
-    expect(spent(opening)).toEqual(["answer", 2]);
+    expect(spent(opening)).toEqual(["answer", 3]); // the client's key of C, both of C.A
+    expect(spent(opening)).toEqual(["answer", 1]);
     const first = sealAsClient(agent.answered?.sid as string, 1, "ping");
-    expect(spent(first)).toEqual(["message", 1]); // A
-    expect(spent(opening)).toEqual(["answer", 2]); // the held session answers it
+    expect(spent(first)).toEqual(["message", 0]);
+    expect(spent(opening)).toEqual(["answer", 1]); // the held session answers it
   });
 
   it("free the session answered before when they answer another opening", () => {

@@ -17,17 +17,11 @@ import type { SessionKeys } from "../crypto/keys.ts";
 import {
   deriveAgentPart,
   deriveClientKeys,
-  expandSession,
+  deriveSessionKeys,
   nextEpochSecret,
 } from "../crypto/keys.ts";
 import type { DirectionKeys, Packet } from "../crypto/packet.ts";
-import {
-  DIRECTION_BYTES,
-  makeDirection,
-  openPacket,
-  parsePacket,
-  sealPacket,
-} from "../crypto/packet.ts";
+import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
 import type { Version } from "../crypto/versions.ts";
@@ -121,8 +115,8 @@ export interface Farewell {
 export interface HeldSession {
   readonly sid: string;
   readonly first: string;
-  /** As bytes of both directions, under "1" and "2": the suite's handles take five times as much. */
-  keys: Uint8Array | SessionKeys;
+  /** As bytes only in SmallAgentSessions. */
+  keys: SessionKeys | Uint8Array;
   /** Last seq accepted from the client; 0 while the session is answered but not stored. */
   received: number;
   /** Last seq sealed for the client. */
@@ -257,7 +251,7 @@ export class AgentSessions {
     const held = this.find(sid);
     if (held === null || held.sent >= MAX_SEQ) return null;
     held.sent++;
-    return sealPacket(this.suite, this.toClient(held), this.version, sid, held.sent, plaintext);
+    return this.sealWith(held, held.sent, plaintext);
   }
 
   /** Forgets a session because its client has left. */
@@ -322,13 +316,16 @@ export class AgentSessions {
     return openPacket(this.suite, this.toAgent(held), packet);
   }
 
+  private sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
+    return sealPacket(this.suite, this.toClient(held), this.version, held.sid, seq, plaintext);
+  }
+
   protected toAgent(held: HeldSession): DirectionKeys {
-    return makeDirection(this.suite, this.version, held.keys as Uint8Array);
+    return (held.keys as SessionKeys).c2a;
   }
 
   protected toClient(held: HeldSession): DirectionKeys {
-    const okm = held.keys as Uint8Array;
-    return makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES));
+    return (held.keys as SessionKeys).a2c;
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -439,10 +436,7 @@ export class AgentSessions {
     const held = this.findFirst(first);
     const session = held === null ? this.offer(first) : held;
     this.counters.answered++;
-    return {
-      kind: "answer",
-      text: sealPacket(this.suite, this.toClient(session), this.version, session.sid, 0, NO_BYTES),
-    };
+    return { kind: "answer", text: this.sealWith(session, 0, NO_BYTES) };
   }
 
   /** The session that a C not held may have in this epoch. */
@@ -469,8 +463,13 @@ export class AgentSessions {
   protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = expandSession(this.suite, this.prk, this.version, sid, 2 * DIRECTION_BYTES);
+    const keys = this.keysOf(sid);
     return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
+  }
+
+  /** Those that a session begins with. */
+  protected keysOf(sid: string): SessionKeys | Uint8Array {
+    return deriveSessionKeys(this.suite, this.prk, this.version, sid);
   }
 
   protected refuse(reason: RefusalReason): AgentVerdict {

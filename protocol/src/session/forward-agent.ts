@@ -19,7 +19,7 @@ import {
   nextDh,
 } from "../crypto/forward-keys.ts";
 import type { SessionKeys } from "../crypto/keys.ts";
-import type { DirectionKeys, Packet } from "../crypto/packet.ts";
+import type { Packet } from "../crypto/packet.ts";
 import { sealPacket } from "../crypto/packet.ts";
 import { concatBytes, NO_BYTES } from "../encoding/bytes.ts";
 import { KEY_BYTES, TAG_BYTES } from "../spec.ts";
@@ -81,11 +81,8 @@ export class ForwardAgentSessions extends AgentSessions {
       : verdict;
   }
 
-  protected override unstored(first: string, sid: string): HeldSession {
-    const answered = this.answered;
-    if (answered !== null && answered.sid === sid) return answered;
-    const keys = deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
-    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
+  protected override keysOf(sid: string): SessionKeys {
+    return deriveHandshakeKeys(this.suite, this.prk, this.version, sid);
   }
 
   /** A session's first packet is opened, and answered, before the session is stored. */
@@ -94,14 +91,6 @@ export class ForwardAgentSessions extends AgentSessions {
     if (plaintext === null || held.received > 0) return plaintext;
     this.agreed = this.agree(held.sid, held.keys as HandshakeKeys, plaintext);
     return this.agreed === null ? null : NO_BYTES;
-  }
-
-  protected override toAgent(held: HeldSession): DirectionKeys {
-    return (held.keys as SessionKeys).c2a;
-  }
-
-  protected override toClient(held: HeldSession): DirectionKeys {
-    return (held.keys as SessionKeys).a2c;
   }
 
   /** Null if an exchanged value is zero. */

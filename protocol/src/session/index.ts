@@ -16,3 +16,4 @@ export type {
 } from "./client.ts";
 export { ClientSession, DEFAULT_CLIENT_TIMINGS, FIRST_PING_ID } from "./client.ts";
 export { CLOSE_METHOD, CLOSE_NOTICE } from "./closing.ts";
+export { SmallAgentSessions } from "./small-agent.ts";

@@ -102,6 +102,13 @@ export const buildApp = (
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
   app.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
   limitIdleness(app.server);
+  // Else node answers an `Expect` that it does not know, past all limits and without a problem.
+  app.server.on(
+    "checkExpectation",
+    contained("request", "a request with an expectation failed", (request, response) => {
+      app.server.emit("request", request, response);
+    }),
+  );
   app.decorate("connections", new Connections(app.server));
   app.setValidatorCompiler(validatorCompiler);
   app.setErrorHandler((error, request, reply) => answerProblems(context, error, request, reply));

@@ -213,14 +213,23 @@ test("a bug is a 500 and reveals nothing but the request id", async () => {
   await broken.close();
 });
 
-test("bytes that are not HTTP get a problem document too", async () => {
-  await rest.app.listen({ host: "127.0.0.1", port: 0 });
-  const { port } = rest.app.addresses()[0] as { port: number };
+test.each([
+  ["bytes that are not HTTP", "NONSENSE\r\n\r\n", 400],
+  [
+    "an unknown expectation",
+    "GET /api/v1/account HTTP/1.1\r\nHost: x\r\nExpect: x\r\nConnection: close\r\n\r\n",
+    401,
+  ],
+])("%s: a problem document, too", async (_what, bytes, status) => {
+  const other = await startRest();
+  await other.app.listen({ host: "127.0.0.1", port: 0 });
+  const { port } = other.app.addresses()[0] as { port: number };
   const socket = connect(port, "127.0.0.1");
-  socket.write("NONSENSE\r\n\r\n");
-  const answer = await text(socket);
-  expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
-  expect(Value.Check(Problem, JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))))).toBe(true);
+  socket.write(bytes);
+  const [head, body = ""] = (await text(socket)).split("\r\n\r\n");
+  expect(head).toContain(`HTTP/1.1 ${status} `);
+  expect(Value.Check(Problem, JSON.parse(body))).toBe(true);
+  await other.close();
 });
 
 test("health says ok, and ready is 503 while the relay is not", async () => {

@@ -8,7 +8,9 @@ import type { ObservedWire } from "./relay.ts";
 /** Longer than a look-up, a queue or a drain takes. */
 const PACKET_US = 60_000_000;
 const AGENT = /"agent_id":"([^"]+)"/;
-const SID = /\\?"sid\\?":\\?"([^"\\]+)/;
+/** Before a packet's sid: in the packet or an error, and in the payload of an envelope. */
+const BARE = '"sid":"';
+const ESCAPED = '\\"sid\\":\\"';
 /** The packets in transit that are remembered, at most. */
 const MAX_PACKETS = 20_000;
 
@@ -39,7 +41,9 @@ interface Presence {
 
 export class ToldOracle {
   private readonly violate: (what: string) => void;
-  private readonly packets = new Map<string, Sent>();
+  /** By sid, those of clients and those of agents. */
+  private readonly ofClients = new Map<string, Sent>();
+  private readonly ofAgents = new Map<string, Sent>();
   private readonly readers = new Map<ObservedWire, Reader>();
   private readonly agents = new Map<string, Presence>();
   private lookedUs = 0;
@@ -51,19 +55,18 @@ export class ToldOracle {
   /** A text arrived at the relay, on an intact link. */
   received(wire: ObservedWire, text: string, { isAgent }: Sides, nowUs: number): void {
     if (!isPacket(text)) return;
-    const sid = SID.exec(text)?.[1];
-    if (sid === undefined || this.packets.size >= MAX_PACKETS) return;
-    const key = `${isAgent ? "a" : "c"} ${sid}`;
+    const sid = sidIn(text);
+    const packets = isAgent ? this.ofAgents : this.ofClients;
+    if (sid === null || packets.size >= MAX_PACKETS) return;
     // The oldest one without an answer: packets of one session are handled in order.
-    if (!this.packets.has(key)) this.packets.set(key, { wire, atUs: nowUs });
+    if (!packets.has(sid)) packets.set(sid, { wire, atUs: nowUs });
   }
 
   /** A text that the relay sends. */
   sent(wire: ObservedWire, text: string, { userId, isAgent }: Sides, nowUs: number): void {
-    if (isPacket(text)) this.packets.delete(`${isAgent ? "c" : "a"} ${SID.exec(text)?.[1]}`);
+    if (isPacket(text)) (isAgent ? this.ofClients : this.ofAgents).delete(sidIn(text) ?? "");
     else if (text.startsWith('{"type":"error"')) {
-      const sid = SID.exec(text)?.[1];
-      if (sid !== undefined) this.packets.delete(`${isAgent ? "a" : "c"} ${sid}`);
+      (isAgent ? this.ofAgents : this.ofClients).delete(sidIn(text) ?? "");
     } else if (text.startsWith('{"type":"agent_status"')) {
       const isOnline = text.includes('"online":true') || text.includes('"status":"online"');
       this.readers.get(wire)?.told.set(AGENT.exec(text)?.[1] ?? "", isOnline);
@@ -82,11 +85,13 @@ export class ToldOracle {
     isOpen: (wire: ObservedWire) => boolean,
     nowUs: number,
   ): void {
-    for (const [key, { wire, atUs }] of this.packets) {
-      if (!isOpen(wire)) this.packets.delete(key);
-      else if (nowUs - atUs > PACKET_US) {
-        this.packets.delete(key);
-        this.violate(`${wire.who()} sent a packet that was neither delivered nor refused`);
+    for (const packets of [this.ofClients, this.ofAgents]) {
+      for (const [sid, { wire, atUs }] of packets) {
+        if (!isOpen(wire)) packets.delete(sid);
+        else if (nowUs - atUs > PACKET_US) {
+          packets.delete(sid);
+          this.violate(`${wire.who()} sent a packet that was neither delivered nor refused`);
+        }
       }
     }
     for (const wire of this.readers.keys()) if (!isOpen(wire)) this.readers.delete(wire);
@@ -115,3 +120,12 @@ export class ToldOracle {
 
 const isPacket = (text: string): boolean =>
   text.startsWith('{"v"') || text.startsWith('{"type":"relay"');
+
+const sidIn = (text: string): string | null => {
+  const isEnvelope = text.startsWith('{"type":"relay"');
+  const before = isEnvelope ? ESCAPED : BARE;
+  const found = text.indexOf(before);
+  if (found < 0) return null;
+  const start = found + before.length;
+  return text.substring(start, text.indexOf(isEnvelope ? "\\" : '"', start));
+};

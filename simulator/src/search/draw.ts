@@ -26,6 +26,13 @@ const RAW = DRIVER_KINDS.filter((kind) => !Object.hasOwn(NEEDED_KIND, kind));
 /** Without faults, before the end: longer than anything takes to recover. */
 const QUIET_S = 140;
 const MAX_FAULTS = 12;
+/** Of one case: how likely each kind of fault is there at all. Few kinds come often. */
+const SHARES = [8, 25, 40] as const;
+/** Between two calls: at one end some are always in flight, at the other each needs a session. */
+const SHORTEST_MS = 200;
+const LONGEST_MS = 200_000;
+/** The same where a call itself may take long: on a slow network, or in a loop that waits for it. */
+const SLOWEST_MS = 3_000;
 /** Calls may fail in whatever way, but have no wrong answer. */
 export const MAY_FAIL: readonly Allowed[] = [
   ...Object.keys(CALL_ERRORS).filter((code) => code !== "REMOTE"),
@@ -62,7 +69,7 @@ export class Drawing {
 
   scenario(name: string, base?: Base): Scenario {
     const nodes = base?.scenario.relay?.nodes ?? (this.likely(40) ? 2 + this.below(2) : 1);
-    const isCalm = this.likely(base === undefined ? 8 : 25);
+    const isCalm = this.likely(base === undefined ? 15 : 25);
     const busyS = 60 + this.below(180);
     const endS = busyS + (this.likely(70) ? QUIET_S : 0);
     const devices = base === undefined ? this.devices() : this.fewer(base.scenario.devices);
@@ -113,7 +120,7 @@ export class Drawing {
     return Array.from({ length: 1 + this.below(2) }, (_, i) => {
       const group = {
         group: `g${i}`,
-        count: this.likely(15) ? 6 + this.below(7) : 1 + this.below(3),
+        count: this.likely(25) ? 6 + this.below(7) : 1 + this.below(3),
         kind: this.one(KIND_NAMES),
         ...(this.likely(50) ? { start: { over: "5s" } } : {}),
         ...(this.likely(30) ? { network: this.network() } : {}),
@@ -126,8 +133,11 @@ export class Drawing {
   }
 
   private clients(devices: readonly DeviceGroupSpec[]): ClientGroupSpec[] {
-    return Array.from({ length: this.below(3) }, (_, i) => {
-      const { group, kind } = this.one(devices);
+    return Array.from({ length: this.likely(15) ? 0 : 1 + this.below(2) }, (_, i) => {
+      const { group, kind, network } = this.one(devices);
+      const isQuick = network === undefined && kind !== "busy" && kind !== "bridge";
+      const loopMs = this.between(SLOWEST_MS);
+      const openMs = this.between(isQuick ? SHORTEST_MS : SLOWEST_MS);
       // Enough bytes to fill queues.
       const isLarge = kind === "echo" && this.likely(30);
       const large = { call: "echo", params: { text: "z".repeat(1000 * (1 + this.below(30))) } };
@@ -135,8 +145,8 @@ export class Drawing {
         name: `c${i}`,
         devices: group,
         ...(this.likely(60)
-          ? { every: `${isLarge ? 1 + this.below(3) : 3 + this.below(40)}s` }
-          : { rate: `${1 + this.below(60)}/m` }),
+          ? { every: isLarge ? `${1 + this.below(3)}s` : `${loopMs}ms` }
+          : { rate: `${Math.ceil(60_000 / openMs)}/m` }),
         from: `${10 + this.below(20)}s`,
         ...(isLarge ? large : {}),
         ...(this.likely(40) ? { presence: true } : {}),
@@ -161,7 +171,9 @@ export class Drawing {
       if (kind === "bridge") drivers.push({ kind: "serial", devices: group });
     }
     for (const kind of RAW) {
-      if (this.likely(7)) drivers.push({ kind, from: `${15 + this.below(10)}s`, every: "5m" });
+      // Again in the quiet end: a fault ends their play.
+      const every = `${60 + this.below(90)}s`;
+      if (this.likely(8)) drivers.push({ kind, from: `${15 + this.below(10)}s`, every });
     }
     return drivers;
   }
@@ -199,6 +211,12 @@ export class Drawing {
     return [...own, ...others] as (ClientGroupSpec & { name: string })[];
   }
 
+  /** Milliseconds between two calls, as likely to be near the one limit as near the other. */
+  private between(shortestMs: number): number {
+    const orders = Math.log(LONGEST_MS / shortestMs);
+    return Math.round(shortestMs * Math.exp((this.below(1001) / 1000) * orders));
+  }
+
   private params(): object {
     return this.one<object>([
       {},
@@ -224,7 +242,8 @@ export class Drawing {
   }
 
   private faults(busyS: number, nodes: number, clients: readonly ClientGroupSpec[]): Fault[] {
-    const used = this.kinds(nodes).filter(() => this.likely(25));
+    const share = this.one(SHARES);
+    const used = this.kinds(nodes).filter(() => this.likely(share));
     const faults: Fault[] = [];
     let at = 15 + this.below(20);
     while (used.length > 0 && at < busyS && faults.length < MAX_FAULTS) {

@@ -28,6 +28,7 @@ export interface Mutant {
 }
 
 const AGENT = "protocol/src/session/agent.ts";
+const SMALL_AGENT = "protocol/src/session/small-agent.ts";
 const CLIENT = "protocol/src/session/client.ts";
 const KEYS = "protocol/src/crypto/keys.ts";
 const SECRET_KEYS = "protocol/src/crypto/secret-keys.ts";
@@ -548,7 +549,7 @@ const KEY_RULES: readonly Mutant[] = [
         "a2c: makeDirection(suite, v, okm),",
       ),
       patch(
-        AGENT,
+        SMALL_AGENT,
         "makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES))",
         "makeDirection(this.suite, this.version, okm)",
       ),

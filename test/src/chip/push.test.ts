@@ -200,5 +200,5 @@ describe.skipIf(withoutChip)(`a chip whose power is cut${whySkipped}`, () => {
     lives.check(output);
     console.log(`chip: power cuts in a push: ${JSON.stringify(lives.cuts)}, ${lives.kept} kept`);
     expect(lives.kept).toBeGreaterThan(0);
-  });
+  }, 3_000_000);
 });

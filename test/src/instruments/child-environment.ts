@@ -12,6 +12,9 @@ export const RECORDS = "BLINDRELAY_TEST_RECORDS";
 /** The test run that a process belongs to, and ends with (reaper.ts). */
 export const RUN = "BLINDRELAY_TEST_RUN";
 
+/** The folder of bundled packages (packages.ts). */
+export const PACKAGES = "BLINDRELAY_TEST_PACKAGES";
+
 /** `given`, plus what makes the process watched. NODE_OPTIONS in it are kept. */
 export const childEnvironment = (
   given: NodeJS.ProcessEnv,
@@ -21,6 +24,7 @@ export const childEnvironment = (
   const loader = `--import=${REGISTER}`;
   return {
     ...handedOn("NODE_COMPILE_CACHE", own),
+    ...handedOn(PACKAGES, own),
     ...handedOn(RECORDS, own),
     ...handedOn(RUN, own),
     ...others,

@@ -1,9 +1,10 @@
 /**
- * Loaded into every Node process that a test starts (child-environment.ts): installs the same
- * stand-ins as in the test's own process, records standard error and logs, and writes every seal to
- * a file in the folder that the test file checks. A process may be killed at any moment, so each
- * seal is written before it happens. Plain JavaScript, because it is also loaded by a Node that
- * cannot run TypeScript.
+ * Loaded into vitest's own processes, where it only makes imports quicker, and into every Node
+ * process that a test starts (child-environment.ts). There it installs the same stand-ins as in the
+ * test's own process, records standard error and logs, and writes every seal to a file in the
+ * folder that the test file checks. A process may be killed at any moment, so each seal is written
+ * before it happens. Plain JavaScript, because it is also loaded by a Node that cannot run
+ * TypeScript.
  */
 import { openSync, writeSync } from "node:fs";
 import * as nodeModule from "node:module";
@@ -15,14 +16,18 @@ const folder = process.env.BLINDRELAY_TEST_RECORDS;
 // elsewhere.
 const canRecord = typeof nodeModule.registerHooks === "function" && process.features.typescript;
 
-if (folder !== undefined && canRecord) {
+if (canRecord) {
   const { resolveQuickly } = await import("./quick-resolve.mjs");
+  nodeModule.registerHooks({ resolve: resolveQuickly });
+}
+
+if (folder !== undefined && canRecord) {
   const { standIn } = await import("./stand-ins.ts");
   const { listen, witnessInto } = await import("./secrets/witness.ts");
   const { watchChildProcesses } = await import("./child-processes.ts");
   nodeModule.registerHooks({
     resolve: (specifier, context, next) => {
-      const resolved = resolveQuickly(specifier, context, next);
+      const resolved = next(specifier, context);
       const instead = standIn(resolved.url, context.parentURL);
       return instead === null ? resolved : { ...resolved, url: instead, shortCircuit: true };
     },

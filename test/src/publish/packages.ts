@@ -18,6 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
+import { PACKAGES as BUNDLED } from "../instruments/child-environment.ts";
 
 export const PACKAGES = [
   "protocol",
@@ -140,6 +141,8 @@ export class Packages {
 
   /** Packs, and installs as `npm install ./*.tgz` would, but without the registry. */
   async make(): Promise<void> {
+    // What is published loads the packages that it needs as they are.
+    delete process.env[BUNDLED];
     mkdirSync(this.workspace);
     copyWorkspace(this.workspace);
     const packed = await run(process.execPath, ["scripts/pack.ts", this.packs], this.workspace);
