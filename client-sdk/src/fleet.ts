@@ -85,7 +85,7 @@ export const outcomesText = (outcomes: readonly FleetOutcome[]): string => {
   return [...counts].map(([outcome, count]) => `${count} ${outcome}`).join(", ");
 };
 
-/** An outcome that is known now. An error that begins with the agent's id, as of a call, loses it. */
+/** An outcome that is known now. An error loses the agent's id at its beginning. */
 export const outcomeOf = <Result = never>(
   agentId: string,
   outcome: OutcomeKind,

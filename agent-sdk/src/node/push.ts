@@ -69,8 +69,8 @@ export interface PushedStart {
 
 /**
  * Call it once for every start, under the folder's lock, before a program runs. `key`: the push
- * key, without which no program is taken; null: anyone who may call the agent pushes. `ending`: told
- * before the restart, with what failed, or "".
+ * key, without which no program is taken; null: anyone who may call the agent pushes. `ending`:
+ * told before the restart, with what failed, or "".
  */
 export const pushedStart = (
   stateDir: string,
@@ -167,8 +167,9 @@ const inTime = async (started: Promise<void>): Promise<void> => {
 
 /**
  * For the supervisor, when the agent's process has ended by itself: a running trial has failed, and
- * a reason that says "memory" is what the next start answers to `system.log`. Returns whether there was one and its failure is stored; also false if the folder cannot be
- * locked, because another agent's trial must not be ended.
+ * a reason that says "memory" is what the next start answers to `system.log`. Returns whether there
+ * was one and its failure is stored; also false if the folder cannot be locked, because another
+ * agent's trial must not be ended.
  */
 export const endTrial = async (stateDir: string, reason: string): Promise<boolean> => {
   let lock: StateLock;
