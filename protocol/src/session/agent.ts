@@ -20,7 +20,7 @@ import {
   deriveSessionKeys,
   nextEpochSecret,
 } from "../crypto/keys.ts";
-import type { DirectionKeys, Packet } from "../crypto/packet.ts";
+import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
@@ -250,8 +250,7 @@ export class AgentSessions {
     if (plaintext.length > MAX_PLAINTEXT_BYTES) throw new Error("plaintext over 47,000 bytes");
     const held = this.find(sid);
     if (held === null || held.sent >= MAX_SEQ) return null;
-    held.sent++;
-    return this.sealWith(held, held.sent, plaintext);
+    return this.sealWith(held, ++held.sent, plaintext);
   }
 
   /** Forgets a session because its client has left. */
@@ -313,19 +312,12 @@ export class AgentSessions {
   }
 
   protected open(held: HeldSession, packet: Packet): Uint8Array | null {
-    return openPacket(this.suite, this.toAgent(held), packet);
+    return openPacket(this.suite, (held.keys as SessionKeys).c2a, packet);
   }
 
-  private sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
-    return sealPacket(this.suite, this.toClient(held), this.version, held.sid, seq, plaintext);
-  }
-
-  protected toAgent(held: HeldSession): DirectionKeys {
-    return (held.keys as SessionKeys).c2a;
-  }
-
-  protected toClient(held: HeldSession): DirectionKeys {
-    return (held.keys as SessionKeys).a2c;
+  protected sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
+    const { a2c } = held.keys as SessionKeys;
+    return sealPacket(this.suite, a2c, this.version, held.sid, seq, plaintext);
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */

@@ -6,8 +6,8 @@
  * [portable]
  */
 import { expandSession } from "../crypto/keys.ts";
-import type { DirectionKeys } from "../crypto/packet.ts";
-import { DIRECTION_BYTES, makeDirection } from "../crypto/packet.ts";
+import type { Packet } from "../crypto/packet.ts";
+import { DIRECTION_BYTES, makeDirection, openPacket, sealPacket } from "../crypto/packet.ts";
 import type { HeldSession } from "./agent.ts";
 import { AgentSessions } from "./agent.ts";
 
@@ -16,12 +16,14 @@ export class SmallAgentSessions extends AgentSessions {
     return expandSession(this.suite, this.prk, this.version, sid, 2 * DIRECTION_BYTES);
   }
 
-  protected override toAgent(held: HeldSession): DirectionKeys {
-    return makeDirection(this.suite, this.version, held.keys as Uint8Array);
+  protected override open(held: HeldSession, packet: Packet): Uint8Array | null {
+    const c2a = makeDirection(this.suite, this.version, held.keys as Uint8Array);
+    return openPacket(this.suite, c2a, packet);
   }
 
-  protected override toClient(held: HeldSession): DirectionKeys {
-    const okm = held.keys as Uint8Array;
-    return makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES));
+  protected override sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
+    const okm = (held.keys as Uint8Array).subarray(DIRECTION_BYTES);
+    const a2c = makeDirection(this.suite, this.version, okm);
+    return sealPacket(this.suite, a2c, this.version, held.sid, seq, plaintext);
   }
 }

@@ -323,7 +323,7 @@ const MARKS: readonly Mutant[] = [
   },
   {
     without: "an agent takes a new seq for every seal",
-    patches: [patch(AGENT, "    held.sent++;\n", "    if (held.sent < 3) held.sent++;\n")],
+    patches: [patch(AGENT, "++held.sent,", "held.sent < 3 ? ++held.sent : held.sent,")],
     rather: ["call"],
   },
   {
@@ -550,8 +550,8 @@ const KEY_RULES: readonly Mutant[] = [
       ),
       patch(
         SMALL_AGENT,
-        "makeDirection(this.suite, this.version, okm.subarray(DIRECTION_BYTES))",
-        "makeDirection(this.suite, this.version, okm)",
+        "(held.keys as Uint8Array).subarray(DIRECTION_BYTES)",
+        "held.keys as Uint8Array",
       ),
     ],
     rather: ["call"],

@@ -105,7 +105,7 @@ export const RULES: readonly Rule[] = [
   {
     constant: null,
     says: "an agent takes a new seq for every seal",
-    patches: [patch(AGENT, "    held.sent++;\n", "    held.sent = 1;\n")],
+    patches: [patch(AGENT, "++held.sent,", "(held.sent = 1),")],
     ...{ window: 1, breaks: "nonce" },
   },
   {
