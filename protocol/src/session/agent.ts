@@ -316,8 +316,8 @@ export class AgentSessions {
   }
 
   protected sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
-    const { a2c } = held.keys as SessionKeys;
-    return sealPacket(this.suite, a2c, this.version, held.sid, seq, plaintext);
+    const key = (held.keys as SessionKeys).a2c;
+    return sealPacket(this.suite, key, this.version, held.sid, seq, plaintext);
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
