@@ -42,14 +42,17 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
   clients: [
     // No call outlasts the wait at the end, after which executions are compared.
     { devices: "lamps", call: "echo", params: { n: 1 }, rate: "20/s", from: "0s", timeout: "4s" },
-    { devices: "valves", every: "200ms", from: "0s", timeout: "4s" },
+    { devices: "valves", every: "500ms", from: "0s", timeout: "4s" },
   ],
   faults,
   thresholds: ["call.wrong == 0"],
   allow: faults.length === 0 ? [] : [{ rate: "100%" }],
 });
 
-/** The same with calls that use an answer before them, by two clients, and streams. */
+/**
+ * The same with calls that use an answer before them, by two clients, and streams. The last of all
+ * have five seconds to be made, on a busy machine too.
+ */
 const withSequences = ({ devices, clients = [], ...rest }: Scenario): Scenario => ({
   ...rest,
   devices: [...devices, { group: "busy", count: 1, kind: "busy" }],
@@ -70,7 +73,7 @@ const withSequences = ({ devices, clients = [], ...rest }: Scenario): Scenario =
         { write: "busy.write", bytes: "40KB" },
       ],
     },
-  ],
+  ].map((group) => ({ ...group, until: "3s" })) as Scenario["clients"],
 });
 
 /** Discards its output. */
@@ -204,7 +207,7 @@ describe("a live scenario", () => {
     try {
       const { accountToken } = await logIn(relay, never);
       vi.stubEnv("BLINDRELAY_ACCOUNT_TOKEN", accountToken);
-      const report = await run(withSequences(scenario("3s")), { url: relay.url });
+      const report = await run(withSequences(scenario("8s")), { url: relay.url });
       expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 7 } });
       const headers = { authorization: `Bearer ${accountToken}` };
       const agents = async () => {

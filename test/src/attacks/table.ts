@@ -77,7 +77,7 @@ export const ATTACKS: readonly Attack[] = [
         "test/src/contract/routing.test.ts",
         "users are separate: the same first part is two sessions",
       ],
-      [`${RELAY}/http/errors.test.ts`, "bytes that are not HTTP get a problem document too"],
+      [`${RELAY}/http/errors.test.ts`, "bytes that are not HTTP"],
     ],
   },
   {
