@@ -316,8 +316,14 @@ export class AgentSessions {
   }
 
   protected sealWith(held: HeldSession, seq: number, plaintext: Uint8Array): string {
-    const key = (held.keys as SessionKeys).a2c;
-    return sealPacket(this.suite, key, this.version, held.sid, seq, plaintext);
+    return sealPacket(
+      this.suite,
+      (held.keys as SessionKeys).a2c,
+      this.version,
+      held.sid,
+      seq,
+      plaintext,
+    );
   }
 
   /** `epoch`: the one that stores the session with this packet; null: it is held. */
@@ -455,8 +461,15 @@ export class AgentSessions {
   protected unstored(first: string, sid: string): HeldSession {
     const answered = this.answered;
     if (answered !== null && answered.sid === sid) return answered;
-    const keys = this.keysOf(sid);
-    return { sid: sid, first: first, keys: keys, received: 0, sent: 0, acceptedAt: 0, storedAt: 0 };
+    return {
+      sid: sid,
+      first: first,
+      keys: this.keysOf(sid),
+      received: 0,
+      sent: 0,
+      acceptedAt: 0,
+      storedAt: 0,
+    };
   }
 
   /** Those that a session begins with. */
