@@ -171,7 +171,6 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   publish: { tests: ["test/src/publish/**"] },
-  push: { tests: ["agent-sdk/src/core/push.test.ts"], inputs: SDKS },
   recipes: { tests: ["test/src/recipes/**"] },
   relay: {
     tests: [
