@@ -63,6 +63,7 @@ describe("a message of another node's client", () => {
     lamp.say(packet("C.A", 3));
     expect(w.answers).toEqual([[ANN, packet("C.A", 3)]]);
     expect(w.welcomed).toEqual([ANN]);
+    expect(w.hub.guests.bindingsOf("ann", "lamp")).toEqual([{ ...ANN, firsts: ["C"] }]);
     expect(w.hub.counters).toMatchObject({ receivedFromNodes: 2, forwardedToNodes: 1 });
   });
 
@@ -87,6 +88,7 @@ describe("a message of another node's client", () => {
     expect(w.codes()).toEqual([[7, "SID_IN_USE"]]);
     w.hear(packet(".A", 2));
     expect(w.codes()).toEqual([[7, "UNKNOWN_SESSION"]]);
+    expect(w.hub.guests.bindingsOf("ann", "lamp")).toMatchObject([{ node: null, firsts: ["C"] }]);
   });
 
   it("is refused for a guest beyond the account's number of clients", () => {
@@ -243,6 +245,23 @@ describe("a guest", () => {
     w.advance(30_000);
     refresh();
     expect(w.welcomed).toHaveLength(2);
+  });
+
+  it("is named again 30 s after it was last named, whoever else was named meanwhile", () => {
+    const w = new Node();
+    w.agent("lamp");
+    const later = { ...ANN, connection: 9 };
+    const refresh = (afterMs: number) => {
+      w.advance(afterMs);
+      w.hub.guests.refresh(() => true, w.now);
+    };
+    w.hear(open("C"));
+    w.advance(10_000);
+    w.hear(open("D"), "lamp", later);
+    refresh(20_000);
+    refresh(10_000);
+    refresh(20_000);
+    expect(w.welcomed).toEqual([ANN, later, ANN, later, ANN]);
   });
 
   it("leaves with its node, which may be found to be gone or be reported as gone", () => {

@@ -98,8 +98,15 @@ export class Guests {
       this.#refuse(from, "AGENT_NOT_FOUND", message, now);
     } else {
       const guest = this.#seat(from, agent, now);
-      if (guest === null) this.#refuse(from, "UNAVAILABLE", message, now);
-      else this.#take(guest, agent, message, text, frame, now);
+      if (guest === null) {
+        this.#refuse(from, "UNAVAILABLE", message, now);
+        return;
+      }
+      // Its node knows the binding; here it may be new, for example after the agent moved.
+      if (message.kind === "packet" && message.first !== null) {
+        guest.user.bindings.bindIfFree(message.first, guest, agentId);
+      }
+      this.#handle(guest, message, text, frame, now);
     }
   }
 
@@ -138,11 +145,10 @@ export class Guests {
     const guest = this.#state.peers.guest({ node, connection });
     if (guest === undefined) return;
     // Messages that it sent before it left are still handled.
-    if (this.#state.scheduler.leave(guest.connection)) {
-      release(guest.connection, (content, frame) => {
-        this.#route(guest, heldMessage(content), frame, now);
-      });
-    }
+    this.#state.scheduler.leave(guest.connection);
+    release(guest.connection, (content, frame) => {
+      this.#route(guest, heldMessage(content), frame, now);
+    });
     this.#disconnector.detach(guest.connection, now);
   }
 
@@ -176,24 +182,6 @@ export class Guests {
     for (const guest of [...this.#state.peers.guests()]) {
       if (guest.origin.node === node) this.#disconnector.detach(guest.connection, now);
     }
-  }
-
-  #take(
-    guest: Guest,
-    agent: AgentPeer,
-    message: ForAgent,
-    text: string,
-    frame: Uint8Array,
-    now: number,
-  ): void {
-    // The guest's node knows the binding; here it may be new, for example after the agent moved.
-    if (message.kind === "packet" && message.first !== null) {
-      if (!guest.user.bindings.bind(message.first, guest, agent.agentId)) {
-        this.#refuse(guest.origin, "SID_IN_USE", message, now);
-        return;
-      }
-    }
-    this.#handle(guest, message, text, frame, now);
   }
 
   /** Routes a message, or holds it until the user's next turn, as for local clients. */
