@@ -1,4 +1,4 @@
-/** The configuration of vitest with the unit tests alone: Stryker runs all projects that it finds. */
+/** Vitest's configuration with the unit tests alone: Stryker runs all projects that it finds. */
 import config from "../vitest.config.ts";
 
 const { test = {}, ...rest } = config;
