@@ -248,6 +248,9 @@ describe("a trial", () => {
     first.send(programOf(1));
     expect(() => first.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
     expect(() => new Life(flash).ask({ confirm: idOf(OLD) })).toThrow("not on trial");
+    push(flash, programOf(2));
+    new Life(flash).send(programOf(3));
+    expect(() => new Life(flash).ask({ confirm: idOf(programOf(2)) })).toThrow("not on trial");
   });
 
   it("that failed is not confirmed, even if the medium had no room for its record", () => {
@@ -270,6 +273,7 @@ describe("a trial", () => {
     const trial = new Life(flash);
     trial.fail("x".repeat(200));
     expect(trial.ask()).toMatchObject({ trial: idOf(programOf(1)), failed: null });
+    expect(() => trial.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
     const failed = { id: idOf(programOf(1)), reason: "x".repeat(80) };
     expect(new Life(flash).ask()).toMatchObject({ trial: null, failed });
     // Nothing is on trial now that could fail.
@@ -289,6 +293,8 @@ describe("the pushed data", () => {
   it("is not used before it is complete, in order, and stored as it was sent", () => {
     const flash = freshFlash();
     const life = new Life(flash);
+    expect(life.ask({ unknown: 1 })).toEqual({ stored: 0 });
+    expect(() => life.ask({ start: true })).toThrow("not whole");
     expect(() => life.part(programOf(1), 0)).toThrow("not the next part");
     life.begin(programOf(1));
     expect(() => life.part(programOf(1), PART)).toThrow("not the next part");
