@@ -271,7 +271,7 @@ describe("a trial", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
     const trial = new Life(flash);
-    trial.fail("x".repeat(200));
+    trial.fail("x".repeat(201));
     expect(trial.ask()).toMatchObject({ trial: idOf(programOf(1)), failed: null });
     expect(() => trial.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
     const failed = { id: idOf(programOf(1)), reason: "x".repeat(80) };
@@ -332,6 +332,8 @@ describe("the pushed data", () => {
     expect(flash.read("program.1")).toBe(programOf(1));
     new Life(flash).begin(whole);
     expect(flash.read("program.1")).toBeUndefined();
+    push(flash, programOf(2));
+    expect(new Life(flash).ask()).toMatchObject({ room: flash.getFree() + OLD.length });
   });
 
   it("comes in parts that fit a call, in whole groups of base64", () => {
