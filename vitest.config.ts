@@ -13,7 +13,8 @@ const FILES = {
   edge: [
     "agent-sdk/src/{espruino,moddable,node}/**",
     "client-sdk/src/{node,rest}/**",
-    "relay-server/src/{bus,control,http,store,ws}/**",
+    "relay-server/src/{control,http,store,ws}/**",
+    "relay-server/src/bus/{cluster,nats}.test.ts",
     "relay-server/src/{metrics,server,base/duration-histogram}.test.ts",
     "simulator/src/{live,msw}/**",
     "test/src/{contract,restore,specification}/**",

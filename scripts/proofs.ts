@@ -118,7 +118,6 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     tests: ["test/src/bridge/**"],
     inputs: [...SDKS, "relay-server", "tools", "test/src/cli"],
   },
-  bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },
   cli: {
     tests: ["test/src/cli/**"],
     inputs: [...SDKS, "relay-server", "tools"],
@@ -171,7 +170,6 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "simulator"],
   },
   publish: { tests: ["test/src/publish/**"] },
-  push: { tests: ["agent-sdk/src/core/push.test.ts"], inputs: SDKS },
   recipes: { tests: ["test/src/recipes/**"] },
   relay: {
     tests: [

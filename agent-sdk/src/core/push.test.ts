@@ -39,6 +39,7 @@ const proven = (program: string, serial: number, key = KEY, agent = AGENT): obje
 class Life {
   readonly state: PushState;
   restarts = 0;
+  confirmations = 0;
   private readonly transfer = newTransfer();
   private port: PushPort;
 
@@ -64,7 +65,7 @@ class Life {
       },
       sha256: (slot) => sha256(flash.read(name(slot)) as string),
       restart: () => this.restarts++,
-      confirmed: () => {},
+      confirmed: () => this.confirmations++,
     };
     this.state = startPush(this.port.storage);
     this.port = { ...this.port, onTrial: this.state.trial !== null };
@@ -189,6 +190,7 @@ describe("a trial", () => {
     expect(trial.ask()).toMatchObject({ id: "", trial: idOf(programOf(1)), failed: null });
     trial.ask({ confirm: idOf(programOf(1)) });
     trial.ask({ confirm: idOf(programOf(1)) });
+    expect(trial.confirmations).toBe(1);
     expect(trial.ask()).toMatchObject({ id: idOf(programOf(1)), version: "2.0.0", trial: null });
     expect(running(flash)).toBe(programOf(1));
   });
@@ -246,6 +248,9 @@ describe("a trial", () => {
     first.send(programOf(1));
     expect(() => first.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
     expect(() => new Life(flash).ask({ confirm: idOf(OLD) })).toThrow("not on trial");
+    push(flash, programOf(2));
+    new Life(flash).send(programOf(3));
+    expect(() => new Life(flash).ask({ confirm: idOf(programOf(2)) })).toThrow("not on trial");
   });
 
   it("that failed is not confirmed, even if the medium had no room for its record", () => {
@@ -262,6 +267,21 @@ describe("a trial", () => {
     expect(() => good.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
   });
 
+  it("is said to have failed by the good program, not by itself", () => {
+    const flash = freshFlash();
+    new Life(flash).send(programOf(1));
+    const trial = new Life(flash);
+    trial.fail("x".repeat(201));
+    expect(trial.ask()).toMatchObject({ trial: idOf(programOf(1)), failed: null });
+    expect(() => trial.ask({ confirm: idOf(programOf(1)) })).toThrow("not on trial");
+    const failed = { id: idOf(programOf(1)), reason: "x".repeat(80) };
+    expect(new Life(flash).ask()).toMatchObject({ trial: null, failed });
+    // Nothing is on trial now that could fail.
+    new Life(flash).fail("again");
+    expect(new Life(flash).ask()).toMatchObject({ failed });
+    expect(() => new Life(flash).ask({ confirm: "" })).toThrow("not on trial");
+  });
+
   it("refuses another push", () => {
     const flash = freshFlash();
     new Life(flash).send(programOf(1));
@@ -273,6 +293,8 @@ describe("the pushed data", () => {
   it("is not used before it is complete, in order, and stored as it was sent", () => {
     const flash = freshFlash();
     const life = new Life(flash);
+    expect(life.ask({ unknown: 1 })).toEqual({ stored: 0 });
+    expect(() => life.ask({ start: true })).toThrow("not whole");
     expect(() => life.part(programOf(1), 0)).toThrow("not the next part");
     life.begin(programOf(1));
     expect(() => life.part(programOf(1), PART)).toThrow("not the next part");
@@ -286,6 +308,50 @@ describe("the pushed data", () => {
     for (let at = 0; at < programOf(1).length; at += PART) other.part(programOf(1), at);
     expect(() => other.ask({ start: true })).toThrow("not stored as it was sent");
     expect(running(flash)).toBe(OLD);
+  });
+
+  it.each([
+    { version: "x".repeat(32) },
+    { version: '"'.repeat(32) },
+    { seconds: 1 },
+    { seconds: 3600 },
+  ])("may have a head of %j", (more) => {
+    const life = new Life(freshFlash());
+    life.begin(programOf(1), more);
+    expect(life.ask({ at: 0, data: "AAAA" })).toEqual({ stored: 3 });
+  });
+
+  it("may fill the other slot, whose content goes first, and no more than that", () => {
+    const flash = freshFlash();
+    new Life(flash).send(programOf(1));
+    new Life(flash).fail("no sensor");
+    const { room } = new Life(flash).ask() as { room: number };
+    expect(room).toBe(flash.getFree() + programOf(1).length);
+    const whole = "x".repeat(room);
+    expect(() => new Life(flash).begin(`${whole}x`)).toThrow("no room");
+    expect(flash.read("program.1")).toBe(programOf(1));
+    new Life(flash).begin(whole);
+    expect(flash.read("program.1")).toBeUndefined();
+    push(flash, programOf(2));
+    expect(new Life(flash).ask()).toMatchObject({ room: flash.getFree() + OLD.length });
+  });
+
+  it("comes in parts that fit a call, in whole groups of base64", () => {
+    expect(new Life(freshFlash()).ask()).toMatchObject({ part: 192, watchdog: false });
+  });
+
+  it("is begun anew after a part that was not stored, and not continued", () => {
+    const flash = freshFlash();
+    const life = new Life(flash);
+    life.begin(programOf(1));
+    life.part(programOf(1), 0);
+    const { write } = flash;
+    flash.write = () => false;
+    expect(() => life.part(programOf(1), PART)).toThrow("full");
+    flash.write = write;
+    expect(() => life.part(programOf(1), PART)).toThrow("not the next part");
+    life.send(programOf(1));
+    expect(running(flash)).toBe(programOf(1));
   });
 
   it.each([

@@ -302,19 +302,22 @@ describe("a relay error about a packet", () => {
     expect(openings(world)).toBe(2);
   });
 
-  it.each(["RATE_LIMITED", "SLOW_CONSUMER"])("%s: the same bytes a little later", async (code) => {
-    const { world, agent, pump } = await talking();
-    let refused = 0;
-    world.relay.refuse = () => (refused++ < 4 ? code : null);
-    const calls = [1, 2].map((n) => world.follow(pump.call("echo", [n])));
-    await world.run(100);
-    const later = world.follow(pump.call("echo", [3]));
-    await world.run(2_000);
-    expect([...calls, later].map(({ result }) => result)).toEqual([[1], [2], [3]]);
-    expect(agent.executed).toHaveLength(4);
-    expect(openings(world)).toBe(1);
-    expect(new Set(packetsOf(world).map(({ text }) => text)).size).toBe(6);
-  });
+  it.each(["RATE_LIMITED", "SLOW_CONSUMER", "INTERNAL"])(
+    "%s: the same bytes a little later",
+    async (code) => {
+      const { world, agent, pump } = await talking();
+      let refused = 0;
+      world.relay.refuse = () => (refused++ < 4 ? code : null);
+      const calls = [1, 2].map((n) => world.follow(pump.call("echo", [n])));
+      await world.run(100);
+      const later = world.follow(pump.call("echo", [3]));
+      await world.run(2_000);
+      expect([...calls, later].map(({ result }) => result)).toEqual([[1], [2], [3]]);
+      expect(agent.executed).toHaveLength(4);
+      expect(openings(world)).toBe(1);
+      expect(new Set(packetsOf(world).map(({ text }) => text)).size).toBe(6);
+    },
+  );
 
   it("UNAVAILABLE repeatedly: less and less often, until the deadline", async () => {
     const { world, pump } = await talking();
@@ -401,6 +404,19 @@ describe("a relay error about a packet", () => {
       "OUTCOME_UNKNOWN",
       "OUTCOME_UNKNOWN",
     ]);
+  });
+
+  it("any other: is logged, and ends nothing", async () => {
+    const { world, agent, pump } = await talking();
+    const lines: unknown[] = [];
+    Object.assign(world.ports, { log: (...line: unknown[]) => lines.push(line) });
+    const call = world.follow(pump.call("never"));
+    await world.run(100);
+    for (const sid of agent.sessions.held()) world.relay.errorToAll("BAD_MESSAGE", sid);
+    await world.run(100);
+    const about = { code: "BAD_MESSAGE", agentId: "pump-7" };
+    expect(lines).toEqual([["warn", "the relay refused a packet", about]]);
+    expect(call.times).toBe(0);
   });
 
   it("about another sid: ignored", async () => {
@@ -495,6 +511,93 @@ describe("calls that wait for an offline agent", () => {
     const twice = world.follow(pump.call("echo", [2], { ...WAIT, idempotent: true }));
     await world.run(500);
     expect(twice.result).toEqual([2]);
+  });
+});
+
+describe("calls to one agent at once", () => {
+  it("are sent up to 262,144 bytes of them", async () => {
+    const { world, agent, pump } = await talking();
+    const large = "x".repeat(40_000);
+    const calls = Array.from({ length: 9 }, () => world.follow(pump.call("never", [large])));
+    await world.run(1_000);
+    expect(agent.executed).toHaveLength(1 + 5);
+    expect(calls.map(({ times }) => times)).toEqual(Array(9).fill(0));
+  });
+
+  it("that were not sent before their deadline say why", async () => {
+    const { world, pump } = await talking();
+    for (let n = 0; n < 32; n++) world.follow(pump.call("never", [], { timeoutMs: 100_000 }));
+    const late = world.follow(pump.call("echo", [], { timeoutMs: 1_000 }));
+    await world.run(1_000);
+    const { message, ...rest } = { ...late.error, message: late.error?.message };
+    expect(rest).toMatchObject({ code: "TIMED_OUT", retryable: true });
+    expect(message).toBe(
+      "the call was not sent to pump-7 before its deadline: its turn did not come",
+    );
+  });
+
+  it("that were sent say at their deadline that no answer came, and which may be repeated", async () => {
+    const { world, pump } = await talking();
+    const once = world.follow(pump.call("never", [], { timeoutMs: 1_000 }));
+    const safe = world.follow(pump.call("never", [], { timeoutMs: 900, idempotent: true }));
+    await world.run(1_000);
+    const text = "no verified answer to never from pump-7 before the deadline";
+    expect(safe.error).toMatchObject({ code: "TIMED_OUT", retryable: true });
+    expect(safe.error?.message).toBe(text);
+    expect(once.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: false });
+    expect(once.error?.message).toBe(
+      "outcome of never on pump-7 unknown: a call passed its deadline",
+    );
+  });
+
+  it("that wait for an agent which stays away say so", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    await world.run(100);
+    const call = world.follow(pump.call("echo", [], { waitForAgent: true, timeoutMs: 60_000 }));
+    await world.run(60_000);
+    expect(call.error?.message).toBe("pump-7 was offline until the call's deadline");
+  });
+});
+
+describe("an agent that the relay reports as gone", () => {
+  it("is not sent a call in the session that it had, if nothing is in flight there", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    await world.run(10);
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(10);
+    expect(call.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
+    expect(agent.executed).toHaveLength(1);
+  });
+
+  it("is asked once, two seconds later, if a call is in flight", async () => {
+    const { world, agent, pump } = await talking();
+    world.follow(pump.call("never"));
+    await world.run(100);
+    const before = packetsOf(world).length;
+    agent.goOffline();
+    await world.run(1_000);
+    world.relay.setPresence("pump-7", false);
+    await world.run(900);
+    expect(packetsOf(world)).toHaveLength(before);
+    await world.run(200);
+    expect(packetsOf(world)).toHaveLength(before + 1);
+    await world.run(1_000);
+    expect(packetsOf(world)).toHaveLength(before + 1);
+  });
+
+  it("leaves no timer behind when the client closes meanwhile", async () => {
+    const { world, agent, client, pump } = await talking();
+    pump.on("event", () => undefined);
+    world.follow(pump.call("never", [], { waitForAgent: true, idempotent: true }));
+    await world.run(100);
+    agent.dropSession();
+    agent.goOffline();
+    await world.run(100);
+    client.close();
+    await world.run(40_000);
+    expect(world.clock.pending).toBe(0);
   });
 });
 

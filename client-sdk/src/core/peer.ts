@@ -411,7 +411,6 @@ export class Peer implements PeerSessionEvents {
 
   /** Events are lost until the next session is open. */
   private stopHearing(reason: string): void {
-    if (this.hearing === null) return;
     this.interrupted = reason;
     // A session that lasted does not count as a failed attempt.
     if (this.host.ports.timer.now() - this.hearingSince >= STABLE_SESSION_MS) this.failures = 0;
@@ -496,7 +495,7 @@ export class Peer implements PeerSessionEvents {
         );
       }
     }
-    this.queue = again.length > 0 ? [...again, ...this.queue] : this.queue;
+    this.queue.unshift(...again);
     this.host.ports.log("debug", "session over", { agentId: this.agentId, reason });
     this.leaveIfIdle();
     this.host.ready(this);
@@ -565,7 +564,7 @@ export class Peer implements PeerSessionEvents {
       return new CallError(linkFailure.code, linkFailure.message, {
         cause: linkFailure,
         retryable: linkFailure.retryable,
-        ...(linkFailure.relayCode === undefined ? {} : { relayCode: linkFailure.relayCode }),
+        relayCode: linkFailure.relayCode,
       });
     }
     if (this.retryTimer !== null && this.current.state === "idle") {

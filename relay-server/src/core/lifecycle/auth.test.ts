@@ -1,4 +1,7 @@
+import { MAX_TAKEOVERS_PER_MINUTE } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
+import { ALONE, type Claim, FREE } from "../bus.ts";
+import type { AuthResult } from "../ports.ts";
 import {
   authOf,
   envelope,
@@ -397,6 +400,190 @@ describe("the same agent twice", () => {
     expect(w.hub.isOnline("lamp")).toBe(true);
     w.advance(60_000);
     w.agent("lamp");
+  });
+});
+
+describe("an agent on several nodes", () => {
+  const MINUTE_MS = 60_000;
+
+  /** A hub, and what its bus is told of agents. */
+  const node = () => {
+    const told: unknown[] = [];
+    const w = new World(
+      {},
+      {
+        ...ALONE,
+        agentOnline: (user, agent, isNews) => told.push(["online", user, agent, isNews]),
+        agentOffline: (...what) => told.push(["offline", ...what]),
+      },
+    );
+    w.user("ann", "lamp");
+    /** A login of the lamp, and what the other nodes say about it. */
+    const login = (claim: Claim, loginNumber: number): VirtualPeer => {
+      w.slowStore = true;
+      const peer = w.connect();
+      peer.say(authOf("lamp"));
+      w.lookUps.splice(0);
+      const result = w.store.authenticate({
+        apiToken: "agt:lamp",
+        agentId: "lamp",
+        clientType: "agent",
+        address: "192.0.2.1",
+        nowMs: w.now,
+      });
+      w.hub.authenticated(peer.connection, { ...result, loginNumber } as AuthResult, w.now, claim);
+      w.slowStore = false;
+      return peer;
+    };
+    return { w, told, login };
+  };
+
+  const yielded = (more: object = {}): Claim => ({
+    kind: "yielded",
+    onlineForMs: 5_000,
+    takeoverAgesMs: [MINUTE_MS, 20_000, 10_000],
+    ...more,
+  });
+
+  it("is new if no other node has had it", () => {
+    const { w, told, login } = node();
+    login(FREE, 1);
+    const agent = { agentId: "lamp", loginNumber: 1, onlineForMs: 0 };
+    expect(told).toEqual([["online", "ann", agent, true]]);
+    w.advance(1_000);
+    expect(w.hub.claimAgent("lamp", "B", 2, w.now)).toEqual({
+      kind: "yielded",
+      onlineForMs: 1_000,
+      takeoverAgesMs: [],
+      isPlanned: false,
+    });
+    expect(w.hub.counters).toMatchObject({ authSuccesses: 1, takeovers: 1 });
+  });
+
+  it.each([
+    ["with the takeovers of the last minute, and this one", {}, [20_000, 10_000, 0]],
+    ["without counting a move that its node has asked for", { isPlanned: true }, [20_000, 10_000]],
+  ])("comes from another node as being online since then, %s", (_, more, takeoverAgesMs) => {
+    const { w, told, login } = node();
+    const lamp = login(yielded(more), 1);
+    const agent = { agentId: "lamp", loginNumber: 1, onlineForMs: 5_000 };
+    expect(told.splice(0)).toEqual([["online", "ann", agent, false]]);
+    lamp.take();
+    const claim = w.hub.claimAgent("lamp", "B", 1, w.now);
+    expect(claim).toMatchObject({ kind: "yielded", onlineForMs: 5_000, takeoverAgesMs });
+    expect(lamp.codes()).toEqual(["REPLACED"]);
+    expect(lamp.closed?.code).toBe(1008);
+    expect(told).toEqual([["offline", "ann", "lamp", 1, true]]);
+    expect(w.hub.claimAgent("lamp", "B", 2, w.now)).toEqual(FREE);
+  });
+
+  it("stays where it logged in last", () => {
+    const { w, login } = node();
+    const newer = login(FREE, 5);
+    expect(w.hub.claimAgent("lamp", "B", 4, w.now)).toEqual({ kind: "superseded" });
+    expect(w.hub.yieldAgent("lamp", "B", 4, w.now)).toEqual({ kind: "superseded" });
+    const older = login(FREE, 4);
+    expect(older.take()).toMatchObject([{ status: "authenticated" }, { code: "REPLACED" }]);
+    expect(newer.closed).toBeNull();
+    expect(w.hub.counters.takeovers).toBe(0);
+    const again = login(FREE, 5);
+    expect([again.closed, newer.closed?.code]).toEqual([null, 1008]);
+    expect(w.hub.counters.takeovers).toBe(1);
+  });
+
+  it("is not given away more than a few times a minute, unless it is elsewhere already", () => {
+    const { w, login } = node();
+    const takeoverAgesMs = Array.from({ length: MAX_TAKEOVERS_PER_MINUTE - 1 }, () => 0);
+    const lamp = login(yielded({ takeoverAgesMs }), 1);
+    expect(w.hub.claimAgent("lamp", "B", 2, w.now)).toEqual({ kind: "loop" });
+    expect(w.hub.claimAgent("lamp", "B", 0, w.now)).toEqual({ kind: "superseded" });
+    w.advance(MINUTE_MS - 100);
+    expect(w.hub.claimAgent("lamp", "B", 2, w.now)).toEqual({ kind: "loop" });
+    expect(lamp.closed).toBeNull();
+    expect(w.hub.yieldAgent("lamp", "B", 2, w.now)).toMatchObject({ kind: "yielded" });
+    expect(lamp.closed?.code).toBe(1008);
+  });
+
+  it("is given away again a minute later", () => {
+    const { w, login } = node();
+    const takeoverAgesMs = Array.from({ length: MAX_TAKEOVERS_PER_MINUTE - 1 }, () => 0);
+    login(yielded({ takeoverAgesMs }), 1);
+    w.advance(MINUTE_MS);
+    expect(w.hub.claimAgent("lamp", "B", 2, w.now)).toMatchObject({ takeoverAgesMs: [] });
+  });
+
+  it("is refused here while its links take it from each other there", () => {
+    const { w, login } = node();
+    const lamp = login({ kind: "loop" }, 1);
+    const text = "Two devices take this agent over from each other; one of them must stop";
+    expect(lamp.take()).toEqual([failed("TAKEOVER_LOOP", 60, text)]);
+    expect(lamp.closed?.code).toBe(1008);
+    expect(w.hub.counters).toMatchObject({ authSuccesses: 0, authFailures: 1 });
+  });
+});
+
+describe("a client's login", () => {
+  /** An auth whose look-up answers `change` of what the store says. */
+  const loginWith = (w: World, change: object): VirtualPeer => {
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(good);
+    w.lookUps.splice(0);
+    const result = w.store.authenticate({
+      apiToken: "acct:ann",
+      clientType: "client",
+      address: "192.0.2.1",
+      nowMs: w.now,
+    });
+    w.hub.authenticated(peer.connection, { ...result, ...change } as AuthResult, w.now);
+    w.slowStore = false;
+    return peer;
+  };
+
+  it("fails if its session token has expired meanwhile, or has no requests left", () => {
+    const w = world();
+    expect(loginWith(w, { expiresAtMs: w.now }).take()).toEqual([
+      failed("SESSION_EXPIRED", 0, "Session token expired"),
+    ]);
+    expect(loginWith(w, { expiresAtMs: w.now + 1 }).take()).toMatchObject([{ expires_in: 1 }]);
+    expect(loginWith(w, { requestsUsed: 10_000, sessionHash: "#used" }).take()).toEqual([
+      failed("LIMIT_EXCEEDED", 0, "Session token used up"),
+    ]);
+  });
+
+  it("with unknown session tokens must wait after 60 of them from its address, uncounted", () => {
+    const w = world();
+    const unknown = { ok: false, isUnknownSession: true, code: "INVALID_TOKEN", error: "Unknown" };
+    for (let n = 0; n < 60; n++) {
+      const peer = loginWith(w, unknown);
+      expect(peer.take()).toEqual([failed("INVALID_TOKEN", 0, "Unknown")]);
+      expect(peer.closed).toBeNull();
+    }
+    const peer = loginWith(w, unknown);
+    const text = "Too many unknown session tokens from this address";
+    expect(peer.take()).toEqual([failed("RATE_LIMITED", 38, text)]);
+    expect(peer.closed?.code).toBe(1008);
+    expect(w.lockout.failures).toBe(0);
+  });
+
+  it("tells the other nodes of a user's first client only", () => {
+    const told: string[] = [];
+    const w = new World({}, { ...ALONE, clientsOnline: (user) => told.push(user) });
+    w.user("ann");
+    w.user("bob");
+    const first = w.client("ann");
+    w.client("ann");
+    w.client("bob");
+    expect(told).toEqual(["ann", "bob"]);
+    first.hangUp();
+    w.client("ann");
+    expect(told).toEqual(["ann", "bob"]);
+  });
+
+  it("says which session token it renews only if it does", () => {
+    const w = world();
+    expect(loginWith(w, { renews: "#old" }).take()).toMatchObject([{ renewed: true }]);
+    expect(loginWith(w, {}).take()[0]).not.toHaveProperty("renewed");
   });
 });
 

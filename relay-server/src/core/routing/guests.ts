@@ -12,7 +12,7 @@ import {
   type Subject,
 } from "@blindrelay/protocol/wire";
 import type { BusPort, Origin } from "../bus.ts";
-import { type AgentPeer, Connection, type Guest } from "../connections/connection.ts";
+import { type AgentPeer, Connection, type Content, type Guest } from "../connections/connection.ts";
 import { hold, release, startHolding } from "../connections/hold-queue.ts";
 import type { Disconnector } from "../lifecycle/disconnect.ts";
 import type { Frame, HubLink } from "../link.ts";
@@ -49,6 +49,17 @@ class GuestLink implements HubLink {
  */
 const WELCOME_AGAIN_MS = 30_000;
 
+type ForAgent = Envelope | PacketHead;
+
+/** null: it is not for an agent, and no node sends it. */
+const forAgent = (text: string): ForAgent | null => {
+  const message = decodeForRelay(text);
+  return message.kind === "relay" || message.kind === "packet" ? message : null;
+};
+
+/** Nothing else is held. */
+const heldMessage = (content: Content): ForAgent => forAgent(content as string) as ForAgent;
+
 /** What this part uses of the hub's state. */
 type State = Pick<
   HubState,
@@ -77,8 +88,8 @@ export class Guests {
 
   /** A message from another node's client to an agent. */
   receive(from: Origin, agentId: string, text: string, frame: Uint8Array, now: number): void {
-    const message = decodeForRelay(text);
-    if (message.kind !== "relay" && message.kind !== "packet") return;
+    const message = forAgent(text);
+    if (message === null) return;
     this.#state.counters.receivedFromNodes += 1;
     const agent = this.#state.peers.agent(agentId);
     if (agent === undefined) {
@@ -87,29 +98,28 @@ export class Guests {
       this.#refuse(from, "AGENT_NOT_FOUND", message, now);
     } else {
       const guest = this.#seat(from, agent, now);
-      if (guest === null) this.#refuse(from, "UNAVAILABLE", message, now);
-      else this.#take(guest, agent, message, text, frame, now);
+      if (guest === null) {
+        this.#refuse(from, "UNAVAILABLE", message, now);
+        return;
+      }
+      // Its node knows the binding; here it may be new, for example after the agent moved.
+      if (message.kind === "packet" && message.first !== null) {
+        guest.user.bindings.bindIfFree(message.first, guest, agentId);
+      }
+      this.#handle(guest, message, text, frame, now);
     }
   }
 
   /** There is no room for a message from another node's client. */
   turnAway(from: Origin, text: string, now: number): void {
-    const message = decodeForRelay(text);
-    if (message.kind !== "relay" && message.kind !== "packet") return;
-    this.#refuse(from, "SLOW_CONSUMER", message, now);
+    const message = forAgent(text);
+    if (message !== null) this.#refuse(from, "SLOW_CONSUMER", message, now);
   }
 
   /** The user's next turn: handles what the guest holds. */
   resume(guest: Guest, now: number): void {
     release(guest.connection, (content, frame) => {
-      const message = decodeForRelay(content as string);
-      if (message.kind !== "relay" && message.kind !== "packet") return;
-      const { connection } = guest;
-      if (connection.held === null && this.#state.scheduler.take(connection, frame.length)) {
-        this.#route(guest, message, frame, now);
-      } else {
-        this.#hold(guest, message, content as string, frame, now);
-      }
+      this.#handle(guest, heldMessage(content), content as string, frame, now);
     });
   }
 
@@ -135,13 +145,10 @@ export class Guests {
     const guest = this.#state.peers.guest({ node, connection });
     if (guest === undefined) return;
     // Messages that it sent before it left are still handled.
-    if (this.#state.scheduler.leave(guest.connection)) {
-      release(guest.connection, (content, frame) => {
-        const message = decodeForRelay(content as string);
-        if (message.kind !== "relay" && message.kind !== "packet") return;
-        this.#route(guest, message, frame, now);
-      });
-    }
+    this.#state.scheduler.leave(guest.connection);
+    release(guest.connection, (content, frame) => {
+      this.#route(guest, heldMessage(content), frame, now);
+    });
     this.#disconnector.detach(guest.connection, now);
   }
 
@@ -177,49 +184,24 @@ export class Guests {
     }
   }
 
-  /** Handles a message, or holds it until the user's next turn, as for local clients. */
-  #take(
-    guest: Guest,
-    agent: AgentPeer,
-    message: Envelope | PacketHead,
-    text: string,
-    frame: Uint8Array,
-    now: number,
-  ): void {
-    // The guest's node knows the binding; here it may be new, for example after the agent moved.
-    if (message.kind === "packet" && message.first !== null) {
-      if (!guest.user.bindings.bind(message.first, guest, agent.agentId)) {
-        this.#refuse(guest.origin, "SID_IN_USE", message, now);
-        return;
-      }
-    }
-    const { connection } = guest;
-    if (connection.held === null && this.#state.scheduler.take(connection, frame.length)) {
-      this.#route(guest, message, frame, now);
-    } else {
-      // The bytes belong to the bus, which reuses them.
-      this.#hold(guest, message, text, frame.slice(), now);
-    }
-  }
-
-  #hold(
-    guest: Guest,
-    message: Envelope | PacketHead,
-    text: string,
-    frame: Uint8Array,
-    now: number,
-  ): void {
+  /** Routes a message, or holds it until the user's next turn, as for local clients. */
+  #handle(guest: Guest, message: ForAgent, text: string, frame: Uint8Array, now: number): void {
     const { connection } = guest;
     if (connection.held === null) {
+      if (this.#state.scheduler.take(connection, frame.length)) {
+        this.#route(guest, message, frame, now);
+        return;
+      }
       startHolding(connection);
       this.#state.scheduler.wait(connection);
     }
-    if (!hold(connection, guest.user.share, text, frame, Number.POSITIVE_INFINITY)) {
+    // The bytes belong to the bus, which reuses them.
+    if (!hold(connection, guest.user.share, text, frame.slice(), Number.POSITIVE_INFINITY)) {
       this.#refuse(guest.origin, "RATE_LIMITED", message, now);
     }
   }
 
-  #route(guest: Guest, message: Envelope | PacketHead, frame: Uint8Array, now: number): void {
+  #route(guest: Guest, message: ForAgent, frame: Uint8Array, now: number): void {
     if (message.kind === "packet") {
       this.#routing.packetFromClient(guest, message, frame, now);
     } else if (message.agentId !== null) {

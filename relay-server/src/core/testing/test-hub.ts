@@ -5,6 +5,7 @@
  */
 import { SESSION_TTL_S } from "@blindrelay/protocol";
 import { encodeClientAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
+import { ALONE, type BusPort } from "../bus.ts";
 import type { Connection } from "../connections/connection.ts";
 import { Hub } from "../hub.ts";
 import { type HubLimits, TICK_MS } from "../limits/limits.ts";
@@ -255,7 +256,7 @@ export class World {
   turn = (happen: () => void): void => this.later(happen);
   #later: (() => void)[] = [];
 
-  constructor(limits: Partial<HubLimits> = {}) {
+  constructor(limits: Partial<HubLimits> = {}, bus: BusPort = ALONE) {
     const port: HubPort = {
       authenticate: (connection, request) => {
         const result = this.store.authenticate(request);
@@ -294,7 +295,7 @@ export class World {
         this.store.seen.push({ agentId, nowMs, report });
       },
     };
-    this.hub = new Hub(port, { lockout: this.lockout, limits }, this.now);
+    this.hub = new Hub(port, { lockout: this.lockout, limits, bus }, this.now);
   }
 
   user(userId: string, ...agentIds: string[]): void {
