@@ -118,6 +118,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     tests: ["test/src/bridge/**"],
     inputs: [...SDKS, "relay-server", "tools", "test/src/cli"],
   },
+  bootcount: { tests: ["agent-sdk/src/core/bootcount.test.ts"], inputs: SDKS },
   cli: {
     tests: ["test/src/cli/**"],
     inputs: [...SDKS, "relay-server", "tools"],
