@@ -638,7 +638,8 @@ export class World implements Observer {
         this.violate("presence", `${device.id} is online, and the relay says that it is not`);
       }
     }
-    for (const [who, known] of this.presences) {
+    // What came changed may have been such news.
+    for (const [who, known] of this.net.corrupted > 0 ? [] : this.presences) {
       for (const [agentId, online] of known) {
         if (online !== this.relay.isOnline(agentId) && !this.isOnItsWay(agentId)) {
           const says = online ? "online" : "offline";
