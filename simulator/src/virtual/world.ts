@@ -36,6 +36,7 @@ import { Device } from "./device.ts";
 import { startDriver } from "./driver.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
+import { Records } from "./hostile.ts";
 import { type Done, scheduleLoad } from "./loads.ts";
 import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
@@ -215,6 +216,9 @@ export class World implements Observer {
       limits: { outboxBytes: this.outboxBytes },
       draws: new Stream(`${this.seed}/bus`),
     });
+    if (plan.faults.some(({ spec }) => spec.attack === "replay")) {
+      this.relay.records = new Records((id) => new Stream(`${this.seed}/${id}/records`));
+    }
     this.net = new Net(this.clock, this.relay, this, options.playsAllPings !== true);
     this.devices = plan.devices.map((planned, number) => {
       const program = programs.get(planned.program ?? `kind:${planned.kind}`) as LoadedProgram;
