@@ -38,6 +38,16 @@ describe.each(KINDS)("a device of kind $name", (kind) => {
   });
 });
 
+test("a sensor may be further than it was asked, if calls are repeated", () => {
+  for (const repeats of [false, true]) {
+    const interview = kindNamed("sensor").interview("sensor-1");
+    const call = run(kindNamed("sensor"), "sensor-1");
+    const question = interview.ask(repeats);
+    call(question.method, question.params);
+    expect(question.right(call(question.method, question.params))).toBe(repeats);
+  }
+});
+
 describe("a misrouted answer", () => {
   test("of another sensor is detected", () => {
     const interview = kindNamed("sensor").interview("sensor-1");
