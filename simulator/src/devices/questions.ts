@@ -44,7 +44,7 @@ export class Questions {
     if (this.interviewed !== start) this.interview.restarted();
     this.interviewed = start;
     const { method, params, right } = this.interview.ask(idempotent);
-    // An answer to a call across a restart may come from either start.
-    return { method, params, right: (result) => right(result) || start !== this.starts() };
+    // An answer to a call across a restart may come from either start, and is evidence of neither.
+    return { method, params, right: (result) => start !== this.starts() || right(result) };
   }
 }
