@@ -1,7 +1,7 @@
 /**
  * What must happen eventually. The world is calm if no fault is active and the last one ended 100 s
- * ago, or there was none: then no call fails, all peers are online, none that is used loses its link,
- * and none reconnects in a loop.
+ * ago, or there was none: then no call fails, all peers are online, no client in use loses its
+ * link, and none reconnects in a loop.
  */
 
 import type { Allowed } from "../scenario/schema.ts";

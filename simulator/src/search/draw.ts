@@ -166,7 +166,8 @@ export class Drawing {
         ...(this.likely(40) ? { idempotent: true } : {}),
         ...(this.likely(15) ? { abort_after: `${100 + this.below(900)}ms` } : {}),
         ...(this.likely(15) ? { wait_for_agent: true } : {}),
-        ...(this.likely(20) ? { timeout: `${1 + this.below(20)}s` } : {}),
+        // A first call takes three round trips.
+        ...(this.likely(20) ? { timeout: `${(isQuick ? 1 : 10) + this.below(20)}s` } : {}),
       };
     });
   }
