@@ -163,6 +163,18 @@ describe("the numbers of a raw port", () => {
     expect(desk.lost.get("a")).toHaveLength(1);
   });
 
+  it("never sends what it told as lost, though the client resumes from before that", async () => {
+    const desk = new Desk();
+    await desk.resume("slow", undefined, 0);
+    await desk.resume("a", undefined, 0);
+    desk.says(0, 1, 2, 3);
+    desk.line.purge("a", true, false);
+    expect(desk.lost.get("a")).toEqual([expect.objectContaining({ from: 0, bytes: 4 })]);
+    expect(await desk.resume("a", 0, 100)).toMatchObject({ read: 4 });
+    desk.says(4);
+    expect(desk.got.get("a")).toEqual([4]);
+  });
+
   it("pauses the port when it keeps all it may, and resumes it at half of that", async () => {
     const desk = new Desk();
     const { stream } = await desk.resume("a", undefined, MAX_KEPT_BYTES + 2);

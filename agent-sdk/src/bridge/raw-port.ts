@@ -74,6 +74,8 @@ interface Claim {
   /** The number of the next byte to send to it, and of the first that it has not acknowledged. */
   next: number;
   acknowledged: number;
+  /** Up to this number it was told what does not come, and nothing of that comes later. */
+  told: number;
   /** The first grant of `out`, which acknowledges nothing. */
   window: number;
   /** When something verified last came from it, once its session is over. */
@@ -159,6 +161,7 @@ export class RawPort {
     for (const claim of this.claims.values()) {
       claim.next = 0;
       claim.acknowledged = 0;
+      claim.told = 0;
     }
   }
 
@@ -361,8 +364,8 @@ export class RawPort {
   /** Where its client is in this opening, if it knows it. */
   private goOn(claim: Claim, { opening, read: { from } }: Resume): void {
     if (opening !== this.opening || from === undefined) return;
-    claim.next = from;
-    claim.acknowledged = from;
+    claim.next = Math.max(from, claim.told);
+    claim.acknowledged = claim.next;
   }
 
   /** Forgets what has not been sent to the session's claims, or not been written of theirs. */
@@ -431,6 +434,7 @@ export class RawPort {
     if (claim.isBare) this.counts.discarded += lost.bytes;
     else if (this.sessions?.notify(claim.sid, "serial.lost", lost) !== true) return false;
     claim.next = to;
+    claim.told = to;
     claim.acknowledged = Math.max(claim.acknowledged, to - (claim.out?.sent ?? 0));
     return true;
   }
@@ -697,6 +701,7 @@ export class RawPort {
       again: { left: 0, came: 0, done: 0, granted: 0 },
       next: this.kept.end,
       acknowledged: this.kept.end,
+      told: 0,
       window: 0,
       heardAt: this.timer.now(),
       expiry: null,

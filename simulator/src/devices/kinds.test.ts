@@ -1,6 +1,7 @@
 import type { Agent } from "@blindrelay/agent-sdk";
 import { describe, expect, test } from "vitest";
 import { KINDS } from "./kinds.ts";
+import { Questions } from "./questions.ts";
 
 /** Runs only a device program's handlers; params and results pass through JSON, as on the wire. */
 function run(kind: (typeof KINDS)[number], name: string) {
@@ -36,6 +37,27 @@ describe.each(KINDS)("a device of kind $name", (kind) => {
       expect(interview.ask().right(answer)).toBe(false);
     }
   });
+});
+
+test("a sensor may be further than it was asked, if calls are repeated", () => {
+  for (const repeats of [false, true]) {
+    const interview = kindNamed("sensor").interview("sensor-1");
+    const call = run(kindNamed("sensor"), "sensor-1");
+    const question = interview.ask(repeats);
+    call(question.method, question.params);
+    expect(question.right(call(question.method, question.params))).toBe(repeats);
+  }
+});
+
+test("an answer of another start than the question's proves nothing about either", () => {
+  let starts = 1;
+  const questions = new Questions("sensor", "sensor-1", () => starts);
+  const open = questions.next({});
+  starts = 2;
+  const call = run(kindNamed("sensor"), "sensor-1");
+  expect(open.right(call(open.method, open.params))).toBe(true);
+  const next = questions.next({});
+  expect(next.right(call(next.method, next.params))).toBe(true);
 });
 
 describe("a misrouted answer", () => {

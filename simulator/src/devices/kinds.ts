@@ -30,7 +30,8 @@ export interface Question {
 
 /** Asks one device; several questions may be open at a time. */
 export interface Interview {
-  ask(): Question;
+  /** `repeats`: the device may execute it more than once. */
+  ask(repeats?: boolean): Question;
   /** The device has lost its state; questions without an answer may still reach it. */
   restarted(): void;
 }
@@ -80,14 +81,16 @@ const REMEMBERED = 1_024;
 const MAX_MOVES = 32;
 
 /**
- * The readings count up (a failed call may have used one), each comes once, and each is this
- * sensor's value for its number. A question that is asked after an answer has a later one.
+ * The readings count up (a failed call may have used one, and a repeated one several), each comes
+ * once, and each is this sensor's value for its number. A question that is asked after an answer
+ * has a later one.
  */
 function interviewSensor(name: string): Interview {
   let asked = 0;
   let answered = 0;
   let last = 0;
   let start = 0;
+  let isRepeated = false;
   const seen = new Set<number>();
   return {
     restarted() {
@@ -97,8 +100,9 @@ function interviewSensor(name: string): Interview {
       last = 0;
       seen.clear();
     },
-    ask() {
+    ask(repeats = false) {
       asked += 1;
+      isRepeated ||= repeats;
       const before = last;
       const from = start;
       return {
@@ -108,7 +112,8 @@ function interviewSensor(name: string): Interview {
           const { reading, celsius } = fields(result);
           if (from !== start) return true;
           answered += 1;
-          if (typeof reading !== "number" || reading <= before || reading > asked) return false;
+          if (typeof reading !== "number" || reading <= before) return false;
+          if (reading > asked && !isRepeated) return false;
           if (seen.has(reading)) return false;
           seen.add(reading);
           if (seen.size > REMEMBERED) seen.delete(seen.values().next().value as number);

@@ -6,6 +6,7 @@ interface LoadCall {
   readonly call?: string;
   readonly params?: unknown;
   readonly expect?: unknown;
+  readonly idempotent?: boolean | undefined;
 }
 
 export class Questions {
@@ -23,8 +24,8 @@ export class Questions {
     this.starts = starts;
   }
 
-  next({ call, params, expect }: LoadCall): Question {
-    if (call === undefined && this.kind !== null) return this.nextOf(this.kind);
+  next({ call, params, expect, idempotent }: LoadCall): Question {
+    if (call === undefined && this.kind !== null) return this.nextOf(this.kind, idempotent);
     const method = call ?? "";
     const isEcho = this.kind === "echo" && method === "echo";
     const wanted = expect === undefined && isEcho ? params : expect;
@@ -37,13 +38,13 @@ export class Questions {
   }
 
   /** A restarted device has lost its state. */
-  private nextOf(kind: string): Question {
+  private nextOf(kind: string, idempotent?: boolean): Question {
     const start = this.starts();
     this.interview ??= kindNamed(kind).interview(this.name);
     if (this.interviewed !== start) this.interview.restarted();
     this.interviewed = start;
-    const { method, params, right } = this.interview.ask();
-    // An answer to a call across a restart may come from either start.
-    return { method, params, right: (result) => right(result) || start !== this.starts() };
+    const { method, params, right } = this.interview.ask(idempotent);
+    // An answer to a call across a restart may come from either start, and is evidence of neither.
+    return { method, params, right: (result) => start !== this.starts() || right(result) };
   }
 }

@@ -1,6 +1,7 @@
 /**
  * What must happen eventually. The world is calm if no fault is active and the last one ended 100 s
- * ago, or there was none: then no call fails, all peers are online, and none reconnects in a loop.
+ * ago, or there was none: then no call fails, all peers are online, no client in use loses its
+ * link, and none reconnects in a loop.
  */
 
 import type { Allowed } from "../scenario/schema.ts";
@@ -66,6 +67,11 @@ export class LivenessOracle {
 
   callFailed(fromUs: number, code: string, what: string): void {
     if (this.wasCalm(fromUs) && !this.allowed.has(code)) this.violate(`without any fault, ${what}`);
+  }
+
+  /** The link of a client in use ended, which had been online since `sinceUs`. */
+  lost(who: string, sinceUs: number): void {
+    if (this.wasCalm(sinceUs)) this.violate(`without any fault, ${who} lost its link in use`);
   }
 
   connected(who: string, nowUs: number): void {

@@ -2,6 +2,7 @@
  * What must hold at the relay: it stores and logs nothing readable, reports presence correctly,
  * stays within its bounds, and obeys revocations.
  */
+import { hash } from "node:crypto";
 import { tokenProblem } from "@blindrelay/protocol";
 
 /** A connection, as far as oracles distinguish it from others. */
@@ -49,6 +50,9 @@ export class RelayOracle {
   private readonly revoked = new Set<string>();
   private readonly endedWires = new WeakSet<ObservedWire>();
   private readonly saved = new Map<string, number>();
+  private readonly sessionOf = new WeakMap<ObservedWire, string>();
+  /** Packets of each session token that reached agents, since the relay last crashed. */
+  private readonly requests = new Map<string, number>();
   private goodbyes = new Map<number, number>();
   private goodbyeCount = 0;
 
@@ -88,6 +92,13 @@ export class RelayOracle {
     }
     const issued = TOKEN.exec(text)?.[1];
     if (issued !== undefined && issued !== shown) this.sessions.set(issued, credential);
+    this.sessionOf.set(wire, issued ?? shown);
+  }
+
+  /** A client's packet, which came on this link, reaches its agent. */
+  delivered(wire: ObservedWire): void {
+    const session = this.sessionOf.get(wire);
+    if (session !== undefined) this.requests.set(session, (this.requests.get(session) ?? 0) + 1);
   }
 
   /** `agent_status` must be true when it is sent: a takeover does not change it. */
@@ -120,6 +131,17 @@ export class RelayOracle {
     }
     this.goodbyes = new Map();
     this.goodbyeCount = 0;
+    if (this.view.isAlone) this.mustHaveSaved();
+  }
+
+  /** What a relay counted must be stored when it has drained. */
+  private mustHaveSaved(): void {
+    for (const [session, requests] of this.requests) {
+      const saved = this.saved.get(hash("sha256", session)) ?? 0;
+      if (saved < requests) {
+        this.violate("bounds", `a drained relay stored ${saved} of ${requests} requests`);
+      }
+    }
   }
 
   /** The store received a session's request count, which never decreases, except after a crash. */
@@ -133,6 +155,7 @@ export class RelayOracle {
 
   crashed(): void {
     this.saved.clear();
+    this.requests.clear();
   }
 
   /** This credential's revocation was acknowledged; `wires`: the open ones that used it. */

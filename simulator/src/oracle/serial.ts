@@ -135,7 +135,7 @@ export class SerialUser {
     }
   }
 
-  /** Before it purges. */
+  /** Before it purges, and again once that is over: the port may have been opened meanwhile. */
   purging(read: boolean, write: boolean): void {
     const { sendAt, opening } = this.numbers;
     if (write) {

@@ -41,6 +41,7 @@ interface Presence {
 
 export class ToldOracle {
   private readonly violate: (what: string) => void;
+  private readonly delivered: (from: ObservedWire) => void;
   /** By sid, those of clients and those of agents. */
   private readonly ofClients = new Map<string, Sent>();
   private readonly ofAgents = new Map<string, Sent>();
@@ -48,8 +49,10 @@ export class ToldOracle {
   private readonly agents = new Map<string, Presence>();
   private lookedUs = 0;
 
-  constructor(violate: (what: string) => void) {
+  /** `delivered`: told of clients' packets that reach an agent. */
+  constructor(violate: (what: string) => void, delivered: (from: ObservedWire) => void) {
     this.violate = violate;
+    this.delivered = delivered;
   }
 
   /** A text arrived at the relay, on an intact link. */
@@ -64,8 +67,12 @@ export class ToldOracle {
 
   /** A text that the relay sends. */
   sent(wire: ObservedWire, text: string, { userId, isAgent }: Sides, nowUs: number): void {
-    if (isPacket(text)) (isAgent ? this.ofClients : this.ofAgents).delete(sidIn(text) ?? "");
-    else if (text.startsWith('{"type":"error"')) {
+    if (isPacket(text)) {
+      const sid = sidIn(text) ?? "";
+      const from = isAgent ? this.ofClients.get(sid)?.wire : undefined;
+      if (from !== undefined) this.delivered(from);
+      (isAgent ? this.ofClients : this.ofAgents).delete(sid);
+    } else if (text.startsWith('{"type":"error"')) {
       (isAgent ? this.ofAgents : this.ofClients).delete(sidIn(text) ?? "");
     } else if (text.startsWith('{"type":"agent_status"')) {
       const isOnline = text.includes('"online":true') || text.includes('"status":"online"');

@@ -364,7 +364,7 @@ function checkLive(scenario: Scenario, report: ReportProblem): void {
   };
   refuse([], scenario, ["start", "relay", "invariants", "same", "drivers"]);
   for (const [i, client] of clients.entries())
-    refuse(["clients", i], client, ["abort_after", "wait_for_agent", "account"]);
+    refuse(["clients", i], client, ["abort_after", "wait_for_agent", "leaves", "account"]);
   for (const [i, device] of devices.entries())
     refuse(["devices", i], device, ["account", "address", "clock"]);
   for (const [i, { kind }] of faults.entries()) {

@@ -184,6 +184,9 @@ export const ClientGroup = Type.Object(
     abort_after: Type.Optional(
       duration("Each call is given up after up to this, at random. Default: never."),
     ),
+    leaves: flag(
+      "A client leaves once its calls have ended, and comes for the next one, as a command does.",
+    ),
     presence: flag("Subscribe to presence."),
     network: Type.Optional(Network),
     account: Type.Optional(account),

@@ -19,14 +19,20 @@ import {
 } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
 
-/** Those that need a file of their own are left out. */
-const KINDS = (Object.keys(FAULTS) as FaultKind[]).filter((kind) => kind !== "device.update");
+/** What there is or is not in a case: a kind of fault; of a hostile relay, a kind of attack. */
+type Sort = Pick<Fault, "kind" | "attack">;
+
 const ATTACKS = ["drop", "duplicate", "reorder", "replay", "forge"] as const;
+/** Those that need a file of their own are left out. */
+const SORTS = (Object.keys(FAULTS) as FaultKind[]).flatMap((kind): Sort[] => {
+  if (kind === "device.update") return [];
+  return kind === "relay.hostile" ? ATTACKS.map((attack) => ({ kind, attack })) : [{ kind }];
+});
 const RAW = DRIVER_KINDS.filter((kind) => !Object.hasOwn(NEEDED_KIND, kind));
 /** Without faults, before the end: longer than anything takes to recover. */
 const QUIET_S = 140;
 const MAX_FAULTS = 12;
-/** Of one case: how likely each kind of fault is there at all. Few kinds come often. */
+/** Of one case: how likely each sort of fault is there at all. Few sorts come often. */
 const SHARES = [8, 25, 40] as const;
 /** Between two calls: at one end some are always in flight, at the other each needs a session. */
 const SHORTEST_MS = 200;
@@ -69,7 +75,7 @@ export class Drawing {
 
   scenario(name: string, base?: Base): Scenario {
     const nodes = base?.scenario.relay?.nodes ?? (this.likely(40) ? 2 + this.below(2) : 1);
-    const isCalm = this.likely(base === undefined ? 15 : 25);
+    const isCalm = this.likely(25);
     const busyS = 60 + this.below(180);
     const endS = busyS + (this.likely(70) ? QUIET_S : 0);
     const devices = base === undefined ? this.devices() : this.fewer(base.scenario.devices);
@@ -100,7 +106,7 @@ export class Drawing {
     const endS = seconds(scenario.duration);
     const faults = [...before];
     const fault = (): Fault =>
-      this.fault(this.one(this.kinds(nodes)), this.below(endS - 5), nodes, endS, clients);
+      this.fault(this.one(this.sorts(nodes)), this.below(endS - 5), nodes, endS, clients);
     for (let changes = 1 + this.below(3); changes > 0; changes--) {
       const at = this.below(faults.length);
       const old = faults[at];
@@ -109,7 +115,7 @@ export class Drawing {
       else if (how === 1) faults.splice(at, 1);
       else if (how === 2) faults[at] = { ...old, at: near(old.at, this.below(21) - 10, endS) };
       else if (how === 3) faults.push({ ...old, at: near(old.at, this.below(41) - 20, endS) });
-      else faults[at] = { ...this.fault(old.kind, 0, nodes, endS, clients), at: old.at };
+      else faults[at] = { ...this.fault(old, 0, nodes, endS, clients), at: old.at };
     }
     // Where the original was calm, its calls had to succeed.
     const allow = [...(scenario.allow ?? []), ...MAY_FAIL];
@@ -126,8 +132,12 @@ export class Drawing {
         ...(this.likely(30) ? { network: this.network() } : {}),
         ...(this.likely(20) ? { packet_version: "2" as const } : {}),
       };
-      // What is written to its ports fills a slow line, and calls time out behind it.
-      if (group.kind === "bridge") delete group.network?.bandwidth;
+      if (group.kind === "bridge") {
+        // What is written to its ports fills a slow line, and calls time out behind it.
+        delete group.network?.bandwidth;
+        // Each has two ports that are busy all the time.
+        group.count = 1;
+      }
       return group;
     });
   }
@@ -145,7 +155,10 @@ export class Drawing {
         name: `c${i}`,
         devices: group,
         ...(this.likely(60)
-          ? { every: isLarge ? `${1 + this.below(3)}s` : `${loopMs}ms` }
+          ? {
+              every: isLarge ? `${1 + this.below(3)}s` : `${loopMs}ms`,
+              ...(this.likely(25) ? { leaves: true } : {}),
+            }
           : { rate: `${Math.ceil(60_000 / openMs)}/m` }),
         from: `${10 + this.below(20)}s`,
         ...(isLarge ? large : {}),
@@ -153,7 +166,8 @@ export class Drawing {
         ...(this.likely(40) ? { idempotent: true } : {}),
         ...(this.likely(15) ? { abort_after: `${100 + this.below(900)}ms` } : {}),
         ...(this.likely(15) ? { wait_for_agent: true } : {}),
-        ...(this.likely(20) ? { timeout: `${1 + this.below(20)}s` } : {}),
+        // A first call takes three round trips.
+        ...(this.likely(20) ? { timeout: `${(isQuick ? 1 : 10) + this.below(20)}s` } : {}),
       };
     });
   }
@@ -234,8 +248,8 @@ export class Drawing {
     };
   }
 
-  private kinds(nodes: number): FaultKind[] {
-    return KINDS.filter((kind) => {
+  private sorts(nodes: number): Sort[] {
+    return SORTS.filter(({ kind }) => {
       const isOfNodes = kind.startsWith("bus.") || kind === "relay.freeze";
       return nodes > 1 || !isOfNodes;
     });
@@ -243,7 +257,7 @@ export class Drawing {
 
   private faults(busyS: number, nodes: number, clients: readonly ClientGroupSpec[]): Fault[] {
     const share = this.one(SHARES);
-    const used = this.kinds(nodes).filter(() => this.likely(share));
+    const used = this.sorts(nodes).filter(() => this.likely(share));
     const faults: Fault[] = [];
     let at = 15 + this.below(20);
     while (used.length > 0 && at < busyS && faults.length < MAX_FAULTS) {
@@ -262,7 +276,7 @@ export class Drawing {
   }
 
   private fault(
-    kind: FaultKind,
+    { kind, attack }: Sort,
     at: number,
     nodes: number,
     endS: number,
@@ -282,7 +296,7 @@ export class Drawing {
       by: () => `${1 + this.below(120)}m`,
       back: () => this.likely(50),
       node: () => 1 + this.below(nodes),
-      attack: () => this.one(ATTACKS),
+      attack: () => attack,
       storage: () => (this.likely(50) ? "keep" : "lose"),
     };
     const fields = Object.keys(properties).flatMap((key) => {

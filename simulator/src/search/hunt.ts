@@ -49,6 +49,11 @@ const GRACE_MS = 5_000;
 /** One case in so many is played in every way, which takes five times as long. */
 const SAME_EVERY = 12;
 const MUTANTS_PERCENT = 50;
+/**
+ * Of all events, at most this share is of drawn cases with serial ports: each has many times as
+ * many as another case.
+ */
+const SERIAL_SHARE = 0.25;
 const MAX_KEPT = 500;
 const MAX_SEED = 2 ** 31;
 
@@ -67,6 +72,7 @@ async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guar
   const found = new Set(options.known);
   const kept = [...corpus];
   const first = corpus.filter((_, i) => i % jobs === job);
+  const spent = { all: 0, serial: 0 };
   for (let number = 0; performance.now() < endsAt && !signal.aborted; number++) {
     const drawing = new Drawing(new Stream(`search ${seed}/${job}/${number}`));
     const own = first[number];
@@ -75,12 +81,17 @@ async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guar
     const drawn =
       own ??
       (isMutant ? { ...drawing.mutant(drawing.one(kept)), name } : drawing.scenario(name, base));
+    const isSerial = (drawn.drivers ?? []).some(({ kind }) => kind === "serial");
+    if (isSerial && own === undefined && spent.serial >= spent.all * SERIAL_SHARE) continue;
     const scenario = number % SAME_EVERY === SAME_EVERY - 1 ? { ...drawn, same: true } : drawn;
     const caseSeed = own?.seed ?? drawing.below(MAX_SEED);
     if (!isValid(scenario, folder)) continue;
     novelty.begin();
     const asked = { seed: caseSeed, programs, signal, hardStopMs: CASE_MS, watch: novelty.watch };
     const result = await playWorld(scenario, { ...asked, crypto: "model" }, guard);
+    const { played } = result.world.clock;
+    spent.all += played;
+    if (isSerial) spent.serial += played;
     events.played(number + 1, novelty.size);
     if (signal.aborted) return;
     const broken = brokenBy(result);

@@ -19,6 +19,8 @@ import { Conditions, type Net, type Peer } from "./net.ts";
 
 /** A client that could not connect at all retries after this long. */
 const RETRY_MS = 5_000;
+/** What is due with a call is done after this long. */
+const USE_US = 2_000_000;
 
 export interface ClientWorld {
   readonly seed: number;
@@ -40,6 +42,8 @@ export interface ClientOptions {
   presence: boolean;
   /** The account that owns it. */
   account: string;
+  /** It is there only while it has something to do. */
+  leaves?: boolean;
   /** Told of each SDK client that it makes. */
   met?: (client: Client) => void;
 }
@@ -59,6 +63,11 @@ export class VirtualClient implements Peer {
   links = 0;
   private readonly world: ClientWorld;
   private readonly presence: boolean;
+  readonly leaves: boolean;
+  /** What it does at the moment. */
+  private busy = 0;
+  /** The beginnings of two uses, the second one at least USE_US later. */
+  private used: readonly [number, number] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
   readonly userId: string;
   private readonly draws: Stream;
   private readonly met: ((client: Client) => void) | undefined;
@@ -70,6 +79,7 @@ export class VirtualClient implements Peer {
     this.id = options.id;
     this.address = options.address;
     this.presence = options.presence;
+    this.leaves = options.leaves === true;
     this.met = options.met;
     this.userId = options.account;
     this.conditions = new Conditions(options.network);
@@ -87,6 +97,12 @@ export class VirtualClient implements Peer {
 
   get isOn(): boolean {
     return this.sinceUs <= this.world.clock.nowUs;
+  }
+
+  /** When something was begun with it, not just now. */
+  get usedUs(): number {
+    const [before, last] = this.used;
+    return last <= this.world.clock.nowUs - USE_US ? last : before;
   }
 
   /** Connects, and retries if that fails. */
@@ -135,6 +151,7 @@ export class VirtualClient implements Peer {
   stop(): void {
     this.sdk?.close();
     this.sdk = null;
+    this.sinceUs = Number.POSITIVE_INFINITY;
     if (!this.online) return;
     this.online = false;
     this.world.linked(this, false);
@@ -164,6 +181,10 @@ export class VirtualClient implements Peer {
     done: (result: unknown, error: CallError | null) => void,
   ): void {
     this.world.stir();
+    if (this.leaves && !this.isOn) this.start();
+    const { nowUs } = this.world.clock;
+    const [, last] = this.used;
+    if (nowUs - last >= USE_US) this.used = [last, nowUs];
     const agent = this.agent(device);
     if (agent === null) {
       done(undefined, {
@@ -172,9 +193,15 @@ export class VirtualClient implements Peer {
       } as CallError);
       return;
     }
+    this.busy += 1;
+    const ended = (result: unknown, error: CallError | null): void => {
+      done(result, error);
+      this.busy -= 1;
+      if (this.leaves && this.busy === 0) this.stop();
+    };
     does(agent).then(
-      (result) => done(result, null),
-      (error: CallError) => done(undefined, error),
+      (result) => ended(result, null),
+      (error: CallError) => ended(undefined, error),
     );
   }
 

@@ -87,7 +87,8 @@ class Program {
     const { remote, user } = this;
     if (remote === null || !user.isKnown) return;
     user.purging(read, write);
-    remote.purge(read, write).catch(() => undefined);
+    const over = (): void => user.purging(read, false);
+    remote.purge(read, write).then(over, over);
   }
 
   takeAll(): void {

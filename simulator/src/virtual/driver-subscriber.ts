@@ -24,6 +24,8 @@ export class Subscriber {
   private readonly id: string;
   private readonly devices: readonly Device[];
   private readonly heard = new Map<Device, Heard>();
+  /** The secret with which each is listened to: a device that lost its storage has another. */
+  private readonly tokens = new Map<Device, string>();
   private current: Client | null = null;
   private peer: VirtualClient | null = null;
 
@@ -53,6 +55,7 @@ export class Subscriber {
   }
 
   private listen(client: Client, device: Device): void {
+    this.tokens.set(device, device.agentToken);
     const agent = client.agent(device.id, device.agentToken, { version: device.plan.version });
     const tell = (): void => {
       const known = this.heard.get(device);
@@ -79,6 +82,12 @@ export class Subscriber {
   /** Once the world is calm, every device that is online is heard. */
   private look(): void {
     const { clock, liveness } = this.world;
+    const { current } = this;
+    for (const device of this.devices) {
+      if (current === null || this.tokens.get(device) === device.agentToken) continue;
+      this.world.stir();
+      this.listen(current, device);
+    }
     const sinceUs = clock.nowUs - DEAF_MS * 1000;
     if (sinceUs < 0 || !liveness.wasCalm(sinceUs)) return;
     if (this.peer?.online !== true || this.peer.onlineSinceUs > sinceUs) return;

@@ -159,7 +159,8 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
     case "relay.hostile": {
       const drawsOf = (peerId: string): Stream =>
         new Stream(`${world.seed}/${peerId}/hostile/${fault.atUs}`);
-      const meddler = hostile(spec.attack ?? "drop", part(spec.messages as string), drawsOf);
+      const share = part(spec.messages as string);
+      const meddler = hostile(spec.attack ?? "drop", share, world.relay.records, drawsOf);
       return overlay(world.relay, { meddler });
     }
     case "store.slow":

@@ -6,26 +6,51 @@ import type { Meddler, Wire } from "./net.ts";
 
 export type Attack = "drop" | "duplicate" | "reorder" | "replay" | "forge";
 
-/** Old packets remembered for each peer. */
+/** Packets of a run that are remembered for each peer. */
 const REMEMBERED = 64;
 const SEQ = /(\\?"seq\\?":)([0-9]+)/;
 
 const isPacket = (text: string): boolean =>
   text.startsWith('{"v"') || text.startsWith('{"type":"relay"');
 
-/** `share`: of the packets, in parts of 2^32. */
+/** What a hostile relay has recorded since it started, as likely old packets as new ones. */
+export class Records {
+  private readonly drawsOf: (peerId: string) => Stream;
+  private readonly peers = new Map<string, { draws: Stream; texts: string[]; seen: number }>();
+
+  constructor(drawsOf: (peerId: string) => Stream) {
+    this.drawsOf = drawsOf;
+  }
+
+  add(peerId: string, text: string): void {
+    if (!isPacket(text)) return;
+    let peer = this.peers.get(peerId);
+    if (peer === undefined) {
+      peer = { draws: this.drawsOf(peerId), texts: [], seen: 0 };
+      this.peers.set(peerId, peer);
+    }
+    peer.seen += 1;
+    const at = peer.seen <= REMEMBERED ? peer.seen - 1 : peer.draws.below(peer.seen);
+    if (at < REMEMBERED) peer.texts[at] = text;
+  }
+
+  of(peerId: string): readonly string[] {
+    return this.peers.get(peerId)?.texts ?? [];
+  }
+}
+
+/** `share`: of the packets, in parts of 2^32. `records`: what it may replay. */
 export const hostile = (
   attack: Attack,
   share: number,
+  records: Records | null,
   /** Per peer, so that attacks on it do not depend on which other peers there are. */
   drawsOf: (peerId: string) => Stream,
 ): Meddler => {
   const streams = new Map<string, Stream>();
-  const old = new Map<string, string[]>();
   const kept = new Map<Wire, string>();
   return (wire, text) => {
     if (!isPacket(text)) return [text];
-    if (attack === "replay") remember(old, wire.peer.id, text);
     const earlier = kept.get(wire);
     if (earlier !== undefined) {
       kept.delete(wire);
@@ -46,20 +71,13 @@ export const hostile = (
         kept.set(wire, text);
         return [];
       case "replay": {
-        const texts = old.get(wire.peer.id) as string[];
-        return [text, texts[draws.below(texts.length)] as string];
+        const texts = records?.of(wire.peer.id) ?? [];
+        return texts.length === 0 ? [text] : [text, texts[draws.below(texts.length)] as string];
       }
       case "forge":
         return [forged(text, 1 + draws.below(1000)), text];
     }
   };
-};
-
-const remember = (old: Map<string, string[]>, who: string, text: string): void => {
-  const texts = old.get(who);
-  if (texts === undefined) old.set(who, [text]);
-  else if (texts.length < REMEMBERED) texts.push(text);
-  else texts[(text.length * 31 + texts.length) % REMEMBERED] = text;
 };
 
 /** The same packet with a later number, which its tag does not cover. */

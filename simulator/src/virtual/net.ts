@@ -442,13 +442,6 @@ export class Wire implements Link {
     for (const text of unread) this.write(this.maybeCorrupt(text));
   }
 
-  /** Passes a text to the peer as if the relay had sent it; for hostile relays. */
-  inject(text: string): void {
-    if (this.there !== "open" || this.deaf) return;
-    this.wake();
-    this.write(text);
-  }
-
   who(): string {
     return this.name;
   }

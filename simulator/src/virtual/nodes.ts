@@ -6,6 +6,7 @@ import type { Connection, HubLimits, HubStats } from "@blindrelay/relay-server/c
 import type { Stream } from "../base/random-streams.ts";
 import { type BusWatcher, VirtualBus } from "./bus.ts";
 import type { Clock } from "./clock.ts";
+import type { Records } from "./hostile.ts";
 import type { Meddler, Station, Wire } from "./net.ts";
 import { type RelayWatcher, VirtualRelay } from "./relay.ts";
 import type { ModelStore } from "./store.ts";
@@ -38,6 +39,8 @@ export class VirtualNodes implements Station {
   readonly bus: VirtualBus | null;
   /** Null: the relay is honest. */
   meddler: Meddler | null = null;
+  /** What a relay keeps that will replay it. */
+  records: Records | null = null;
   private readonly homes = new WeakMap<Connection, VirtualRelay>();
   private turn = 0;
 
@@ -142,6 +145,7 @@ export class VirtualNodes implements Station {
   }
 
   meddle(wire: Wire, text: string): readonly string[] {
+    this.records?.add(wire.peer.id, text);
     return this.meddler === null ? [text] : this.meddler(wire, text);
   }
 

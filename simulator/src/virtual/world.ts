@@ -7,7 +7,7 @@
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
 import type { Client, Presence } from "@blindrelay/client-sdk";
-import { OUTBOX_BYTES } from "@blindrelay/protocol";
+import { OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { Stream } from "../base/random-streams.ts";
@@ -36,6 +36,7 @@ import { Device } from "./device.ts";
 import { startDriver } from "./driver.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
+import { Records } from "./hostile.ts";
 import { type Done, scheduleLoad } from "./loads.ts";
 import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
@@ -146,6 +147,8 @@ export class World implements Observer {
   /** Devices that were switched on at least once. */
   private started = 0;
   private readonly outboxBytes: number;
+  /** Before its session token ends, a client that is used gets another one. */
+  private readonly renewalUs: number;
   private readonly isAlone: boolean;
 
   constructor(options: WorldOptions) {
@@ -163,6 +166,8 @@ export class World implements Observer {
     this.traceLog = new Trace(options.keptEntries ?? 0, options.keepsTimeline);
     this.outboxBytes =
       scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
+    const ttlMs = durationMs(scenario.relay?.session_ttl ?? `${SESSION_TTL_S}s`);
+    this.renewalUs = (ttlMs * 1000) / 4;
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
     this.nonces = new NonceOracle(violate("nonce"), (options.keptEntries ?? 0) > 0);
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
@@ -184,7 +189,8 @@ export class World implements Observer {
     });
     this.invariantOracle =
       invariants.length === 0 ? null : new InvariantOracle(violate("invariants"), invariants);
-    this.toldOracle = this.isAlone ? new ToldOracle(violate("told")) : null;
+    const delivered = (from: ObservedWire): void => this.relayOracle.delivered(from);
+    this.toldOracle = this.isAlone ? new ToldOracle(violate("told"), delivered) : null;
     this.suite = this.nonces.watch(options.suite ?? nodeSuite());
     this.store = new ModelStore(
       this.clock,
@@ -215,6 +221,9 @@ export class World implements Observer {
       limits: { outboxBytes: this.outboxBytes },
       draws: new Stream(`${this.seed}/bus`),
     });
+    if (plan.faults.some(({ spec }) => spec.attack === "replay")) {
+      this.relay.records = new Records((id) => new Stream(`${this.seed}/${id}/records`));
+    }
     this.net = new Net(this.clock, this.relay, this, options.playsAllPings !== true);
     this.devices = plan.devices.map((planned, number) => {
       const program = programs.get(planned.program ?? `kind:${planned.kind}`) as LoadedProgram;
@@ -228,7 +237,9 @@ export class World implements Observer {
         const presence = load.spec.presence === true;
         const address = `172.16.${this.seed & 255}.${k & 255}`;
         const account = load.spec.account ?? DEFAULT_ACCOUNT;
-        return new VirtualClient(this, { id, address, network: load.network, presence, account });
+        const { network } = load;
+        const { leaves = false } = load.spec;
+        return new VirtualClient(this, { id, address, network, presence, account, leaves });
       }),
     );
     this.schedule();
@@ -572,11 +583,14 @@ export class World implements Observer {
     this.trace(online ? "online" : "offline", client.id, "");
     if (!online) {
       this.presences.delete(client.id);
+      // Who leaves by its own wish has no SDK any more.
+      const isInUse = client.sdk !== null && client.usedUs > this.clock.nowUs - this.renewalUs;
+      if (isInUse) this.liveness.lost(client.id, client.onlineSinceUs);
       return;
     }
     client.onlineSinceUs = this.clock.nowUs;
     this.spoiled.delete(client.id);
-    this.liveness.connected(client.id, this.clock.nowUs);
+    if (!client.leaves) this.liveness.connected(client.id, this.clock.nowUs);
   }
 
   /** The latest `most` entries of the trace as lines, sealed packets with what is in them. */
@@ -638,7 +652,8 @@ export class World implements Observer {
         this.violate("presence", `${device.id} is online, and the relay says that it is not`);
       }
     }
-    for (const [who, known] of this.presences) {
+    // What came changed may have been such news.
+    for (const [who, known] of this.net.corrupted > 0 ? [] : this.presences) {
       for (const [agentId, online] of known) {
         if (online !== this.relay.isOnline(agentId) && !this.isOnItsWay(agentId)) {
           const says = online ? "online" : "offline";
@@ -692,7 +707,7 @@ export class World implements Observer {
 
   /** The names of those that are switched on and not online; `counts`: of which. */
   private missing(counts: (peer: Device | VirtualClient) => boolean = () => true): string[] {
-    const peers = [...this.devices, ...this.clients];
+    const peers = [...this.devices, ...this.clients.filter(({ leaves }) => !leaves)];
     return peers
       .filter((one) => one.isOn && !one.online && !this.spoiled.has(one.id) && counts(one))
       .map(({ id }) => id);

@@ -137,7 +137,12 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   "a bridge resumes its reader a byte early": {
     file: "agent-sdk/src/bridge/raw-port.ts",
-    edits: [{ from: "    claim.next = from;", to: "    claim.next = Math.max(0, from - 1);" }],
+    edits: [
+      {
+        from: "    claim.next = Math.max(from, claim.told);",
+        to: "    claim.next = Math.max(0, from - 1, claim.told);",
+      },
+    ],
     scenario: "serial-ports",
     seed: 1,
     oracle: "serial",

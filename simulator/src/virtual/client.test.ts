@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import type { Scenario } from "../scenario/schema.ts";
+import { loadPrograms } from "./programs.ts";
+import { runVirtual } from "./run.ts";
+
+const SCENARIO: Scenario = {
+  name: "as commands",
+  duration: "2m",
+  devices: [{ group: "lamps", count: 1, kind: "echo" }],
+  clients: [{ name: "c", devices: "lamps", every: "20s", leaves: true }],
+};
+
+test("a client that leaves comes for each of its calls, and is not missed", async () => {
+  let connects = 0;
+  const { report } = await runVirtual(SCENARIO, {
+    seed: 1,
+    programs: loadPrograms(SCENARIO, "."),
+    watch: (what, who) => {
+      if (what === "connect" && who.startsWith("c/1")) connects += 1;
+    },
+  });
+  expect(report.ok).toBe(true);
+  const { sent, ok } = report.calls;
+  expect(ok).toBe(sent);
+  expect(connects).toBe(sent);
+});
