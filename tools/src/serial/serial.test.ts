@@ -337,7 +337,7 @@ describe("a port over RFC 2217", () => {
     const { server, port } = await portServer([], { floods: 1_500_000 });
     const ends = listening();
     const answers: Buffer[] = [];
-    server.on("connection", (socket) => socket.on("data", (bytes) => answers.push(bytes)));
+    server.on("connection", (socket) => socket.on("data", (bytes: Buffer) => answers.push(bytes)));
     const open = await rfc2217Opener(
       "127.0.0.1",
       port,
