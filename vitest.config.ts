@@ -18,7 +18,7 @@ const FILES = {
     "relay-server/src/{metrics,server,base/duration-histogram}.test.ts",
     "simulator/src/{live,msw}/**",
     "test/src/{contract,restore,specification}/**",
-    "tools/src/{bridge,config,flash,fleet,repl,serial}/**",
+    "tools/src/{attach,bridge,config,flash,fleet,repl,serial}/**",
     "tools/src/{hostile-relay,base/rest}.test.ts",
   ],
   /** Programs as people start them; many of these are proofs, too, and skipped as such. */

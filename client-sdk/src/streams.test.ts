@@ -28,6 +28,25 @@ describe("a reader", () => {
     expect(stream?.sent).toBe(30_000);
   });
 
+  it("keeps none of the empty pieces that an agent may send without credit", async () => {
+    const { world, agent, pump } = await house();
+    agent.handlers.set("log.read", ({ params, sid, answer }) => {
+      answer(null);
+      const { stream } = params as { stream: number };
+      const say = (what: string, more: object) =>
+        agent.say(sid, { method: `stream.${what}`, params: { stream, ...more } });
+      for (let n = 0; n < 50; n++) say("data", { data: "" });
+      say("data", { data: "eA==" });
+      say("end", { bytes: 1 });
+    });
+    const lengths = pump.readStream("log.read").then(async (reader) => {
+      const all: number[] = [];
+      for await (const chunk of reader) all.push(chunk.length);
+      return all;
+    });
+    expect(await settle(world, lengths)).toEqual([1]);
+  });
+
   it("that leaves also ends the stream at the agent", async () => {
     const { world, pump, state } = await house();
     const first = pump.readStream("log.read", {}, { windowBytes: 5_000 }).then(async (reader) => {

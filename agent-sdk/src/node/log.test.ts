@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
-import { programFrames } from "./log.ts";
+import { expect, test, vi } from "vitest";
+import { logToStderr, programFrames } from "./log.ts";
 
 const thrown = (...frames: string[]): Error => {
   const error = new Error("percent: 0 to 100");
@@ -26,4 +26,26 @@ test("shows only the program's frames", () => {
 test("shows a stack without any in full, and nothing if there is no stack", () => {
   expect(programFrames(thrown(...OURS, ...OTHERS)).split("\n")).toHaveLength(5);
   expect([programFrames("percent"), programFrames({ code: 22 })]).toEqual(["", ""]);
+});
+
+test("a caller's text in a message neither looks like frames nor controls the terminal", () => {
+  const hostile = "unknown mode x\n    at \u001b]0;mine\u0007\u009b31m\u202e (valve.js:1:1)";
+  const error = new Error(hostile);
+  error.stack = `Error: ${hostile}\n    at file:///home/ada/valve.js:6:13`;
+  expect(programFrames(error)).toBe("\n    at file:///home/ada/valve.js:6:13");
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  logToStderr("warn", "failed", { reason: "\u009b31m" }, new Error("\u001b[2J"));
+  const [printed] = write.mock.calls[0] ?? [];
+  write.mockRestore();
+  expect(printed).toMatch(/^warn: failed \{"reason":"\ufffd31m"\}\n +at /);
+});
+
+test("control characters of a stack that does not begin with its error are not printed", () => {
+  const error = new Error("valve");
+  error.stack = "Error: gate\n    at \u001b[2Jgate.js:1:1";
+  const write = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  logToStderr("error", "failed", undefined, error);
+  const [printed] = write.mock.calls[0] ?? [];
+  write.mockRestore();
+  expect(printed).toBe("error: failed\n    at \ufffd[2Jgate.js:1:1\n");
 });

@@ -19,15 +19,24 @@ const OTHERS = ["node:", "/node_modules/"].concat(
  * is no stack. A stack without any is shown in full, because a bundle contains program and SDK.
  */
 export const programFrames = (thrown: unknown): string => {
-  const stack = thrown instanceof Error && typeof thrown.stack === "string" ? thrown.stack : "";
+  const text = thrown instanceof Error && typeof thrown.stack === "string" ? thrown.stack : "";
+  // It begins with the message, in which a caller's text may look like frames.
+  const said = text === "" ? "" : String(thrown);
+  const stack = text.startsWith(said) ? text.slice(said.length) : text;
   const frames = stack.split("\n").filter((line) => /^\s+at /.test(line));
   const own = frames.filter((line) => !OTHERS.some((other) => line.includes(other)));
   return (own.length === 0 ? frames : own).map((line) => `\n${line}`).join("");
 };
 
+/** What controls a terminal, or reverses its characters: all control characters but the line end. */
+const STEERING =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
 /** Prints warnings and errors, with the place in the program where something was thrown. */
 export const logToStderr: Log = (level, message, fields, thrown) => {
   if (level === "debug" || level === "info") return;
   const more = fields ? ` ${JSON.stringify(fields)}` : "";
-  process.stderr.write(`${level}: ${message}${more}${programFrames(thrown)}\n`);
+  const text = `${level}: ${message}${more}${programFrames(thrown)}`;
+  process.stderr.write(`${text.replace(STEERING, "\ufffd")}\n`);
 };

@@ -66,7 +66,9 @@ export const logIn = async (
   const proven = await provesFactors(context, user, password, code, rank);
   if (proven === false || user === undefined) return null;
   const renewed =
-    proven === "renew" ? await context.hashing.run(rank, () => hashPassword(password)) : null;
+    proven === "renew"
+      ? await context.hashing.run(rank, () => hashPassword(password), user.id)
+      : null;
   const limited = context.totpRequired && user.totp_confirmed === 0;
   // A change of password ends the logins that it finds, so none may be added behind its back.
   const login = await context.store.write(async (tx) => {
@@ -127,7 +129,7 @@ export const changePassword = async (
   password: string,
   askingHash: string,
 ): Promise<void> => {
-  const passwordHash = await context.hashing.run(KNOWN, () => hashPassword(password));
+  const passwordHash = await context.hashing.run(KNOWN, () => hashPassword(password), userId);
   const nowMs = context.nowMs();
   const notice = await context.store.write(async (tx) => {
     await setPassword(tx, userId, passwordHash);

@@ -11,11 +11,15 @@ const world = (workers: number, maxWaiting: number) => {
   const queue = new HashQueue(workers, maxWaiting, () => clock.nowMs);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
-  const run = (name: string, rank = 1): Promise<void> =>
-    queue.run(rank, () => {
-      begun.push(name);
-      return new Promise((resolve) => ends.set(name, resolve));
-    });
+  const run = (name: string, rank = 1, userId?: string): Promise<void> =>
+    queue.run(
+      rank,
+      () => {
+        begun.push(name);
+        return new Promise((resolve) => ends.set(name, resolve));
+      },
+      userId,
+    );
   const end = async (name: string): Promise<void> => {
     ends.get(name)?.();
     await new Promise((resolve) => setImmediate(resolve));
@@ -99,4 +103,28 @@ test("when hashes become slow, only as many wait as are hashed within 1.5 s, and
   await expect(run("later")).rejects.toThrow(Overloaded);
   expect(queue.waiting).toBe(4);
   expect(refused).toHaveLength(26);
+});
+
+test("a known user who floods the queue waits for every other known user, and is refused", async () => {
+  const { queue, begun, run, end } = world(1, 4);
+  const refused: string[] = [];
+  const flood = (from: number, to: number) => {
+    for (let n = from; n <= to; n++)
+      run(`eve${n}`, KNOWN, "eve").catch(() => refused.push(`eve${n}`));
+  };
+  flood(1, 6);
+  const ada = run("ada", KNOWN, "ada");
+  flood(7, 9);
+  const bob = run("bob", KNOWN, "bob");
+  for (const name of ["eve1", "ada", "bob"]) await end(name);
+  await Promise.all([ada, bob]);
+  expect(begun).toEqual(["eve1", "ada", "bob", "eve2"]);
+  expect(refused).toEqual(["eve6", "eve5", "eve7", "eve8", "eve9", "eve4"]);
+  for (const name of ["eve2", "eve3"]) await end(name);
+  expect(queue.waiting).toBe(0);
+  // What is done does not count any more.
+  const [next, others] = [run("eve", KNOWN, "eve"), run("adas", KNOWN, "ada")];
+  for (const name of ["eve", "adas"]) await end(name);
+  await Promise.all([next, others]);
+  expect(begun.slice(-2)).toEqual(["eve", "adas"]);
 });

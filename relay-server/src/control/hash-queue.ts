@@ -2,7 +2,9 @@
  * Runs password hashes, a few at a time: each takes 19 MiB and tens of milliseconds of a core that
  * the relay needs for messages. Known callers (an address that this name logged in from, or a user
  * already logged in) go first; unknown ones are ordered by the wrong guesses of their network
- * lately (login-order.ts), so that a distributed flood of guesses delays neither.
+ * lately (login-order.ts), so that a distributed flood of guesses delays neither. Of known callers
+ * a user's second one waits for the first one of every other user, so that somebody who logs in
+ * from many addresses delays only themselves.
  */
 import { availableParallelism } from "node:os";
 
@@ -33,8 +35,10 @@ export class Overloaded extends Error {
 }
 
 interface Waiting {
-  /** Lower ones go first, equal ones in order of arrival. */
+  /** Lower ones go first, equal ones by `before`, then in order of arrival. */
   readonly rank: number;
+  /** Among equal ranks: how many of the same user came before it, and are not done. */
+  readonly before: number;
   readonly begin: () => void;
   readonly refuse: () => void;
 }
@@ -46,6 +50,8 @@ export class HashQueue {
   #hashMs = 0;
   #working = 0;
   #refusalsDue = 0;
+  /** Calls of a known user that wait or run. */
+  readonly #ofUser = new Map<string, number>();
   /** In the order in which they will run. */
   readonly #waiting: Waiting[] = [];
 
@@ -65,10 +71,23 @@ export class HashQueue {
 
   /**
    * Runs `work` when its turn comes. If too many wait, rejects the last one of the highest rank
-   * with Overloaded.
+   * with Overloaded. `userId`: of a known caller.
    */
-  async run<T>(rank: number, work: () => Promise<T>): Promise<T> {
-    if (this.#working >= this.#workers) await this.#turn(rank);
+  async run<T>(rank: number, work: () => Promise<T>, userId?: string): Promise<T> {
+    if (rank !== KNOWN || userId === undefined) return this.#run(rank, 0, work);
+    const before = this.#ofUser.get(userId) ?? 0;
+    this.#ofUser.set(userId, before + 1);
+    try {
+      return await this.#run(rank, before, work);
+    } finally {
+      const left = (this.#ofUser.get(userId) as number) - 1;
+      if (left > 0) this.#ofUser.set(userId, left);
+      else this.#ofUser.delete(userId);
+    }
+  }
+
+  async #run<T>(rank: number, before: number, work: () => Promise<T>): Promise<T> {
+    if (this.#working >= this.#workers) await this.#turn(rank, before);
     else this.#working += 1;
     const begunMs = this.#nowMs();
     try {
@@ -79,11 +98,13 @@ export class HashQueue {
     }
   }
 
-  #turn(rank: number): Promise<void> {
+  #turn(rank: number, before: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const refuse = () => reject(new Overloaded("too many logins wait"));
-      const before = this.#waiting.findLastIndex((other) => other.rank <= rank);
-      this.#waiting.splice(before + 1, 0, { rank, begin: resolve, refuse });
+      const last = this.#waiting.findLastIndex(
+        (other) => other.rank < rank || (other.rank === rank && other.before <= before),
+      );
+      this.#waiting.splice(last + 1, 0, { rank, before, begin: resolve, refuse });
       const mayWait = this.#mayWait();
       while (this.waiting > mayWait) this.#waiting.pop()?.refuse();
     });

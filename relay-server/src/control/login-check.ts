@@ -31,8 +31,10 @@ export const provesFactors = async (
   code: string | undefined,
   rank = KNOWN,
 ): Promise<boolean | "renew"> => {
-  const verdict = await context.hashing.run(rank, () =>
-    verifyPassword(password, user?.password_hash ?? DUMMY_HASH),
+  const verdict = await context.hashing.run(
+    rank,
+    () => verifyPassword(password, user?.password_hash ?? DUMMY_HASH),
+    user?.id,
   );
   if (user === undefined || verdict === "wrong") return false;
   const proven = verdict === "as typed" ? "renew" : true;

@@ -18,10 +18,17 @@ export interface DeviceIdentity {
   readonly key: Key | null;
 }
 
+/** Of an address that a shell, and whatever else reads such lines, takes as it stands. */
+const PLAIN = /^[\w:/.@%+,?=[\]-]*$/;
+
+/** The address may be the relay's word, and must not be a command. */
+const shellText = (url: string): string =>
+  PLAIN.test(url) ? url : `'${url.replaceAll("'", "%27")}'`;
+
 /** Lines for a shell, with the names of docs/commands.md. */
 const asEnvironment = ({ url, agentId, relayToken, key }: DeviceIdentity): string =>
   [
-    `BLINDRELAY_URL=${httpBase(url)}`,
+    `BLINDRELAY_URL=${shellText(httpBase(url))}`,
     `BLINDRELAY_AGENT_ID=${agentId}`,
     `BLINDRELAY_RELAY_TOKEN=${relayToken}`,
     ...(key === null

@@ -40,6 +40,11 @@ it.each([
   ["no name", "name,id,labels\n,a,\n", /^devices\.csv:2: name /],
   ["an id with a space", "name,id,labels\na,b,\nc,d e,\n", /^devices\.csv:3: not an agent id/],
   ["a label without a value", "name,id,labels\na,b,site\n", /^devices\.csv:2: .*KEY=VALUE/],
+  [
+    "a label that JSON cannot carry",
+    "name,id,labels\na,b,\nc,d,__proto__=x\n",
+    /^devices\.csv:3: __proto__/,
+  ],
   ["a label twice", "name,id,labels\na,b,x=1;x=2\n", /^devices\.csv:2: the label x .*twice/],
   ["an id twice", "name,id,labels\na,b,\nc,b,\n", /^devices\.csv:3: the id b .* line 2 too/],
   ["a name twice without ids", "name,id,labels\na,,\na,,\n", /^devices\.csv:3: .*give each an id/],

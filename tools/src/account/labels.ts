@@ -8,6 +8,8 @@ const KEY_FORM = "a key is 1 to 63 of a-z, 0-9, dot, underscore and hyphen";
 /** Throws a Failure (usage). */
 export const readLabelKey = (key: string): string => {
   if (!LABEL_KEY.test(key)) throw new Failure("usage", `${JSON.stringify(key)}: ${KEY_FORM}`);
+  // Readers of JSON refuse a body with it, the relay's too.
+  if (key === "__proto__") throw new Failure("usage", `${key} cannot be a key: take another`);
   return key;
 };
 

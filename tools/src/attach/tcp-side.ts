@@ -31,6 +31,8 @@ export const plainCodec = (remote: Remote): Codec => ({
 });
 
 const KEEPALIVE_MS = 15_000;
+/** A program that does not read its answers is not read any more, or it could ask without end. */
+const MAX_ANSWERING_BYTES = 65_536;
 
 class TcpSide implements LocalSide {
   where = "";
@@ -41,6 +43,8 @@ class TcpSide implements LocalSide {
   private codec: Codec | null = null;
   /** Bytes that the connection has not passed on yet. */
   private untaken = 0;
+  /** The same of the codec's answers. */
+  private answering = 0;
 
   constructor(remote: Remote, options: TcpOptions) {
     this.remote = remote;
@@ -82,7 +86,7 @@ class TcpSide implements LocalSide {
   }
 
   writable(): void {
-    if (this.remote.room > 0) this.socket?.resume();
+    if (this.isReading) this.socket?.resume();
   }
 
   up(): void {}
@@ -100,6 +104,20 @@ class TcpSide implements LocalSide {
     if (this.server.listening) await new Promise((resolve) => this.server.close(resolve));
   }
 
+  /** Whether more may come from the program. Bytes of the device that it leaves do not matter. */
+  private get isReading(): boolean {
+    return this.remote.room > 0 && this.answering < MAX_ANSWERING_BYTES;
+  }
+
+  private answer(socket: Socket, bytes: Uint8Array): void {
+    this.answering += bytes.length;
+    socket.write(bytes, () => {
+      if (this.socket !== socket) return;
+      this.answering -= bytes.length;
+      this.writable();
+    });
+  }
+
   private connected(socket: Socket): void {
     socket.on("error", () => undefined);
     const isClosed = this.options.closesOnLoss && !this.remote.isUp;
@@ -113,13 +131,17 @@ class TcpSide implements LocalSide {
     this.socket = socket;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEPALIVE_MS);
+    this.answering = 0;
     const codec = this.options.codec(this.remote, (bytes) => {
-      if (!socket.destroyed) socket.write(bytes);
+      if (!socket.destroyed) this.answer(socket, bytes);
     });
     this.codec = codec;
     socket.on("data", (bytes: Uint8Array) => {
+      // Its answers go out together.
+      socket.cork();
       codec.receive(bytes);
-      if (this.remote.room <= 0) socket.pause();
+      socket.uncork();
+      if (!this.isReading) socket.pause();
     });
     // A program that is done sending may still read.
     socket.on("end", () => socket.destroy());

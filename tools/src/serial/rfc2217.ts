@@ -12,7 +12,7 @@ import {
   type PortOpener,
   type StatusLines,
 } from "@blindrelay/agent-sdk/bridge";
-import type { LineSettings } from "@blindrelay/protocol/serial";
+import { type LineSettings, MAX_KEPT_BYTES, NumberedBytes } from "@blindrelay/protocol/serial";
 import { closeSocket, openSocket, writeSocket } from "./tcp.ts";
 import {
   COM_PORT,
@@ -52,6 +52,8 @@ class Negotiation {
   sendsText = false;
   private readonly waiting: Waiting[] = [];
   private readonly agreed = new Map<number, (yes: boolean) => void>();
+  /** Told to the server once each: one that asks again and again gets no answer for each. */
+  private readonly refused = new Set<string>();
   private suspended: Promise<void> | null = null;
   private resumeNow: () => void = () => undefined;
   private readonly say: (bytes: Uint8Array) => void;
@@ -89,8 +91,8 @@ class Negotiation {
       this.agreed.delete(option);
     }
     // Offers and requests of our own are not answered again (RFC 854).
-    if (!ours && verb === "do") this.say(encodeVerb("wont", option));
-    if (!ours && verb === "will") this.say(encodeVerb("dont", option));
+    if (!ours && verb === "do") this.refuse("wont", option);
+    if (!ours && verb === "will") this.refuse("dont", option);
   }
 
   told(option: number, body: Uint8Array): void {
@@ -165,6 +167,13 @@ class Negotiation {
     this.release();
   }
 
+  private refuse(verb: "dont" | "wont", option: number): void {
+    const name = `${verb} ${option}`;
+    if (this.refused.has(name)) return;
+    this.refused.add(name);
+    this.say(encodeVerb(verb, option));
+  }
+
   private release(): void {
     this.suspended = null;
     this.resumeNow();
@@ -223,13 +232,13 @@ export const rfc2217Opener =
     warn: (text: string) => void = warnOnStderr,
   ): PortOpener =>
   async (settings, events): Promise<OpenPort> => {
-    let ready = false;
-    const early: Uint8Array[] = [];
+    /** What the device sends during the negotiation must not get lost, as far as a raw port keeps it. */
+    let early: NumberedBytes | null = new NumberedBytes();
     const socketEvents: PortEvents = {
       data: (bytes) => reader.receive(bytes),
       closed: (reason) => {
         negotiation.end();
-        if (ready) events.closed(reason);
+        if (early === null) events.closed(reason);
       },
     };
     const socket = await openSocket(host, port, socketEvents);
@@ -237,8 +246,11 @@ export const rfc2217Opener =
       if (!socket.destroyed) socket.write(bytes);
     });
     const reader: TelnetReader = new TelnetReader({
-      // What the device sends during the negotiation must not get lost.
-      data: (bytes) => (ready ? events.data(bytes) : early.push(bytes)),
+      data: (bytes) => {
+        early?.push(bytes);
+        early?.drop(early.end - MAX_KEPT_BYTES);
+        if (early === null) events.data(bytes);
+      },
       asked: (verb, option) => {
         negotiation.asked(verb, option);
         reader.text = negotiation.sendsText;
@@ -264,8 +276,13 @@ export const rfc2217Opener =
     }
     if (socket.destroyed) throw new PortError("gone", "the port server hung up");
     setImmediate(() => {
-      ready = true;
-      for (const bytes of early.splice(0)) events.data(bytes);
+      const kept = early ?? new NumberedBytes();
+      early = null;
+      while (kept.size > 0) {
+        const bytes = kept.read(kept.from, kept.size);
+        kept.drop(kept.from + bytes.length);
+        events.data(bytes);
+      }
       if (socket.destroyed) events.closed("the port server hung up");
     });
     return {

@@ -333,6 +333,25 @@ describe("a port over RFC 2217", () => {
     slow.server.close();
   });
 
+  it("keeps 256 KB of what comes before its settings are made, the newest, and answers an option once", async () => {
+    const { server, port } = await portServer([], { floods: 1_500_000 });
+    const ends = listening();
+    const answers: Buffer[] = [];
+    server.on("connection", (socket) => socket.on("data", (bytes: Buffer) => answers.push(bytes)));
+    const open = await rfc2217Opener(
+      "127.0.0.1",
+      port,
+      {},
+      () => undefined,
+    )(DEFAULT_SETTINGS, ends.events);
+    await until(() => ends.text().endsWith("end"));
+    expect(ends.text()).toHaveLength(262_144);
+    // IAC WONT 99
+    expect(Buffer.concat(answers).toString("latin1").split("\u00ff\u00fcc")).toHaveLength(2);
+    await open.close();
+    server.close();
+  });
+
   it("parses telnet, whatever the pieces", () => {
     const line = [
       65, 255, 255, 66, 255, 253, 44, 255, 250, 44, 107, 255, 255, 1, 255, 240, 67, 255, 241, 68,

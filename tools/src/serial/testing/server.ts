@@ -22,11 +22,18 @@ export const portServer = (
     textOnly?: boolean;
     maxRate?: number;
     silentOn?: readonly number[];
+    /** This many bytes and requests come first. */
+    floods?: number;
   } = {},
 ) =>
   serve((socket) => {
     const say = (...bytes: number[]) => socket.write(Uint8Array.from(bytes));
-    const { textOnly = false } = behaviour;
+    const { textOnly = false, floods = 0 } = behaviour;
+    if (floods > 0) {
+      for (let n = 0; n < 100; n++) say(255, 253, 99);
+      socket.write(Buffer.alloc(floods, "x"));
+      socket.write("end");
+    }
     const reader = new TelnetReader({
       data: (bytes) => socket.write(escapeData(bytes, textOnly)),
       asked: (verb, option) => {

@@ -1,0 +1,62 @@
+/** A TCP side on a real socket, with a port that does nothing. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { systemTimer } from "@blindrelay/agent-sdk/node";
+import { DEFAULT_SETTINGS, settingsAsJson } from "@blindrelay/protocol/serial";
+import { expect, it } from "vitest";
+import type { Remote } from "./local-side.ts";
+import { rfc2217Codec } from "./rfc2217-codec.ts";
+import { openTcp } from "./tcp-side.ts";
+
+const settings = settingsAsJson(DEFAULT_SETTINGS);
+const REMOTE: Remote = {
+  write: () => undefined,
+  taken: () => undefined,
+  room: 1,
+  configure: async () => settings,
+  signals: async () => undefined,
+  purge: async () => undefined,
+  status: async () => ({}),
+  settings,
+  isUp: true,
+};
+
+/** The signature, asked for and answered. */
+const ASK = Buffer.from([255, 250, 44, 0, 255, 240]);
+const ANSWER_BYTES = ASK.length + "blindrelay attach".length;
+const ASKED = 200_000;
+
+const until = async (done: () => boolean): Promise<void> => {
+  while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
+};
+
+it("a program that does not take its answers is not read any more, until it takes them", async () => {
+  const codec = rfc2217Codec(systemTimer());
+  const side = await openTcp(REMOTE, {
+    host: "127.0.0.1",
+    port: 0,
+    closesOnLoss: false,
+    codec,
+    scheme: "rfc2217",
+  });
+  const socket = connect(Number(side.where.split(":").at(-1)), "127.0.0.1");
+  await once(socket, "connect");
+  let came = 0;
+  socket.on("data", (bytes: Buffer) => {
+    came += bytes.length;
+  });
+  const served = (): Socket | null => (side as unknown as { socket: Socket | null }).socket;
+  await until(() => served() !== null && came > 0);
+  const hello = came;
+  // What a system's own buffers take differs, up to many megabytes: here they take nothing.
+  served()?.cork();
+  socket.write(Buffer.alloc(ASKED * ASK.length, ASK));
+  const all = ASKED * ASK.length;
+  await until(() => served()?.isPaused() === true || served()?.bytesRead === all);
+  expect(served()?.isPaused()).toBe(true);
+  expect(served()?.bytesRead).toBeLessThan(all);
+  served()?.uncork();
+  await until(() => came === hello + ASKED * ANSWER_BYTES);
+  socket.destroy();
+  await side.close();
+});
