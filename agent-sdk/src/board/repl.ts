@@ -19,6 +19,11 @@ const DELETE_LINE = "\x15";
 /** So that Ctrl-C is not typed on an empty line. */
 const PREPARE_BREAK = "x";
 const BREAK = "\x03";
+/**
+ * Before every line: on a busy board Ctrl-C overtakes the letter that was typed before it, which is
+ * then on the line.
+ */
+const ON_CLEAR_LINE = DELETE_LINE + NO_ECHO;
 /** Small enough that XOFF is obeyed before a board's buffer of 256 bytes is full. */
 const SLICE_BYTES = 64;
 const NUDGE_MS = 30;
@@ -143,7 +148,7 @@ export class EspruinoRepl {
 
   /** Types a line that gives no answer, such as `load()`. */
   async type(line: string): Promise<void> {
-    await this.write(`${NO_ECHO}${line}\n`);
+    await this.write(`${ON_CLEAR_LINE}${line}\n`);
   }
 
   /** Types like a user, with echo. */
@@ -175,9 +180,9 @@ export class EspruinoRepl {
     answer.catch(() => undefined);
     const timer = setTimeout(() => this.settle(this.silent(limitMs)), limitMs);
     try {
-      await this.write(`${first ? `${DELETE_LINE}\n` : ""}${NO_ECHO}${line}\n`);
+      await this.write(`${first ? `${DELETE_LINE}\n` : ""}${ON_CLEAR_LINE}${line}\n`);
       // An XOFF that arrives after everything was written is only noticed here.
-      this.keepAsking(id, `${DELETE_LINE}${NO_ECHO}${line}\n`).catch((error) => {
+      this.keepAsking(id, `${ON_CLEAR_LINE}${line}\n`).catch((error) => {
         if (this.asked?.id === id) this.settle(error);
       });
       return await answer;

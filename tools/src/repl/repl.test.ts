@@ -125,6 +125,23 @@ describe("the console", () => {
     expect(await board.evaluate("1+1")).toBe(2);
   });
 
+  it("damages no line with the letter before a Ctrl-C that overtook it", async () => {
+    const { double, board } = await onPty();
+    await board.attach(true);
+    const lines: string[] = [];
+    board.onLine = (line) => lines.push(line);
+    double.stuck = true;
+    await board.interrupt();
+    double.stuck = false;
+    expect(await board.evaluate("1+1")).toBe(2);
+    double.stuck = true;
+    await board.interrupt();
+    double.stuck = false;
+    await board.type("var y = 3");
+    expect(await board.evaluate("y")).toBe(3);
+    expect(lines).toEqual([]);
+  });
+
   it("obeys XOFF: a slow board with a small buffer loses nothing", async () => {
     const double = new EspruinoDouble({ bufferBytes: 256, xoffBytes: 128, bytesPerTick: 64 });
     ends.push(() => double.end());
