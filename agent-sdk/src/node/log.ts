@@ -28,7 +28,7 @@ export const programFrames = (thrown: unknown): string => {
   return (own.length === 0 ? frames : own).map((line) => `\n${line}`).join("");
 };
 
-/** What controls a terminal, or reverses its characters: all control characters but the line end. */
+/** What controls a terminal or reverses its text: control characters, but not the line end. */
 const STEERING =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
   /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;

@@ -232,7 +232,7 @@ export const rfc2217Opener =
     warn: (text: string) => void = warnOnStderr,
   ): PortOpener =>
   async (settings, events): Promise<OpenPort> => {
-    /** What the device sends during the negotiation must not get lost, as far as a raw port keeps it. */
+    /** What the device sends during the negotiation, of which as much is kept as of a raw port. */
     let early: NumberedBytes | null = new NumberedBytes();
     const socketEvents: PortEvents = {
       data: (bytes) => reader.receive(bytes),
