@@ -50,11 +50,12 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
 });
 
 /**
- * The same with calls that use an answer before them, by two clients, and streams. The last of all
- * have five seconds to be made, on a busy machine too.
+ * The same with calls that use an answer before them, by two clients, and streams. On a busy machine
+ * a loop that waits for its answers makes fewer of them than are planned.
  */
-const withSequences = ({ devices, clients = [], ...rest }: Scenario): Scenario => ({
+const withSequences = ({ devices, clients = [], allow = [], ...rest }: Scenario): Scenario => ({
   ...rest,
+  allow: [...allow, { code: "NOT_MADE" }],
   devices: [...devices, { group: "busy", count: 1, kind: "busy" }],
   clients: [
     ...clients,
