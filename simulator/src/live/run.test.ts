@@ -50,8 +50,8 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
 });
 
 /**
- * The same with calls that use an answer before them, by two clients, and streams. On a busy machine
- * a loop that waits for its answers makes fewer of them than are planned.
+ * The same with calls that use an answer before them, by two clients, and streams. On a busy
+ * machine a loop that waits for its answers makes fewer of them than are planned.
  */
 const withSequences = ({ devices, clients = [], allow = [], ...rest }: Scenario): Scenario => ({
   ...rest,
