@@ -76,8 +76,6 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     const before = this.stream;
     const stream = session.streams.incoming(id, {
       data: (bytes) => {
-        // They cost no credit, so any number may come.
-        if (bytes.length === 0) return;
         this.chunks.push(bytes);
         this.wake();
       },

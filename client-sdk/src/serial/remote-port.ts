@@ -387,8 +387,6 @@ export class RemotePort {
     attempt.in?.conclude("it is opened in another session");
     return streams.incoming(id, {
       data: (bytes) => {
-        // They cost no credit, so any number may come.
-        if (bytes.length === 0) return;
         this.readAt += bytes.length;
         if (this.isPurging > 0) this.taken(bytes.length);
         else this.events.data(bytes);

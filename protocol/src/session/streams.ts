@@ -249,7 +249,8 @@ export class IncomingStream {
     else {
       this.credit -= bytes.length;
       this.received += bytes.length;
-      this.events.data(bytes);
+      // Empty ones cost no credit: whoever kept them could be sent any number.
+      if (bytes.length > 0) this.events.data(bytes);
     }
   }
 }
