@@ -1,5 +1,6 @@
 /** The default log of an agent: standard error. */
 import { fileURLToPath } from "node:url";
+import { harmless } from "@blindrelay/protocol/terminal-text";
 import type { Log } from "../ports.ts";
 
 /** Undefined in a bundle of CommonJS. */
@@ -28,15 +29,10 @@ export const programFrames = (thrown: unknown): string => {
   return (own.length === 0 ? frames : own).map((line) => `\n${line}`).join("");
 };
 
-/** What controls a terminal or reverses its text: control characters, but not the line end. */
-const STEERING =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
-
 /** Prints warnings and errors, with the place in the program where something was thrown. */
 export const logToStderr: Log = (level, message, fields, thrown) => {
   if (level === "debug" || level === "info") return;
   const more = fields ? ` ${JSON.stringify(fields)}` : "";
   const text = `${level}: ${message}${more}${programFrames(thrown)}`;
-  process.stderr.write(`${text.replace(STEERING, "\ufffd")}\n`);
+  process.stderr.write(`${harmless(text)}\n`);
 };

@@ -1,14 +1,5 @@
 /** Standard output is for results, standard error for everything else (docs/commands.md). */
-
-/**
- * Text from agents and relays must not control the terminal it is printed on, nor reverse its
- * characters (Unicode's bidirectional controls): all control characters except the line end.
- */
-const STEERING =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
-
-const harmless = (text: string): string => text.replace(STEERING, "\ufffd");
+import { harmless, STEERING } from "@blindrelay/protocol/terminal-text";
 
 /** For names from outside: they must not start a new line. */
 export const oneLine = (text: string): string => text.replaceAll("\n", "\ufffd");
