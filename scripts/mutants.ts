@@ -12,15 +12,22 @@ import { Stryker } from "@stryker-mutator/core";
 
 const ROOT = resolve(import.meta.dirname, "..");
 
-const names = process.argv.slice(2);
-if (names.length === 0) {
+const USAGE = 2;
+
+const endWithUsage = (problem: string): never => {
+  console.error(`mutants: ${problem}`);
   console.error("usage: npm run mutants -- FILE_OR_FOLDER... [TEST_FILE...]");
-  process.exit(64);
-}
+  process.exit(USAGE);
+};
+
+const names = process.argv.slice(2);
+if (names.length === 0) endWithUsage("name a file or a folder");
 
 const patternOf = (name: string): string => {
   const path = relative(ROOT, resolve(process.env.INIT_CWD ?? ".", name));
-  return statSync(join(ROOT, path)).isDirectory() ? `${path}/**/*.ts` : path;
+  const found = statSync(join(ROOT, path), { throwIfNoEntry: false });
+  if (found === undefined) return endWithUsage(`there is no ${name}`);
+  return found.isDirectory() ? `${path}/**/*.ts` : path;
 };
 
 const patterns = names.map(patternOf);
