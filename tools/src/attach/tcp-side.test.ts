@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { DEFAULT_SETTINGS, settingsAsJson } from "@blindrelay/protocol/serial";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { Remote } from "./local-side.ts";
 import { rfc2217Codec } from "./rfc2217-codec.ts";
 import { openTcp } from "./tcp-side.ts";
@@ -26,9 +26,7 @@ const ASK = Buffer.from([255, 250, 44, 0, 255, 240]);
 const ANSWER_BYTES = ASK.length + "blindrelay attach".length;
 const ASKED = 200_000;
 
-const until = async (done: () => boolean): Promise<void> => {
-  while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
-};
+const until = (done: () => boolean) => vi.waitUntil(done, { timeout: 60_000, interval: 5 });
 
 it("a program that does not take its answers is not read any more, until it takes them", async () => {
   const codec = rfc2217Codec(systemTimer());
@@ -50,8 +48,8 @@ it("a program that does not take its answers is not read any more, until it take
   const hello = came;
   // What a system's own buffers take differs, up to many megabytes: here they take nothing.
   served()?.cork();
-  socket.write(Buffer.alloc(ASKED * ASK.length, ASK));
   const all = ASKED * ASK.length;
+  socket.write(Buffer.alloc(all, ASK));
   await until(() => served()?.isPaused() === true || served()?.bytesRead === all);
   expect(served()?.isPaused()).toBe(true);
   expect(served()?.bytesRead).toBeLessThan(all);

@@ -29,6 +29,16 @@ const failed = (code: string, retryAfter: number, error: unknown = expect.any(St
   retry_after: retryAfter,
 });
 
+/** What the store says of a login of the lamp. */
+const lampsLogin = (w: World): AuthResult =>
+  w.store.authenticate({
+    apiToken: "agt:lamp",
+    agentId: "lamp",
+    clientType: "agent",
+    address: "192.0.2.1",
+    nowMs: w.now,
+  });
+
 /** Fails `count` times from an address, on as many connections as that takes. */
 const failFrom = (w: World, address: string, count: number): VirtualPeer => {
   let peer = w.connect(address);
@@ -168,13 +178,7 @@ describe("the first auth", () => {
     const peer = w.connect();
     peer.say(authOf("lamp"));
     const before = w.hub.stats().connections;
-    const result = w.store.authenticate({
-      apiToken: "agt:lamp",
-      agentId: "lamp",
-      clientType: "agent",
-      address: "192.0.2.1",
-      nowMs: w.now,
-    });
+    const result = lampsLogin(w);
     w.hub.authenticated(peer.connection, result, w.now, { kind: "superseded" });
     expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 1 });
     peer.hangUp();
@@ -424,13 +428,7 @@ describe("an agent on several nodes", () => {
       const peer = w.connect();
       peer.say(authOf("lamp"));
       w.lookUps.splice(0);
-      const result = w.store.authenticate({
-        apiToken: "agt:lamp",
-        agentId: "lamp",
-        clientType: "agent",
-        address: "192.0.2.1",
-        nowMs: w.now,
-      });
+      const result = lampsLogin(w);
       w.hub.authenticated(peer.connection, { ...result, loginNumber } as AuthResult, w.now, claim);
       w.slowStore = false;
       return peer;
