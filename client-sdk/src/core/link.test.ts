@@ -110,6 +110,19 @@ describe("credentials", () => {
     }
   });
 
+  it("say how long they really wait, whatever the relay asks for", async () => {
+    const world = new World();
+    const client = await world.connected();
+    let said = "";
+    client.on("link", (report) => {
+      if (report.state !== "online") said = report.reason.message;
+    });
+    world.relay.refuseAuth = () => ({ ...lockedOut, retryAfter: 1e300 });
+    world.relay.cutAll();
+    await world.run(10_000);
+    expect(said).toContain("(locked out for 3600 s)");
+  });
+
   it.each([
     ["LOCKED_OUT", 120],
     ["SESSION_EXPIRED", 120],

@@ -287,7 +287,7 @@ export class RelayLink implements MovingSide {
     } else if (course === "spread" || (dropsSession && retryAfterS > 0)) {
       const leastMs = Math.max(REFUSED_WAIT_MS, askedMs(retryAfterS));
       this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random, 0) / 4));
-      const waiting = `${message} (locked out for ${Math.ceil(retryAfterS)} s)`;
+      const waiting = `${message} (locked out for ${Math.ceil(askedMs(retryAfterS) / 1000)} s)`;
       this.lose(new CallError("REFUSED", waiting, later), "refused");
     } else if (course === "backoff" && !(dropsSession && this.accountToken === null)) {
       this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");

@@ -4,12 +4,13 @@
  */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import type { DeviceStart, LogAnswer, LogLine } from "@blindrelay/protocol";
-import { Failure } from "@blindrelay/protocol/command-line";
 
 const METHOD = "system.log";
 const NOTIFICATION = "system.logged";
 /** A device answers at most this many at a time. */
 const PAGE = 100;
+/** It may restart while it is read, but hardly more often. */
+const MAX_RESTARTS = 3;
 const CALL_MS = 20_000;
 /** A session may have been renewed, which nobody is told: then it is asked to follow again. */
 const ASK_AGAIN_MS = 45_000;
@@ -130,17 +131,27 @@ export class LogReader {
     }
   }
 
-  /** Asks for lines after the latest, up to `last` if it is given. */
+  /**
+   * Asks for lines after the latest: all if it follows, else up to `last`. Rejects with a
+   * CallError, also if the device's answers would never end.
+   */
   private async catchUp(follow: boolean, last = Number.MAX_SAFE_INTEGER): Promise<void> {
-    while (this.reached < last) {
+    let end = last;
+    let restarts = 0;
+    while (this.reached < end) {
       const asked = { after: this.reached, lines: PAGE, ...(follow ? { follow } : {}) };
       const page = await this.ask(asked);
       if (page.boot !== this.boot) {
+        restarts++;
+        if (!follow && restarts > MAX_RESTARTS) throw this.badAnswer("one start after another");
         this.reached = 0;
+        if (!follow) end = this.count;
         await this.begin(page);
         continue;
       }
-      if (page.lines.length === 0) return;
+      const newest = page.lines.at(-1);
+      if (newest === undefined) return;
+      if (newest.n <= asked.after) throw this.badAnswer("lines that it was not asked for");
       const missed = (page.lines[0] as LogLine).n - this.reached - 1;
       if (missed > 0) this.report({ kind: "lost", lines: missed });
       this.tellLines(page.lines);
@@ -175,6 +186,10 @@ export class LogReader {
   private async ask(params: object): Promise<LogAnswer> {
     const page = await this.agent.call(METHOD, params, { timeoutMs: CALL_MS, idempotent: true });
     if (isPage(page)) return page;
-    throw new Failure("agentError", `${this.agent.id} answered ${METHOD} with something else`);
+    throw this.badAnswer("something else");
+  }
+
+  private badAnswer(what: string): CallError {
+    return new CallError("BAD_ANSWER", `${this.agent.id} answered ${METHOD} with ${what}`);
   }
 }

@@ -1,0 +1,66 @@
+import { type Agent, CallError } from "@blindrelay/client-sdk";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { LogReader, type LogReport } from "./logs.ts";
+
+const COUNT = 20;
+
+/** Told by a reader of a device that gives these answers, and then the last one for ever. */
+const read = async (pages: readonly unknown[]) => {
+  const told: LogReport[] = [];
+  let calls = 0;
+  const call = async (): Promise<unknown> => {
+    const page = pages[Math.min(calls, pages.length - 1)];
+    if (++calls > 1000) throw new Error("it asks for ever");
+    return page;
+  };
+  const reader = new LogReader(
+    { id: "pump-7", call } as unknown as Agent,
+    (report) => told.push(report),
+    () => {},
+    async () => {},
+  );
+  const error = await reader.read(COUNT).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  return { told, error };
+};
+
+const page = (boot: number, numbers: readonly number[]) => ({
+  boot,
+  dropped: 0,
+  restart: { reason: "reset", text: "" },
+  lines: numbers.map((n) => ({ n, at_ms: 1, level: "info", text: "" })),
+});
+const lies = fc.record({
+  boot: fc.integer({ min: 1, max: 2 }),
+  numbers: fc.array(fc.oneof(fc.integer({ min: -2, max: 40 }), fc.maxSafeInteger()), {
+    maxLength: 3,
+  }),
+});
+
+it("ends with each device, whatever it answers", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(lies, { minLength: 1, maxLength: 12 }), async (drawn) => {
+      const { told, error } = await read(drawn.map(({ boot, numbers }) => page(boot, numbers)));
+      if (error !== null) expect(error).toBeInstanceOf(CallError);
+      let reached = Number.MIN_SAFE_INTEGER;
+      for (const report of told) {
+        if (report.kind === "start") reached = Number.MIN_SAFE_INTEGER;
+        if (report.kind !== "line") continue;
+        expect(report.n).toBeGreaterThan(reached);
+        reached = report.n;
+      }
+    }),
+  );
+});
+
+it.each([
+  ["one start after another", [1, 2, 1, 2, 1, 2].map((boot) => page(boot, [9]))],
+  ["lines that it was not asked for", [page(1, [9]), page(1, [2]), page(1, [2])]],
+  ["something else", [null]],
+])("fails where the answer is %s", async (what, pages) => {
+  const { error } = await read(pages);
+  expect(error).toMatchObject({ code: "BAD_ANSWER", message: expect.stringContaining(what) });
+});
