@@ -16,6 +16,7 @@ export const ORACLES = {
   "one-link": "an agent has one link over all nodes",
   requests: "a session token sends at most 10,000 requests over all nodes",
   owners: "no packet reaches another user's peers",
+  programs: "a pushed program is tried once, and kept only once it is confirmed",
   invariants: "what the device programs promise always holds",
   liveness: "without faults no call fails; 100 s after the last everybody is served",
 } as const;

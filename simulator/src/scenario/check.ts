@@ -278,6 +278,10 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     if (nodes === 1 && (fault.kind.startsWith("bus.") || fault.kind === "relay.freeze")) {
       report([...at, "kind"], `${fault.kind} needs several nodes (relay: { nodes: 2 })`);
     }
+    const trialS = durationMs(fault.trial ?? "60s") / 1000;
+    if (!(Number.isInteger(trialS) && trialS >= 1 && trialS <= 3600)) {
+      report([...at, "trial"], "a trial lasts whole seconds, from 1s to 1h");
+    }
     if (fault.program !== undefined && !existsSync(resolve(folder, fault.program))) {
       report([...at, "program"], `there is no file ${fault.program}`);
     }

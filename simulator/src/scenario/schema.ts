@@ -263,11 +263,13 @@ const KINDS = {
     },
   ),
   "device.update": virtual(
-    "A different program is started as a trial; without a login in time the device rolls back.",
+    "A program is pushed, which is confirmed if it is online and answers; else the device rolls back.",
     {
       ...deviceTargets,
-      program: Type.String({ description: "Relative to this file." }),
-      trial: Type.Optional(duration("Default: 60s.")),
+      program: Type.Optional(
+        Type.String({ description: "Relative to this file. Default: the one that it has." }),
+      ),
+      trial: Type.Optional(duration("Whole seconds. Default: 60s.")),
     },
   ),
   "storage.torn": virtual(

@@ -23,9 +23,7 @@ import { durationMs } from "../scenario/units.ts";
 type Sort = Pick<Fault, "kind" | "attack">;
 
 const ATTACKS = ["drop", "duplicate", "reorder", "replay", "forge"] as const;
-/** Those that need a file of their own are left out. */
 const SORTS = (Object.keys(FAULTS) as FaultKind[]).flatMap((kind): Sort[] => {
-  if (kind === "device.update") return [];
   return kind === "relay.hostile" ? ATTACKS.map((attack) => ({ kind, attack })) : [{ kind }];
 });
 const RAW = DRIVER_KINDS.filter((kind) => !Object.hasOwn(NEEDED_KIND, kind));
@@ -298,6 +296,7 @@ export class Drawing {
       node: () => 1 + this.below(nodes),
       attack: () => attack,
       storage: () => (this.likely(50) ? "keep" : "lose"),
+      trial: () => `${5 + this.below(40)}s`,
     };
     const fields = Object.keys(properties).flatMap((key) => {
       const draw = value[key];

@@ -21,11 +21,13 @@ import type { LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/por
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
+import type { OracleName } from "../oracle/names.ts";
 import type { PlannedDevice } from "../scenario/plan.ts";
 import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
 import { describeError, type Globals, type LoadedProgram } from "./program.ts";
+import { ProgramSlots } from "./program-slots.ts";
 import { type Stubs, stubsOf } from "./stubs.ts";
 
 const SDK = "simulated";
@@ -50,6 +52,9 @@ export interface DeviceWorld {
   trace(what: string, who: string, text: string): void;
   /** A core was created, and none of its code has run. */
   born(device: Device, core: AgentCore): void;
+  /** A program by what is pushed of it. */
+  programOf(text: string): LoadedProgram;
+  violate(oracle: OracleName, detail: string): void;
   /** It went online or offline. */
   changed(device: Device, online: boolean): void;
   printed(device: Device, level: string, text: string): void;
@@ -65,6 +70,7 @@ export class Device implements Peer, Running {
   /** The newest token; differs from the device's own while a rotation is in progress. */
   issuedToken: string;
   agentToken: string;
+  /** Of its latest start. */
   program: LoadedProgram;
   /** Null while it is off. */
   core: AgentCore | null = null;
@@ -86,6 +92,9 @@ export class Device implements Peer, Running {
   private readonly world: DeviceWorld;
   private readonly drift: number;
   private storage = new MemoryStorage();
+  /** What it had when it was new. */
+  private readonly flashed: LoadedProgram;
+  private slots: ProgramSlots;
   private provisioned = false;
   /** Made for each program that it runs; null: that one has no hardware. */
   private makeStubs: { program: LoadedProgram; make: ReturnType<typeof stubsOf> } | null = null;
@@ -113,6 +122,8 @@ export class Device implements Peer, Running {
     this.relayToken = relayToken;
     this.issuedToken = relayToken;
     this.program = program;
+    this.flashed = program;
+    this.slots = this.newSlots();
     this.skewMs = plan.skewMs;
     this.drift = 1 + plan.driftPpm / 1e6;
     this.conditions = new Conditions(plan.network);
@@ -152,6 +163,9 @@ export class Device implements Peer, Running {
     world.enter(this);
     world.trace("boot", plan.id, String(this.boots));
     const bootCount = this.countBoot();
+    const hasPower = (): boolean => this.unplugged === 0;
+    this.program = this.slots.begin(this.storageWhile(hasPower));
+    if (!hasPower()) return;
     const ports = this.ports();
     const kept = openLog({
       bytes: LARGE_LOG_BYTES,
@@ -189,7 +203,9 @@ export class Device implements Peer, Running {
       if (this.online) this.logins += 1;
       world.changed(this, this.online);
     });
-    giveStorage(core.agent, this.programStorage(core));
+    const storage = this.storageWhile(() => this.core === core);
+    giveStorage(core.agent, storage);
+    this.slots.serve(core, storage);
     world.born(this, core);
     const exposed = new Map<string, () => unknown>();
     core.agent.expose = (name, read) => void exposed.set(name, read);
@@ -264,6 +280,7 @@ export class Device implements Peer, Running {
    */
   loseStorage(): void {
     this.storage = new MemoryStorage();
+    this.slots = this.newSlots();
     this.provisioned = false;
     this.agentToken = this.makeSecret(this.boots);
   }
@@ -273,8 +290,28 @@ export class Device implements Peer, Running {
     if (error instanceof PowerCut) return;
     const why = `the program failed: ${describeError(error, this.program)}`;
     this.print("error", why);
+    if (this.slots.failed(this.storage, String(error))) return;
     if (this.log !== null) endLog(this.log, "throw", why);
     this.powerOff();
+  }
+
+  private newSlots(): ProgramSlots {
+    const { world } = this;
+    const device = {
+      suite: world.suite,
+      programOf: (text: string) => world.programOf(text),
+      violate: (detail: string) => world.violate("programs", `${this.id} ${detail}`),
+      after: (ms: number, fn: () => void) => {
+        const timer = this.setTimer(ms, fn, false);
+        return () => this.clearTimer(timer);
+      },
+      restart: (reason: string) => {
+        if (this.log !== null) endLog(this.log, "push", reason);
+        this.powerOff();
+        this.boot();
+      },
+    };
+    return new ProgramSlots(device, this.flashed);
   }
 
   private connectHardware(): Stubs {
@@ -296,10 +333,10 @@ export class Device implements Peer, Running {
     });
   }
 
-  /** What the program of this start stores on, until the power goes. */
-  private programStorage(core: AgentCore): StoragePort {
+  /** What it stores on, until the power goes. */
+  private storageWhile(isOn: () => boolean): StoragePort {
     const mustBeOn = (): void => {
-      if (this.core !== core) throw new PowerCut();
+      if (!isOn()) throw new PowerCut();
     };
     return {
       read: (name) => {

@@ -8,18 +8,20 @@ import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
 import type { PlannedFault } from "../scenario/plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
-import type { Clock } from "./clock.ts";
+import type { ClientWorld } from "./client.ts";
 import type { Device } from "./device.ts";
 import { hostile } from "./hostile.ts";
 import type { Conditions, Peer, Wire } from "./net.ts";
 import type { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
+import { textOf } from "./program-slots.ts";
+import { pushTo } from "./push.ts";
 import type { ModelStore } from "./store.ts";
 
 /** What faults can change in a world. */
-export interface Faulty {
-  readonly seed: number;
-  readonly clock: Clock;
+export interface Faulty extends ClientWorld {
+  /** How many pushes there were. */
+  pushes: number;
   readonly devices: readonly Device[];
   readonly clients: readonly Peer[];
   readonly relay: VirtualNodes;
@@ -28,7 +30,6 @@ export interface Faulty {
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
   trace(what: string, who: string, text: string): void;
-  stir(): void;
   /** Called 100 s after a fault's end. */
   checkRecovered(): void;
 }
@@ -112,8 +113,12 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return () => {
         for (const device of devices) device.plugIn();
       };
-    case "device.update":
-      return update(world, devices, spec.program as string);
+    case "device.update": {
+      const other = spec.program === undefined ? null : world.programs.get(spec.program);
+      const pushed = devices.map((device) => ({ device, text: textOf(other ?? device.program) }));
+      pushTo(world, world.pushes++, pushed, durationMs(spec.trial ?? "60s") / 1000);
+      return nothing;
+    }
     case "storage.torn":
       for (const device of devices) device.tears += 1;
       return () => {
@@ -199,29 +204,6 @@ const paced = (eachWire: (does: (wire: Wire) => void) => void, end: () => void):
   return () => {
     end();
     felt();
-  };
-};
-
-/** A trial of another program, as by `blindrelay push`: kept if the device logged in with it. */
-const update = (world: Faulty, devices: readonly Device[], path: string): (() => void) => {
-  const before = devices.map((device) => ({
-    device,
-    program: device.program,
-    logins: device.logins,
-  }));
-  const program = world.programs.get(path) as LoadedProgram;
-  for (const device of devices) {
-    device.powerOff();
-    device.program = program;
-    device.boot();
-  }
-  return () => {
-    for (const { device, program: old, logins } of before) {
-      if (device.program !== program || device.logins > logins) continue;
-      device.powerOff();
-      device.program = old;
-      device.boot();
-    }
   };
 };
 

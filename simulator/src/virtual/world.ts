@@ -41,6 +41,7 @@ import { type Done, scheduleLoad } from "./loads.ts";
 import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
 import { compileFunction, type LoadedProgram } from "./program.ts";
+import { textOf } from "./program-slots.ts";
 import { ModelStore } from "./store.ts";
 import { type TracedCall, timelineOf } from "./timeline.ts";
 import { type Entry, Trace } from "./trace.ts";
@@ -112,6 +113,7 @@ export class World implements Observer {
   private readonly clusterOracle: ClusterOracle | null;
   /** Null: there are several nodes. */
   private readonly toldOracle: ToldOracle | null;
+  pushes = 0;
   /** What the programs of its devices handle. */
   readonly methods = new Set<string>();
   violation: Violation | null = null;
@@ -485,6 +487,11 @@ export class World implements Observer {
 
   agentTokenOf(agentId: string, account: string): string {
     return this.store.issueAgent(agentId, account);
+  }
+
+  programOf(text: string): LoadedProgram {
+    for (const program of this.programs.values()) if (textOf(program) === text) return program;
+    throw new Error("a slot has a program that nobody sent");
   }
 
   accountToken(account: string): string {

@@ -9,7 +9,7 @@ export interface Build {
   readonly client: typeof import("@blindrelay/client-sdk/testing");
   readonly conformance: typeof import("@blindrelay/protocol/testing/forward");
   readonly crypto: typeof import("@blindrelay/protocol/crypto");
-  readonly push: typeof import("@blindrelay/agent-sdk/testing/push");
+  readonly push: typeof import("@blindrelay/agent-sdk/push");
   readonly session: typeof import("@blindrelay/protocol/session");
   readonly suites: typeof import("@blindrelay/protocol/suites/node");
 }

@@ -49,6 +49,19 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     oracle: "once",
     devices: 5,
   },
+  "a failed program is tried again": {
+    file: "agent-sdk/src/core/push.ts",
+    edits: [
+      {
+        from: "return writePush(storage, state, { trial: null, failed: failed });",
+        to: "return writePush(storage, state, { failed: failed });",
+      },
+    ],
+    scenario: "bad-firmware",
+    seed: 1,
+    oracle: "programs",
+    devices: 1,
+  },
   "presence flap on takeover": {
     file: "relay-server/src/core/lifecycle/auth.ts",
     edits: [

@@ -1,2 +1,0 @@
-/** The core of pushes, for tests in other packages. */
-export * from "../core/push.ts";

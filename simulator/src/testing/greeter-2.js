@@ -1,0 +1,3 @@
+export default (agent) => {
+  agent.handle("which", () => 2);
+};
