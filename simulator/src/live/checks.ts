@@ -23,6 +23,9 @@ const LONGEST_CALL_MS = 60_000;
 /** Time for relay and fleet to agree on who is online, once all faults and calls have ended. */
 const AGREE_MS = 10_000;
 const ASK_AGAIN_MS = 1_000;
+/** So many devices of a group are asked for their memory, at most for this long. */
+const MAX_ASKED = 20;
+const ASK_LIMIT_MS = 5_000;
 
 /** Time for the calls of a plan that are in flight at its end. */
 export const callsMs = ({ loads }: Plan): number =>
@@ -96,6 +99,33 @@ export async function checkExecutions({
     const { id } = agents.devices[n] as Called;
     if (engine === undefined) executions.compare(id, report.executed[id] ?? 0);
   });
+}
+
+/**
+ * What boards have free, by group: the least of the first ones, in bytes. Who does not answer or
+ * does not know is left out.
+ */
+export async function leastMemory(
+  { devices }: Plan,
+  clients: Clients,
+): Promise<Map<string, number>> {
+  const boards = devices.flatMap(({ engine, group }, n) =>
+    engine === undefined ? [] : [{ group, n }],
+  );
+  const asked = boards.filter(
+    ({ group }, i) =>
+      boards.slice(0, i).filter((other) => other.group === group).length < MAX_ASKED,
+  );
+  const least = new Map<string, number>();
+  await Promise.all(
+    asked.map(async ({ group, n }) => {
+      const info = await clients.callOnce(n, "system.info", ASK_LIMIT_MS).catch(() => null);
+      const { free_memory: free } = (info ?? {}) as { readonly free_memory?: unknown };
+      if (typeof free !== "number") return;
+      least.set(group, Math.min(free, least.get(group) ?? free));
+    }),
+  );
+  return least;
 }
 
 /** The relay's presence must agree with the fleet, unless a fault has just ended. */

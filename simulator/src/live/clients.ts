@@ -116,6 +116,13 @@ export class Clients {
     }
   }
 
+  /** Calls a device outside of the plan. Rejects with a CallError, or if there is no client. */
+  async callOnce(device: number, method: string, timeoutMs: number): Promise<unknown> {
+    const agent = this.clients[0]?.agent(this.options.devices[device] as Called);
+    if (agent == null) throw new CallError("UNREACHABLE", "no client is connected");
+    return agent.call(method, undefined, { timeoutMs, idempotent: true });
+  }
+
   /** Makes no further call. */
   end(): void {
     this.isOver = true;

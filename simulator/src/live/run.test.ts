@@ -158,6 +158,7 @@ describe("a live scenario", () => {
     for (const { kind, ok } of report.kinds) expect([kind, ok > 0]).toEqual([kind, true]);
     // The engines' folders too.
     expect((await readdir(folder)).filter((name) => /blindrelay/.test(name))).toEqual([]);
+    return report;
   };
 
   test.skipIf(xs.kind === "missing")(
@@ -175,12 +176,13 @@ describe("a live scenario", () => {
   test.skipIf(espruino === null)(
     `runs devices in real Espruino processes${whyNoEspruino}`,
     async () => {
-      await runMixed(
+      const { kinds } = await runMixed(
         mixed("espruino", [
           { at: "6s", kind: "device.reboot", devices: "valves", for: "200ms" },
           { at: "6s", kind: "operator.rotate", devices: "sensors", for: "200ms" },
         ]),
       );
+      expect(kinds[1]?.free_memory_bytes).toBeGreaterThan(0);
     },
   );
 

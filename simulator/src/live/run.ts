@@ -29,6 +29,7 @@ import {
   checkExecutions,
   checkPresence,
   checkWhole,
+  leastMemory,
   SETTLE_MS,
   settle,
   wholeLimitMs,
@@ -130,6 +131,7 @@ class LiveRun {
   private clients: Clients | null = null;
   private fleetReport: FleetReport | null = null;
   private leak: string | null = null;
+  private freeMemory: ReadonlyMap<string, number> = new Map();
   /** When the plan's time began. */
   private begunMs: number | null = null;
   private ranMs = 0;
@@ -176,6 +178,7 @@ class LiveRun {
     signal.throwIfAborted();
     await checkExecutions({ plan, agents, clients, fleet, executions, oracles });
     const nowUs = this.elapsedMs() * 1000;
+    this.freeMemory = await leastMemory(plan, clients);
     await checkPresence({ agents, fleet, relay, liveness, oracles, nowUs, signal });
     signal.throwIfAborted();
   }
@@ -224,6 +227,7 @@ class LiveRun {
       stopped: signal.aborted ? String(signal.reason?.message ?? signal.reason) : leaked,
       measured,
       connected: online,
+      freeMemory: this.freeMemory,
       oracles: this.oracles.results(options.url === undefined ? { found: leak } : null),
       failures: missingDevices(missing),
       relay: {

@@ -26,6 +26,8 @@ export interface RunFacts extends Own {
   measured: Measurements;
   /** Devices that are online at the end, by group. */
   connected: ReadonlyMap<string, number>;
+  /** Of devices whose engine tells it, the least by group, in bytes. */
+  freeMemory?: ReadonlyMap<string, number>;
   oracles: OracleResult[];
   /** Failures that are not those of calls. */
   failures: FailureCount[];
@@ -117,13 +119,15 @@ function judgeAnswers(
   return { name, ok: false, detail };
 }
 
-function kindsOf({ plan, measured, connected }: RunFacts): KindResult[] {
+function kindsOf({ plan, measured, connected, freeMemory }: RunFacts): KindResult[] {
   const groups = new Map<string, number>();
   for (const { group } of plan.devices) groups.set(group, (groups.get(group) ?? 0) + 1);
   return [...groups].map(([kind, agents]) => {
     const { calls, ok, latency } = measured.tally.kind(kind);
     const online = connected.get(kind) ?? 0;
-    return { kind, agents, connected: online, calls, ok, latency_ms: latency.summary() };
+    const free = freeMemory?.get(kind);
+    const memory = free === undefined ? {} : { free_memory_bytes: free };
+    return { kind, agents, connected: online, calls, ok, latency_ms: latency.summary(), ...memory };
   });
 }
 

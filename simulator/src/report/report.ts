@@ -98,6 +98,8 @@ export interface KindResult {
   calls: number;
   ok: number;
   latency_ms: Latency | null;
+  /** Bytes free in a call at the end, where engines tell it: the least of up to 20 devices. */
+  free_memory_bytes?: number;
 }
 
 /** What happened from a call's beginning to its end, as lines with plaintexts. */

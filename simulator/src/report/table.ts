@@ -28,6 +28,9 @@ export function renderTable(report: Report, where: string): string {
                 ]),
           ],
           ["fleet", `${orUnknown(report.simulator.rss_bytes_per_agent, bytes)} an agent`],
+          ...report.kinds.flatMap(({ kind, free_memory_bytes: free }) =>
+            free === undefined ? [] : [["memory", `${count(free)} bytes free in ${kind}`]],
+          ),
         ]
       : []),
     ["seed", String(report.seed)],
