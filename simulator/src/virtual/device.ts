@@ -52,8 +52,8 @@ export interface DeviceWorld {
   trace(what: string, who: string, text: string): void;
   /** A core was created, and none of its code has run. */
   born(device: Device, core: AgentCore): void;
-  /** A program by what is pushed of it. */
-  programOf(text: string): LoadedProgram;
+  /** A program by what is pushed of it; null: nobody has sent it. */
+  programOf(text: string): LoadedProgram | null;
   violate(oracle: OracleName, detail: string): void;
   /** It went online or offline. */
   changed(device: Device, online: boolean): void;

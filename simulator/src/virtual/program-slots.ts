@@ -30,19 +30,20 @@ export interface SlotsDevice {
   after(ms: number, fn: () => void): () => void;
   /** `reason`: why its trial failed; else "". */
   restart(reason: string): void;
-  /** The text of a slot as a program. */
-  programOf(text: string): LoadedProgram;
+  /** The text of a slot as a program; null: nobody has sent it. */
+  programOf(text: string): LoadedProgram | null;
   /** A device that breaks the rules of a trial. */
   violate(detail: string): void;
 }
 
 export class ProgramSlots {
   private readonly device: SlotsDevice;
+  private readonly flashed: LoadedProgram;
   private slots: [Buffer, Buffer];
   /** The identity of the program that was kept last. */
   private kept = "";
-  /** Of the one that somebody confirms. */
-  private confirmed = "";
+  /** Of the one that somebody asked to keep last, whatever came of it. */
+  private wanted = "";
   /** Of the trial that runs or ran last, since programs were sent. */
   private tried = "";
   private cancel = (): void => undefined;
@@ -51,6 +52,7 @@ export class ProgramSlots {
 
   constructor(device: SlotsDevice, flashed: LoadedProgram) {
     this.device = device;
+    this.flashed = flashed;
     this.slots = [Buffer.from(textOf(flashed)), Buffer.alloc(0)];
   }
 
@@ -60,7 +62,7 @@ export class ProgramSlots {
     const { trial } = state;
     this.onTrial = trial !== null;
     if (trial === null) {
-      if (state.id === this.confirmed) this.kept = this.confirmed;
+      if (state.id === this.wanted) this.kept = this.wanted;
       if (state.id !== this.kept) this.device.violate(`keeps ${state.id}, which nobody confirmed`);
     } else {
       if (trial.id === this.tried) this.device.violate(`tries ${trial.id} again`);
@@ -68,7 +70,9 @@ export class ProgramSlots {
       const late = `it was not confirmed in ${trial.seconds} s`;
       this.cancel = this.device.after(trial.seconds * 1000, () => this.giveUp(storage, late));
     }
-    return this.device.programOf(String(this.slots[slotOf(state) as 0 | 1]));
+    const program = this.device.programOf(String(this.slots[slotOf(state) as 0 | 1]));
+    if (program === null) this.device.violate("runs what nobody has sent");
+    return program ?? this.flashed;
   }
 
   /** Accepts programs from now on. */
@@ -101,8 +105,10 @@ export class ProgramSlots {
     };
     core.dispatcher.add(PUSH_METHOD, (params) => {
       const { confirm } = (params ?? {}) as { readonly confirm?: unknown };
-      if (typeof confirm === "string") this.confirmed = confirm;
-      return answerPush({ ...port, onTrial: this.onTrial }, transfer, params);
+      if (typeof confirm === "string") this.wanted = confirm;
+      const answer = answerPush({ ...port, onTrial: this.onTrial }, transfer, params);
+      if (typeof confirm === "string") this.kept = confirm;
+      return answer;
     });
   }
 
