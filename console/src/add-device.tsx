@@ -6,6 +6,7 @@ import { relayUrl } from "@blindrelay/protocol/relay-url";
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { bytesText } from "./agent.tsx";
+import type { SystemInfo } from "./answers.ts";
 import type { FirstError, Made, OpenBoard, SetUpTrouble } from "./board/main.ts";
 import type { WebSerial } from "./board/web-serial.ts";
 import { loadBoardCode } from "./board-code.ts";
@@ -21,7 +22,7 @@ import {
   useWarning,
 } from "./components.tsx";
 import { KeyringEntry } from "./keyring-entry.tsx";
-import { type Model, type SystemInfo, troubleOfCall } from "./model.ts";
+import { type Model, troubleOfCall } from "./model.ts";
 import { Trouble } from "./rest.ts";
 import { type FoundSecret, pageRelay } from "./secret-file.ts";
 import { Terminal } from "./terminal.tsx";

@@ -1,22 +1,14 @@
 /** What an opened agent logged, and why it restarted: `system.log`, followed. */
 import { restartText } from "@blindrelay/client-sdk/browser";
-import type { DeviceStart, LogAnswer, LogLine } from "@blindrelay/protocol";
+import type { DeviceStart, LogAnswer } from "@blindrelay/protocol";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { readLines, readLog } from "./answers.ts";
 import { TroubleBox, useAction } from "./components.tsx";
 import type { Opened } from "./model.ts";
 
 /** For display: the agent keeps more. */
 const SHOWN = 200;
-
-/** Of whatever an agent sent as lines, those that are some. */
-const linesIn = (value: unknown): LogLine[] => {
-  const { lines } = (value ?? {}) as { lines?: unknown };
-  if (!Array.isArray(lines)) return [];
-  return lines.filter(
-    (line): line is LogLine => typeof line?.n === "number" && typeof line.text === "string",
-  );
-};
 
 export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
   const { link, info } = opened;
@@ -24,12 +16,7 @@ export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
   const { busy, trouble, act } = useAction();
   const read = () =>
     act(async () => {
-      const answer = await link.call<LogAnswer>(
-        "system.log",
-        { follow: true },
-        { idempotent: true },
-      );
-      setLog({ ...answer, lines: linesIn(answer) });
+      setLog(readLog(await link.call("system.log", { follow: true }, { idempotent: true })));
     });
   useEffect(() => {
     const add = (event: string, data: unknown) => {
@@ -37,7 +24,7 @@ export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
       setLog((now) => {
         if (now === null) return null;
         const last = now.lines.at(-1)?.n ?? 0;
-        const fresh = linesIn(data).filter(({ n }) => n > last);
+        const fresh = readLines(data).filter(({ n }) => n > last);
         return { ...now, lines: [...now.lines, ...fresh].slice(-SHOWN) };
       });
     };

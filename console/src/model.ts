@@ -32,6 +32,7 @@ import type {
   ReleasePatch,
 } from "@blindrelay/protocol/schema/rest";
 import { nobleChachaSuite, sha256Hex } from "@blindrelay/protocol/suites/noble-chacha";
+import { readInfo, type SystemInfo } from "./answers.ts";
 import type { BoardTrouble } from "./board/troubles.ts";
 import { fixOf } from "./fixes.ts";
 import { restOf, Trouble } from "./rest.ts";
@@ -77,16 +78,6 @@ export interface AgentListing {
   readonly online: "" | "online" | "offline";
   readonly sort: AgentColumn;
   readonly descending: boolean;
-}
-
-/** An agent's own description; any part may be missing. */
-export interface SystemInfo {
-  readonly name?: string;
-  readonly sdk_version?: string;
-  readonly runtime?: string;
-  readonly free_memory?: number;
-  readonly uptime_s?: number;
-  readonly methods?: readonly string[];
 }
 
 /** An agent whose secret was entered and verified. */
@@ -360,8 +351,8 @@ export class Model {
 
   async #ask(agentId: string, secret: FoundSecret): Promise<Opened> {
     const link = this.#client.agent(agentId, secret.agentToken, optionsOf(secret));
-    const info = await link.call<SystemInfo>("system.info", undefined, { timeoutMs: 15_000 });
-    return { link, info };
+    const info = await link.call("system.info", undefined, { timeoutMs: 15_000 });
+    return { link, info: readInfo(info) };
   }
 
   #listen(agentId: string, secret: FoundSecret, opened: Opened): void {

@@ -24,7 +24,7 @@ const MAX_CHECK_BYTES = 256 * 1024;
 const SILENCE_LIMIT_MS = 30_000;
 /** How often an interrupted download is resumed without getting on. */
 const ATTEMPTS = 5;
-/** With fewer bytes a connection does not count as getting on. */
+/** So many bytes that were not there yet count as getting on. */
 const MIN_PROGRESS = 1024;
 const PART_SUFFIX = ".part";
 
@@ -169,14 +169,18 @@ const fetchAll = async (
   http: HttpPort,
 ): Promise<void> => {
   let got = kept;
+  // What comes again, because a range was not known, is no progress.
+  let most = kept;
   let broken: unknown = null;
   for (let idle = 0; idle < ATTEMPTS && got < update.size; idle++) {
-    const before = got;
     try {
       for await (const { place, chunk } of bytesFrom(update, got, http)) {
         got = place + chunk.length;
         if (got > update.size) throw new ReleaseError("corrupt", "the artifact is too long");
-        if (got - before >= MIN_PROGRESS) idle = -1;
+        if (got - most >= MIN_PROGRESS) {
+          most = got;
+          idle = -1;
+        }
         await writeAll(file, chunk, place);
       }
       broken = new Error("the connection ended early");

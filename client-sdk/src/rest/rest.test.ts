@@ -167,6 +167,28 @@ describe.each(EDGES)("over %s", (_name, make) => {
     expect(asked).toEqual(["/api/v1/moved", "/api/v1/large", "/api/v1/other"]);
   });
 
+  const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: x\r\n\r\n";
+  it.each([
+    ["nothing", "", false],
+    ["nothing, and ends", "", true],
+    ["no HTTP", "lamp\r\n\r\n", false],
+    ["half a head", "HTTP/1.1 200 OK\r\nx: ", false],
+    ["half a body", 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"id"', true],
+    ["a chunk of no size", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nlamp\r\n", false],
+    ["only what comes before an answer", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(9), false],
+    ["an upgrade that nobody asked for", SWITCH, false],
+    ["an upgrade with more behind it", `${SWITCH}lamp`, false],
+    ["an upgrade, and ends", SWITCH, true],
+    ["an upgrade without its headers", "HTTP/1.1 101 Switching Protocols\r\n\r\n", false],
+  ])("fails in time where %s comes", async (_what, bytes, isEnd) => {
+    const url = await serve(({ socket }) => {
+      socket.write(bytes);
+      if (isEnd) socket.destroySoon();
+    });
+    const failed = await failure(make({ url, limits: { answerMs: 300 } }).ask("User", "GET", "/x"));
+    expect(["NOT_A_RELAY", "TIMED_OUT", "UNREACHABLE"]).toContain(failed.code);
+  });
+
   it("uploads a Blob", async () => {
     let body = "";
     const url = await serve(async (request, response) => {

@@ -40,6 +40,8 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
         });
       });
       request.on("error", reject);
+      // After an upgrade that nobody asked for there is no error, and none by the signal either.
+      request.on("close", () => reject(new Error("socket hang up")));
       if (body === null || typeof body === "string") request.end(body ?? undefined);
       else {
         const bytes = Readable.from("stream" in body ? body.stream() : body);

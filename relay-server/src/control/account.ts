@@ -12,7 +12,7 @@ import type { UserRow } from "../store/tables.ts";
 import {
   confirmTotp,
   findUserByName,
-  holdPassword,
+  holdFactors,
   removeTotp,
   replaceRecoveryCodes,
   setPassword,
@@ -72,7 +72,7 @@ export const logIn = async (
   const limited = context.totpRequired && user.totp_confirmed === 0;
   // A change of password ends the logins that it finds, so none may be added behind its back.
   const login = await context.store.write(async (tx) => {
-    if (!(await holdPassword(tx, user.id, user.password_hash))) return null;
+    if (!(await holdFactors(tx, user))) return null;
     if (renewed !== null) await setPassword(tx, user.id, renewed);
     const issued = await issueLogin(tx, user.id, limited, context.nowMs());
     await rememberAddress(context, tx, user, address);
@@ -122,37 +122,47 @@ export const rotateAccountToken = async (
 /**
  * Sets a new password. Anyone who knew the old one may have every token that a login returns, so
  * the account token is renewed and all logins and session tokens end, except the requesting login.
+ * False if the factors of `user`, as they were checked, are others by now.
  */
 export const changePassword = async (
   context: ControlContext,
-  userId: string,
+  user: UserRow,
   password: string,
   askingHash: string,
-): Promise<void> => {
+): Promise<boolean> => {
+  const userId = user.id;
   const passwordHash = await context.hashing.run(KNOWN, () => hashPassword(password), userId);
   const nowMs = context.nowMs();
   const notice = await context.store.write(async (tx) => {
+    if (!(await holdFactors(tx, user))) return null;
     await setPassword(tx, userId, passwordHash);
     await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.password", subject: userId });
     return postNotice(tx, "end_clients", userId, nowMs, userId);
   });
+  if (notice === null) return false;
   context.links.act([notice]);
+  return true;
 };
 
-/** Makes a TOTP secret that becomes valid once a code confirms it. */
+/**
+ * Makes a TOTP secret that becomes valid once a code confirms it; null if the factors of `user`, as
+ * they were checked, are others by now.
+ */
 export const enrollTotp = async (
   context: ControlContext,
   user: UserRow,
-): Promise<{ secret: string; uri: string }> => {
+): Promise<{ secret: string; uri: string } | null> => {
   const secret = drawTotpSecret();
   const wrapped = context.secrets.wrap(user.id, secret);
-  await context.store.write(async (tx) => {
+  const isPending = await context.store.write(async (tx) => {
     await holdKey(tx, context.secrets.check());
+    if (!(await holdFactors(tx, user))) return false;
     await setPendingTotp(tx, user.id, wrapped);
+    return true;
   });
-  return { secret, uri: otpauthUri(user.username, secret) };
+  return isPending ? { secret, uri: otpauthUri(user.username, secret) } : null;
 };
 
 /** Confirms the new secret with a code; returns ten recovery codes, or null for a wrong code. */
@@ -169,6 +179,7 @@ export const confirmEnrolment = async (
   const codes = drawRecoveryCodes();
   return store.write(async (tx) => {
     await holdKey(tx, secrets.check());
+    if (!(await holdFactors(tx, user))) return null;
     if (!(await confirmTotp(tx, user.id, pending, step))) return null;
     const hashes = codes.map((text) => secrets.recoveryHash(user.id, text));
     await replaceRecoveryCodes(tx, user.id, hashes);
@@ -178,10 +189,12 @@ export const confirmEnrolment = async (
   });
 };
 
-/** Ends TOTP for an account. */
-export const disableTotp = (context: ControlContext, userId: string): Promise<void> =>
+/** Ends TOTP for an account; false if its factors, as they were checked, are others by now. */
+export const disableTotp = (context: ControlContext, user: UserRow): Promise<boolean> =>
   context.store.write(async (tx) => {
-    await removeTotp(tx, userId);
-    const act = { actorId: userId, action: "user.totp_disable", subject: userId } as const;
+    if (!(await holdFactors(tx, user))) return false;
+    await removeTotp(tx, user.id);
+    const act = { actorId: user.id, action: "user.totp_disable", subject: user.id } as const;
     await noteAct(tx, context.nowMs(), act);
+    return true;
   });

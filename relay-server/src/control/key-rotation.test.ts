@@ -166,9 +166,7 @@ test("a relay with the old key stores nothing more that needs a key", async () =
   if (user === undefined) throw new Error("the user is gone");
   await expect(rotateAccountToken(rest.context, userId)).rejects.toThrow("was rotated");
   await expect(enrollTotp(rest.context, user)).rejects.toThrow("was rotated");
-  await expect(changePassword(rest.context, userId, "another horse", "-")).rejects.toThrow(
-    "rotated",
-  );
+  await expect(changePassword(rest.context, user, "another horse", "-")).rejects.toThrow("rotated");
   const after = await opened(async ({ store: { db } }) => [await tokensIn(db), await pending()]);
   expect(after).toEqual(stored);
 });

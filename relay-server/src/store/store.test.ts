@@ -37,7 +37,7 @@ import {
   confirmTotp,
   findUser,
   findUserByName,
-  holdPassword,
+  holdFactors,
   replaceRecoveryCodes,
   setPassword,
   setPendingTotp,
@@ -75,6 +75,7 @@ for (const engine of [sqlite(), postgres()]) {
       });
       return id;
     };
+    const factorsOf = (id: string) => ({ id, password_hash: "-", totp_secret: null });
     const agent = (user_id: string, agent_id: string, created_at = NOW) =>
       addAgent(db, { agent_id, user_id, name: "n", metadata: "{}", created_at });
 
@@ -275,7 +276,7 @@ for (const engine of [sqlite(), postgres()]) {
         const ada = await user();
         const login = () =>
           store.write(async (tx) => {
-            if (!(await holdPassword(tx, ada, "-"))) return false;
+            if (!(await holdFactors(tx, factorsOf(ada)))) return false;
             await addSession(tx, {
               hash: `race-${ada}`,
               kind: "login",
@@ -362,9 +363,9 @@ for (const engine of [sqlite(), postgres()]) {
 
     test("a login concurrent with a disabling is refused, and stays invalid once enabled", async () => {
       const ada = await user();
-      expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(true);
+      expect(await store.write((tx) => holdFactors(tx, factorsOf(ada)))).toBe(true);
       await changeUser(db, ada, { disabled_at: NOW });
-      expect(await store.write((tx) => holdPassword(tx, ada, "-"))).toBe(false);
+      expect(await store.write((tx) => holdFactors(tx, factorsOf(ada)))).toBe(false);
     });
 
     test("a transaction that fails leaves nothing, and concurrent ones wait for it", async () => {

@@ -37,15 +37,20 @@ export const setPassword = async (db: Db, id: string, passwordHash: string): Pro
 };
 
 /**
- * Inside a transaction: whether the password is still the one that was checked and its user is not
- * disabled. This stays true until the commit, because the row is written and thereby locked.
+ * Inside a transaction: whether password and second factor are still those that were checked and
+ * their user is not disabled. This stays true until the commit, because the row is written and
+ * thereby locked.
  */
-export const holdPassword = async (tx: Db, id: string, passwordHash: string): Promise<boolean> => {
+export const holdFactors = async (
+  tx: Db,
+  { id, password_hash, totp_secret }: Pick<UserRow, "id" | "password_hash" | "totp_secret">,
+): Promise<boolean> => {
   const held = await tx
     .updateTable("users")
-    .set({ password_hash: passwordHash })
+    .set({ password_hash })
     .where("id", "=", id)
-    .where("password_hash", "=", passwordHash)
+    .where("password_hash", "=", password_hash)
+    .where("totp_secret", totp_secret === null ? "is" : "=", totp_secret)
     .where("disabled_at", "is", null)
     .returning("id")
     .executeTakeFirst();

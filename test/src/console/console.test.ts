@@ -187,6 +187,58 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(complaints).toEqual([]);
     });
 
+    it("is drawn, whatever an agent says of itself and of its log", async () => {
+      const { page, complaints } = await open(() => {
+        const parse = JSON.parse;
+        // What the device could have sealed in place of its own answers.
+        JSON.parse = (text: string) => {
+          const value = parse(text);
+          const { lie, of } = globalThis as { lie?: unknown; of?: string };
+          return of !== undefined && Object.hasOwn(Object(value?.result), of)
+            ? { ...value, result: lie }
+            : value;
+        };
+      });
+      const lieOf = (of: string, lie: unknown) =>
+        page.evaluate((lies) => void Object.assign(globalThis, lies), { of, lie });
+      await logIn(page);
+      const wrong = [null, 1e300, "<b>x</b>", [null], { toString: 1, valueOf: 1 }];
+      const all = (names: readonly string[]) =>
+        wrong.map((value) => Object.fromEntries(names.map((name) => [name, value])));
+      const infos = all(["methods", "sdk_version", "runtime", "uptime_s", "free_memory"]);
+      for (const [i, lie] of [null, ...infos].entries()) {
+        await addAgent(`liar-${i}`, `Liar ${i}`);
+        const liar = await startValve(`liar-${i}`);
+        await lieOf("sdk_version", lie);
+        await openAgent(page, `liar-${i}`);
+        await liar.stop();
+      }
+      await startValve("pump-7");
+      await lieOf("nothing", null);
+      await openAgent(page, "pump-7");
+      const logs = [
+        null,
+        ...all(["boot", "restart", "dropped", "lines"]),
+        ...wrong.map((value) => ({
+          restart: { reason: value, text: value },
+          lines: [value, { n: value, at_ms: value, level: value, text: value }],
+        })),
+      ];
+      for (const lie of logs) {
+        await page.getByText(/^Start /).waitFor();
+        await lieOf("restart", lie);
+        await page.getByRole("link", { name: "Agents" }).click();
+        await page.getByRole("link", { name: "Pump in hall 7" }).click();
+      }
+      await page.getByText(/^Start /).waitFor();
+      expect(await page.locator("b").count()).toBe(0);
+      expect(complaints).toEqual([]);
+      await page.close();
+      for (const i of [null, ...infos].keys()) {
+        await api("DELETE", `/agents/liar-${i}`, accountToken);
+      }
+    });
+
     it("calls an agent, shows its answers, refusals and events, and never sends the secret", async () => {
       await startValve("pump-7");
       const { page, complaints, sent } = await open();

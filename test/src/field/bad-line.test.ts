@@ -16,13 +16,17 @@ import { expect, onTestFinished, test } from "vitest";
 const image = randomBytes(400_000);
 const sha256 = createHash("sha256").update(image).digest("hex");
 
-/** Serves the image, `cutAt` bytes for each connection; `answers` counts them. */
+/**
+ * Serves the image, `cutAt` bytes for each connection; `answers` counts them. Without `ranges` each
+ * begins anew.
+ */
 const badLine = async (cutAt: number) => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-bad-line-"));
-  const line = { cutAt, answers: 0, status: 0 };
+  const line = { cutAt, answers: 0, status: 0, ranges: true };
   const server = createServer((request, response) => {
     line.answers++;
-    const from = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1] ?? 0);
+    const { range = "" } = line.ranges ? request.headers : {};
+    const from = Number(/^bytes=(\d+)-$/.exec(range)?.[1] ?? 0);
     response.writeHead(line.status || (from === 0 ? 200 : 206), {
       "content-length": image.length - from,
     });
@@ -68,6 +72,14 @@ test("a line without bytes is given up, and the next call goes on where it was",
   await downloadRelease(update, path);
   expect(readFileSync(path).equals(image)).toBe(true);
   expect([line.answers, existsSync(`${path}.part`)]).toEqual([1, false]);
+});
+
+test("a line that begins anew each time is given up, however many bytes it brings again", async () => {
+  const { line, update, path } = await badLine(0);
+  line.ranges = false;
+  Object.defineProperty(line, "cutAt", { get: () => (line.answers % 2 === 0 ? 1 : 100_000) });
+  await expect(downloadRelease(update, path)).rejects.toMatchObject({ problem: "unreachable" });
+  expect(line.answers).toBe(6);
 });
 
 test("what was kept of another release is fetched anew", async () => {

@@ -25,6 +25,9 @@ import type { Remote } from "./local-side.ts";
 import { SignalSequence } from "./signal-sequence.ts";
 import type { Codec } from "./tcp-side.ts";
 
+/** No tool has so many requests at the bridge that are not done; each is a call. */
+const MAX_UNDONE = 256;
+
 const PARITIES = ["none", "odd", "even", "mark", "space"] as const;
 const STOP_BITS = [1, 2, 1.5] as const;
 const FLOWS = ["none", "xon", "rts"] as const;
@@ -99,6 +102,8 @@ class Rfc2217Codec implements Codec {
   private isScheduled = false;
   /** What must be done before the next change is answered. */
   private last: Promise<unknown> = Promise.resolve();
+  private undone = 0;
+  private isTold = false;
   private lines: ControlLines = { dtr: true, rts: true, break: false };
   private modem = 0;
   private modemMask = 255;
@@ -169,12 +174,15 @@ class Rfc2217Codec implements Codec {
 
   /** Tools wait for the first notice before they read a status line. */
   private async tellModem(): Promise<void> {
+    if (!this.hasRoom()) return;
+    this.undone++;
     let lines: StatusLinesJson = {};
     try {
       lines = await this.remote.status();
     } catch {
       // Unknown lines are told as off.
     }
+    this.undone--;
     this.modem = bitsOf(lines);
     this.answer(COM_PORT.notifyModemState, [this.modem]);
   }
@@ -281,10 +289,26 @@ class Rfc2217Codec implements Codec {
    * those before it.
    */
   private doNext(what: string, run: () => Promise<unknown>, answer?: () => void): void {
-    const started = run().catch((error: Error) => {
-      if (!this.isOver) printStatus(`${what} could not be set: ${error.message}`);
-    });
+    if (!this.hasRoom()) return;
+    this.undone++;
+    const started = run()
+      .catch((error: Error) => {
+        if (!this.isOver) printStatus(`${what} could not be set: ${error.message}`);
+      })
+      .finally(() => {
+        this.undone--;
+      });
     this.last = Promise.all([this.last, started]).then(() => answer?.());
+  }
+
+  /** Whether another request is done; one beyond the limit is not, and has no answer. */
+  private hasRoom(): boolean {
+    const isRoom = this.undone < MAX_UNDONE;
+    if (!isRoom && !this.isTold) {
+      printStatus(`a program asks for more than the bridge does: ${MAX_UNDONE} requests wait`);
+      this.isTold = true;
+    }
+    return isRoom;
   }
 
   private answer(command: number, body: readonly number[]): void {

@@ -58,3 +58,33 @@ it("a program that does not take its answers is not read any more, until it take
   socket.destroy();
   await side.close();
 });
+
+it.each([
+  ["purges", [255, 250, 44, 12, 3, 255, 240]],
+  ["rates, and bytes between them", [255, 250, 44, 1, 0, 0, 0x25, 0x80, 255, 240, 7]],
+  ["flow control", [255, 250, 44, 5, 2, 255, 240]],
+  ["status lines", [255, 250, 44, 7, 0, 255, 240]],
+  ["the option itself", [255, 251, 44]],
+  ["control lines", [255, 250, 44, 5, 11, 255, 240, 7]],
+])("of a flood of %s no more calls wait than 256, and later ones are made", async (_what, one) => {
+  const waiting: (() => void)[] = [];
+  const call = (): Promise<never> =>
+    new Promise<never>((_resolve, reject) => {
+      waiting.push(() => reject(new Error("the agent is away")));
+    });
+  const remote = { ...REMOTE, configure: call, signals: call, purge: call, status: call };
+  const codec = rfc2217Codec(systemTimer())(remote, () => undefined);
+  const said = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  const ask = async (): Promise<void> => {
+    codec.receive(Uint8Array.from(one));
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  for (let i = 0; i < 1000; i++) await ask();
+  expect(waiting).toHaveLength(256);
+  expect(said).toHaveBeenCalledTimes(1);
+  for (const end of waiting.splice(0)) end();
+  await ask();
+  await ask();
+  expect(waiting.length).toBeGreaterThan(0);
+  codec.end();
+});

@@ -32,7 +32,7 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
     "/account",
     {
       onRequest: requires(context, WRITERS),
-      config: { problems: ["INVALID_CREDENTIALS"] },
+      config: { problems: ["INVALID_CREDENTIALS", "CONFLICT"] },
       schema: {
         summary: "Change the password, or disable TOTP",
         description:
@@ -48,14 +48,21 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
         throw new HttpProblem("FORBIDDEN", "This relay requires two factors for every user.");
       }
       await reauthenticate(context, request, user, current_password, totp_code);
+      const ends = totp_enabled === false;
+      if (ends && !(await disableTotp(context, user))) throw changedMeanwhile();
       if (password !== undefined) {
-        await changePassword(context, user.id, password, credentialOf(request).hash);
+        const now = ends ? { ...user, totp_secret: null } : user;
+        const { hash } = credentialOf(request);
+        if (!(await changePassword(context, now, password, hash))) throw changedMeanwhile();
       }
-      if (totp_enabled === false) await disableTotp(context, user.id);
       return userAnswer(await userOf(context, request));
     },
   );
 };
+
+/** What was checked does not hold any more: a thief's request must not undo its owner's. */
+export const changedMeanwhile = (): HttpProblem =>
+  new HttpProblem("CONFLICT", "Password or second factor were changed just now: try again.");
 
 /** A user as shown by REST. */
 export const userAnswer = (user: UserRow): User => ({

@@ -12,7 +12,7 @@ import { confirmEnrolment, enrollTotp } from "../../control/account.ts";
 import { type Access, failedAuthentication, refuseLockedOut, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { HttpProblem, invalidBody } from "../base/problem.ts";
-import { reauthenticate, userOf } from "./account.ts";
+import { changedMeanwhile, reauthenticate, userOf } from "./account.ts";
 
 const ENROLLERS: Access = { holders: ["login"], beforeTotp: true };
 
@@ -21,7 +21,7 @@ export const totpRoutes = (app: App, context: HttpContext): void => {
     "/auth/totp/enroll",
     {
       onRequest: requires(context, ENROLLERS),
-      config: { problems: ["INVALID_CREDENTIALS"] },
+      config: { problems: ["INVALID_CREDENTIALS", "CONFLICT"] },
       schema: {
         summary: "Draw a TOTP secret",
         description:
@@ -39,8 +39,9 @@ export const totpRoutes = (app: App, context: HttpContext): void => {
         }
         await reauthenticate(context, request, user, current_password, totp_code);
       }
-      const { secret, uri } = await enrollTotp(context, user);
-      return { otpauth_uri: uri, secret };
+      const drawn = await enrollTotp(context, user);
+      if (drawn === null) throw changedMeanwhile();
+      return { otpauth_uri: drawn.uri, secret: drawn.secret };
     },
   );
 
