@@ -29,9 +29,15 @@ const CLUSTER_ORACLES: readonly string[] = ["one-link", "requests", "owners"];
 const ALONE_ORACLES: readonly string[] = ["told"];
 
 /** The oracles that check this scenario. */
-export const oraclesOf = ({ relay, invariants = [] }: Scenario): [string, string][] => {
-  const idle = (relay?.nodes ?? 1) > 1 ? ALONE_ORACLES : CLUSTER_ORACLES;
-  return Object.entries(ORACLES).filter(
-    ([name]) => !idle.includes(name) && (name !== "invariants" || invariants.length > 0),
-  );
+export const oraclesOf = ({
+  relay,
+  invariants = [],
+  faults = [],
+}: Scenario): [string, string][] => {
+  const idle = [
+    ...((relay?.nodes ?? 1) > 1 ? ALONE_ORACLES : CLUSTER_ORACLES),
+    ...(invariants.length > 0 ? [] : ["invariants"]),
+    ...(faults.some(({ kind }) => kind === "device.update") ? [] : ["programs"]),
+  ];
+  return Object.entries(ORACLES).filter(([name]) => !idle.includes(name));
 };
