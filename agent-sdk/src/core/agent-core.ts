@@ -40,6 +40,10 @@ import { Dispatcher } from "./dispatch.ts";
 import type { LinkOptions, LinkPorts } from "./link.ts";
 import { RelayLink } from "./link.ts";
 
+/** How often, and after what pause, an answer looks again for memory. */
+const MEMORY_TRIES = 8;
+const MEMORY_WAIT_MS = 250;
+
 export interface AgentPorts extends LinkPorts {
   readonly suite: Suite;
 }
@@ -72,8 +76,8 @@ export interface AgentCoreOptions extends LinkOptions {
    */
   readonly freshStack?: boolean;
   /**
-   * Whether there is memory to seal so many bytes and queue them; if not, they are not sent, as if
-   * the link were down. Absent: always.
+   * Whether there is memory to seal so many bytes and queue them; if not, an event is not sent, as
+   * if the link were down, and an answer waits for it. Absent: always.
    */
   readonly canSeal?: (bytes: number) => boolean;
   /** Asked for every plaintext before it is parsed, where the parser could end the device. */
@@ -262,7 +266,7 @@ export class AgentCore {
       if (verdict.reply !== undefined) this.sendPacket(verdict.reply, form);
       else {
         this.dispatcher.receive(verdict.plaintext, sid, verdict.ageMs, (plaintext) =>
-          this.sendSealed(sid, plaintext, form),
+          this.sendAnswer(sid, plaintext, form, MEMORY_TRIES),
         );
       }
     }
@@ -380,6 +384,14 @@ export class AgentCore {
   private canSeal(bytes: number): boolean {
     const options = this.options;
     return this.link.canSend() && (options.canSeal === undefined || options.canSeal(bytes));
+  }
+
+  /** Waits for memory that messages that arrived meanwhile have taken. */
+  private sendAnswer(sid: string, plaintext: Uint8Array, form: Form, tries: number): void {
+    if (this.sendSealed(sid, plaintext, form) || tries === 0) return;
+    if (this.options.canSeal === undefined) return;
+    const again = () => this.sendAnswer(sid, plaintext, form, tries - 1);
+    this.ports.timer.set(MEMORY_WAIT_MS, again);
   }
 
   private sendSealed(sid: string, plaintext: Uint8Array, form: Form): boolean {

@@ -219,3 +219,33 @@ describe("events that could not be sent", () => {
     );
   });
 });
+
+describe("an answer without memory to seal it", () => {
+  it("is sent once there is some, after what was emitted before", () => {
+    const { world, queue, tick } = ticking();
+    world.online();
+    const client = new Client(world).open();
+    queue.hasMemory = false;
+    client.call("system.ping");
+    tick();
+    world.timer.advance(600);
+    expect(told(client)).toEqual([]);
+    queue.hasMemory = true;
+    world.timer.advance(300);
+    expect(told(client)).toEqual(["lost 1", "#10"]);
+    world.timer.advance(10_000);
+    expect(told(client)).toEqual(["lost 1", "#10"]);
+  });
+
+  it("is given up after two seconds", () => {
+    const { world, queue } = ticking();
+    world.online();
+    const client = new Client(world).open();
+    queue.hasMemory = false;
+    client.call("system.ping");
+    world.timer.advance(2100);
+    queue.hasMemory = true;
+    world.timer.advance(10_000);
+    expect(told(client)).toEqual([]);
+  });
+});
