@@ -162,6 +162,18 @@ it("drops the oldest that it has no room for while one is handled, and lets no p
   expect(log).toEqual(["opened", PING_TEXT, one, three, "closed 1005 "]);
 });
 
+it("drops what its client repeats, an opening or a first packet, before a call that would be lost", async () => {
+  const packet = (sid: string, seq: number): string =>
+    `{"v":"2","sid":"${sid}","seq":${seq},"p":"${"p".repeat(20)}"}`;
+  const enveloped = JSON.stringify({ type: "packet", payload: packet("E", 0) });
+  const handled = packet("A.B", 7);
+  const calls = [packet("C.D", 10), packet("F.G", 2)];
+  const texts = [handled, calls[0], packet("H", 0), packet("I.J", 1), enveloped, calls[1]];
+  const bytes = texts.map((text) => frame(TEXT, text as string)).join("");
+  const { log } = await hear(bytes + frame(8, ""), {}, 1024 + 150);
+  expect(log).toEqual(["opened", handled, ...calls, "closed 1005 "]);
+});
+
 it("joins fragments with control frames in between", async () => {
   const { log } = await hear(
     frame(TEXT, "a", false) +

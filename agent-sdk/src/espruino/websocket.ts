@@ -55,6 +55,10 @@ const maskPayload = (payload: string, mask: Uint8Array): string => {
   return asciiText(bytes.subarray(0, payload.length));
 };
 
+/** Whether it holds an opening or a session's first packet (seq 0 or 1), in either form. */
+const isRepeated = (message: string): boolean =>
+  message.indexOf('":0,') >= 0 || message.indexOf('":1,') >= 0;
+
 /** One final masked frame; its payload is a byte string. */
 const encodeFrame = (opcode: number, payload: string, mask: Uint8Array): string => {
   const length = payload.length;
@@ -185,9 +189,9 @@ class WebSocketLink implements Link {
   /**
    * Frames are cut at once, because the text that they are cut from is copied for each. Clients
    * repeat what is not answered, and a board may be slower than they: it handles once what comes
-   * several times meanwhile. What waits must leave memory for what is handled, and its client must
-   * still be there: the oldest is dropped unread. The relay's ping does not wait, because it ends
-   * the link if it is not answered soon.
+   * several times meanwhile. What waits must leave memory for what is handled: one that its client
+   * repeats is dropped unread, else the oldest. The relay's ping does not wait, because it ends the
+   * link if it is not answered soon.
    */
   private wait(message: string): void {
     if (message === this.handling || this.unhandled.indexOf(message) >= 0) return;
@@ -198,11 +202,15 @@ class WebSocketLink implements Link {
     this.unhandled.push(message);
     this.waits += message.length;
     const most = this.options.maxMessage - HANDLING_BYTES;
-    while (this.waits > most && this.unhandled.length > 1) this.next();
+    while (this.waits > most && this.unhandled.length > 1) {
+      let at = this.unhandled.length - 1;
+      while (at > 0 && !isRepeated(this.unhandled[at] as string)) at--;
+      this.take(at);
+    }
   }
 
-  private next(): string {
-    const message = this.unhandled.shift() as string;
+  private take(at: number): string {
+    const message = this.unhandled.splice(at, 1)[0] as string;
     this.waits -= message.length;
     return message;
   }
@@ -211,7 +219,7 @@ class WebSocketLink implements Link {
   private readOn(): void {
     const now = this.options.timer.now();
     if (now < this.handlingUntil || this.queue.length > 0 || this.unhandled.length === 0) return;
-    this.handling = this.next();
+    this.handling = this.take(0);
     this.handlingUntil = now + HANDLING_MS;
     // On a separate stack: received data occupies memory until the socket's listener returns.
     const done = (): void => this.handled();

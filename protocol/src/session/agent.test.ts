@@ -298,7 +298,7 @@ describe("the agent's sessions", () => {
     expect(agent.receive(sealAsClient(last, 1, "ping"), 11_000)).toMatchObject({ farewell: null });
   });
 
-  it("keep the place of one that waits for its first call while memory is short", () => {
+  it("keep the place of one that waits for its first call, or calls, while memory is short", () => {
     let short = false;
     const agent = newAgent({ hasRoom: () => !short });
     const first = hold(agent, 1, 0);
@@ -310,12 +310,13 @@ describe("the agent's sessions", () => {
       expect(agent.receive(ping, 2000 + i)).toEqual({ kind: "refused", reason: "rate" });
     }
     expect(agent.receive(sealAsClient(first, 2, "call"), 3000)).toMatchObject({ kind: "message" });
-    expect(agent.receive(ping, 3000)).toMatchObject({ farewell: { sid: first } });
+    expect(agent.receive(ping, 3499)).toMatchObject({ kind: "refused" });
+    expect(agent.receive(ping, 3500)).toMatchObject({ farewell: { sid: first } });
     // The first call of a client that has gone is not awaited for ever.
     const third = sidFor(agent, partOf(3), 12_900);
     const last = sealAsClient(third, 1, "ping");
-    expect(agent.receive(last, 12_900)).toMatchObject({ kind: "refused" });
-    expect(agent.receive(last, 13_000)).toMatchObject({ farewell: { sid: second } });
+    expect(agent.receive(last, 13_499)).toMatchObject({ kind: "refused" });
+    expect(agent.receive(last, 13_500)).toMatchObject({ farewell: { sid: second } });
   });
 
   it("are forgotten when closed, once", () => {

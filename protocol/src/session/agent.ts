@@ -145,6 +145,8 @@ const DIGEST_LENGTH = 6;
  * several clients at once a slow board hears every opening first.
  */
 const FIRST_CALL_MS = 10_000;
+/** The same after each message: its call may run, and the next may have arrived. */
+const NEXT_CALL_MS = 500;
 
 const digestOf = (part: string): string => part.substring(0, DIGEST_LENGTH);
 
@@ -490,8 +492,8 @@ export class AgentSessions {
 
   /**
    * The session to drop for another: the one idle for longest. Where memory is short, none that
-   * waits for its first call: of many clients at once, each would throw out the one before it. -1:
-   * there is none, so the new client has to repeat its packet.
+   * waits for its first call or calls right now: of many clients at once, each would throw out the
+   * one before it. -1: there is none, so the new client has to repeat its packet.
    */
   protected idlest(now: number): number {
     const full = this.sessions.length >= this.limits.maxSessions;
@@ -500,7 +502,8 @@ export class AgentSessions {
     for (let i = 0; i < this.sessions.length; i++) {
       const session = this.sessions[i] as HeldSession;
       const at = session.acceptedAt;
-      if (at >= since || (!full && session.received < 2 && now - at < FIRST_CALL_MS)) continue;
+      const keptMs = session.received < 2 ? FIRST_CALL_MS : NEXT_CALL_MS;
+      if (at >= since || (!full && now - at < keptMs)) continue;
       idlest = i;
       since = at;
     }
