@@ -30,6 +30,8 @@ const FILES = VARIANTS.flatMap((variant) => [
 ]);
 
 const REST_BYTES = 600;
+/** An Espruino's stack trace names a stored function by its text: a variable per nine bytes. */
+const LONGEST_FUNCTION = 2200;
 
 it("is the same at every build", () => {
   const anew = buildWith("socket", bundle);
@@ -152,6 +154,12 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
     expect(code).toMatch(/^[\n -~]*$/);
     for (const name of ["start", "stop", "status", "provision"])
       expect(code).toContain(`exports.${name}=`);
+  });
+
+  it("has an error copy at most its longest function, not the rest of the file", () => {
+    const lengths = [...stored.matchAll(/_s\.substr\(o(?:,(\d+))?\)/g)].map(([, n]) => Number(n));
+    expect(lengths.length).toBeGreaterThan(3);
+    for (const length of lengths) expect(length).toBeLessThan(LONGEST_FUNCTION);
   });
 
   it("reports the size of each part", () => {

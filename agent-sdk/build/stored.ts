@@ -8,11 +8,11 @@
  * a board evaluates at its start, with every use of a stored function as a call of a maker.
  *
  *   if(0)!function(){… {the text at 21034} …}
- *   _s=require("Storage").read("blindrelay");_1=o=>Function("o",_s.substr(o));
+ *   _s=require("Storage").read("blindrelay");_1=o=>Function("o",_s.substr(o,1533));
  *   … _1(21034)(x) …
  *
  * Espruino executes the code of a function up to its end or to a `}` that closes nothing, whatever
- * comes after that (jspeBlockNoBrackets), so a place needs no length.
+ * comes after that (jspeBlockNoBrackets), so a place needs no length of its own.
  *
  * Not for functions that are compared by identity, nor for what keeps state.
  */
@@ -194,19 +194,25 @@ export const storeFunctions = (pieces: readonly string[], file: string): StoredF
   // esbuild names the parameters of all functions at the top level in one order.
   const odd = lists.find((params) => params.some((name, i) => name !== all[i]));
   if (odd) throw new Error(`a stored function has the parameters ${odd.join()}`);
-  const makers = [...new Set(lists.map(({ length }) => length))].map((length) => {
-    const names = all.slice(0, length).map((name) => `"${name}",`);
-    return `_${length}=o=>Function(${names.join("")}_s.substr(o));`;
-  });
-  const prelude = tokenise(
-    `_s=require("Storage").read(${JSON.stringify(file)});${makers.join("")}`,
-  );
   let places = functions.map(() => 0);
   const placed = (text: string): string =>
     text.replace(PLACEHOLDER, (_all, digits: string) => {
       const index = Number(digits);
       return `_${functions[index]?.params.length}(${places[index]})`;
     });
+  // Not to the end of the file: an error in a function copies the text of each that led to it.
+  const longest = (length: number): number =>
+    Math.max(
+      ...functions
+        .filter(({ params }) => params.length === length)
+        .map(({ text }) => placed(text).length),
+    );
+  const makerOf = (length: number): string => {
+    const names = all.slice(0, length).map((name) => `"${name}",`);
+    return `_${length}=o=>Function(${names.join("")}_s.substr(o,${longest(length)}));`;
+  };
+  const makers = [...new Set(lists.map(({ length }) => length))];
+  const opening = `_s=require("Storage").read(${JSON.stringify(file)});`;
   // Until no number grows any more.
   for (let round = 0; round < MAX_DIGITS; round++) {
     let stored = NEVER;
@@ -215,6 +221,7 @@ export const storeFunctions = (pieces: readonly string[], file: string): StoredF
       stored += `{${placed(text)}}`;
       return at;
     });
+    const prelude = tokenise(opening + makers.map(makerOf).join(""));
     stored += `}\n${prelude}${read.map(({ main }) => placed(main)).join("")}\n`;
     if (next.join() === places.join()) {
       const bytes = read.map(({ main, functions: own }) =>

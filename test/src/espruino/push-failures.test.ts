@@ -15,8 +15,8 @@ const binary = findEspruino("ESPRUINO_WATCHDOG");
 /** To run more: PUSH_FAILURES=10 npx vitest run test/src/espruino/push-failures.test.ts */
 const TIMES = Number(process.env.PUSH_FAILURES ?? 1);
 const TRIAL_S = 60;
-/** For the transfer before it, and the restarts. */
-const AROUND_S = 30;
+/** For the transfer before it, the watchdog's 25 s, and the restarts. */
+const AROUND_S = 40;
 
 describe.skipIf(binary === null)(
   `a pushed program${whySkipped(binary, "ESPRUINO_WATCHDOG")}`,
