@@ -19,7 +19,9 @@ export const isList =
 export const noAnswer = (board: EspruinoRepl): BoardFailure =>
   new BoardFailure("foreign", `${board.port.name}: something answers as no Espruino does`);
 
-/** The value of an expression. Rejects with a Failure (device), also for a value of another form. */
+/**
+ * The value of an expression. Rejects with a Failure (device), also for a value of another form.
+ */
 export const answerOf = async <Answer>(
   board: EspruinoRepl,
   is: (value: unknown) => value is Answer,

@@ -66,7 +66,7 @@ const lying = (port: Port, lie: (number: number, text: string) => string): Port 
   return liar;
 };
 
-/** A provisioned board of which `lie` changes the answers after the first, which is about nothing. */
+/** A provisioned board of which `lie` changes the answers after the first, about nothing. */
 const plugIn = async (lie: (number: number, text: string) => string): Promise<EspruinoRepl> => {
   const double = new EspruinoDouble({ bufferBytes: 8_192, xoffBytes: 8_000 });
   doubles.push(double);
