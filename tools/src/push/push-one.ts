@@ -117,7 +117,8 @@ const isForgotten = (error: unknown): boolean =>
 export class TakesNone extends Failure {
   constructor(agentId: string, runtime: string) {
     const [kind = ""] = oneLine(runtime).split(" ");
-    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : `${kind || "it"} does not support it`;
+    const other = kind === "" ? "it does not say what it runs on" : `${kind} does not support it`;
+    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : other;
     super("agentError", `${agentId} does not accept programs over the relay: ${why}`);
   }
 }
