@@ -1,5 +1,6 @@
 /** What an Espruino board reports of itself, and the files in its Storage. */
-import type { AeadVersion } from "@blindrelay/protocol/crypto";
+import { type AeadVersion, isObject, own } from "@blindrelay/protocol/crypto";
+import { isList, isName, isNumber, isText, noAnswer } from "./answer.ts";
 import type { EspruinoRepl } from "./repl.ts";
 
 export interface Board {
@@ -50,5 +51,47 @@ variables:process.memory().total,isWide:"\\u20ac".charCodeAt(0)===8364,files:s.l
 uart:g.serial?{port:g.serial.port,baud:g.serial.baud}:null,wifi:!!g.wifi,push:g.push!==false,guarded:!!g.push_key,rekey:g.rekey===true,console:E.getConsole?E.getConsole():null}
 })()`.replaceAll("\n", "");
 
-export const readBoard = async (board: EspruinoRepl): Promise<Board> =>
-  (await board.evaluate(QUESTION)) as Board;
+const isTexts = isList(isText);
+
+/**
+ * Null for what no Espruino says of itself. What stands in the board's configuration may be broken,
+ * which provisioning it again mends: that is as if it were not there.
+ */
+const asBoard = (said: unknown): Board | null => {
+  if (!isObject(said)) return null;
+  const is = (name: string): boolean => own(said, name) === true;
+  const [version, board, modules, files] = ["version", "board", "modules", "files"].map((name) =>
+    own(said, name),
+  );
+  const [freeBytes, variables] = [own(said, "freeBytes"), own(said, "variables")];
+  if (!isName(version) || !isName(board) || !isTexts(modules) || !isTexts(files)) return null;
+  if (!isNumber(freeBytes) || !isNumber(variables)) return null;
+  const [serial, trashBytes] = [own(said, "serial"), own(said, "trashBytes")];
+  const [agentId, packetVersion] = [own(said, "agentId"), own(said, "packetVersion")];
+  const [console, uart] = [own(said, "console"), own(said, "uart")];
+  const [port, baud] = isObject(uart) ? [own(uart, "port"), own(uart, "baud")] : [];
+  return {
+    version,
+    board,
+    serial: isName(serial) ? serial : "",
+    modules,
+    ...{ sha1: is("sha1"), sha256: is("sha256"), aes: is("aes") },
+    freeBytes,
+    trashBytes: isNumber(trashBytes) ? trashBytes : null,
+    variables,
+    isWide: is("isWide"),
+    files,
+    agentId: isName(agentId) ? agentId : null,
+    packetVersion: packetVersion === "1" || packetVersion === "2" ? packetVersion : null,
+    uart: isName(port) && isNumber(baud) ? { port, baud } : null,
+    ...{ wifi: is("wifi"), push: is("push"), guarded: is("guarded"), rekey: is("rekey") },
+    console: isName(console) ? console : null,
+  };
+};
+
+/** Rejects with a Failure (device). */
+export const readBoard = async (board: EspruinoRepl): Promise<Board> => {
+  const found = asBoard(await board.evaluate(QUESTION));
+  if (found === null) throw noAnswer(board);
+  return found;
+};

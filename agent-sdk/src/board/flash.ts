@@ -4,6 +4,7 @@
  * write what starts them.
  */
 import { Failure } from "@blindrelay/protocol/command-line";
+import { answerOf, isList, isText } from "./answer.ts";
 import { type Board, readBoard } from "./board.ts";
 import type { Dialect } from "./dialect.ts";
 import { BoardFailure } from "./failure.ts";
@@ -97,7 +98,7 @@ export const boardProblem = (
 export const checkNames = async (board: EspruinoRepl, program: FittedProgram): Promise<void> => {
   if (program.wanted.length === 0) return;
   const types = program.wanted.map((name) => `typeof ${name}`).join(",");
-  const found = (await board.evaluate(`[${types}]`)) as string[];
+  const found = await answerOf(board, isList(isText), `[${types}]`);
   const missing = program.wanted.filter((_, i) => found[i] === "undefined");
   if (missing.length === 0) return;
   throw new BoardFailure(
@@ -203,8 +204,8 @@ export const flashEspruino = async (
 };
 
 /** Its beginning: a longer file is not ours. */
-const readStart = async (board: EspruinoRepl): Promise<string> =>
-  (await board.evaluate(`(""+require("Storage").read("${START_FILE}")).substr(0,300)`)) as string;
+const readStart = (board: EspruinoRepl): Promise<string> =>
+  answerOf(board, isText, `(""+require("Storage").read("${START_FILE}")).substr(0,300)`);
 
 /** Starts what was flashed: by a restart or, if it is not saved, by typing what would start it. */
 export const startEspruino = async (

@@ -3,9 +3,17 @@
  * count continues what the board contains, whichever secret it belonged to.
  */
 import { Failure } from "@blindrelay/protocol/command-line";
-import { encodeJson, type Suite, type Version } from "@blindrelay/protocol/crypto";
+import {
+  decodeJson,
+  encodeJson,
+  isObject,
+  isVersion,
+  type Suite,
+  type Version,
+} from "@blindrelay/protocol/crypto";
 import { provisionBootCount } from "../core/bootcount.ts";
 import type { StoragePort } from "../ports.ts";
+import { answerOf, isList, isName, isText, noAnswer } from "./answer.ts";
 import { CONFIG_FILE } from "./board.ts";
 import type { EspruinoRepl } from "./repl.ts";
 import { type BoardFile, eraseFile, writeFile } from "./upload.ts";
@@ -79,6 +87,12 @@ const inBytes = (wifi: Wifi): Wifi => ({
   ssid: String.fromCharCode(...new TextEncoder().encode(wifi.ssid)),
 });
 
+const isHeld = (value: unknown): value is string | null => value === null || isText(value);
+
+/** What this command needs of it. */
+const isConfig = (value: unknown): value is BoardConfig =>
+  isObject(value) && isName(value.agent_id) && isText(value.url) && isVersion(value.v);
+
 /**
  * Writes them to a board and reads them back. `suite`: of any packet version. Rejects with a
  * Failure (device).
@@ -89,9 +103,8 @@ export const provisionBoard = async (
   config: BoardConfig,
 ): Promise<void> => {
   const names = JSON.stringify(BOOT_FILES);
-  const held = (await board.evaluate(
-    `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`,
-  )) as (string | null)[];
+  const read = `${names}.map(function(n){var t=require("Storage").read(n);return t===undefined?null:""+t})`;
+  const held = await answerOf(board, isList(isHeld), read);
   const byName = Object.fromEntries(BOOT_FILES.map((name, i) => [name, held[i] ?? null]));
   const { wifi } = config;
   const files = [
@@ -109,10 +122,11 @@ export const provisionBoard = async (
  * Returns its previous configuration, or rejects with a Failure (device).
  */
 export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<BoardConfig> => {
-  const text = await board.evaluate(`""+require("Storage").read("${CONFIG_FILE}")`);
-  const before = JSON.parse(text as string) as BoardConfig;
+  const text = await answerOf(board, isText, `""+require("Storage").read("${CONFIG_FILE}")`);
+  const before = decodeJson(text);
+  if (!isConfig(before)) throw noAnswer(board);
   if (before.serial !== undefined) {
-    const why = `${before.agent_id} has no network: its messages go through ${before.serial.port}`;
+    const why = `${before.agent_id} has no network: its messages go through a UART`;
     throw new Failure("device", `${why}; provision it again, with --id or --agent`);
   }
   await writeFile(board, configFile({ ...before, wifi: inBytes(wifi) }), () => undefined);
@@ -120,7 +134,5 @@ export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<Board
 };
 
 /** The push key in a board's configuration. */
-export const pushKeyOf = async (board: EspruinoRepl): Promise<string> =>
-  (await board.evaluate(
-    `JSON.parse(require("Storage").read("${CONFIG_FILE}")).push_key`,
-  )) as string;
+export const pushKeyOf = (board: EspruinoRepl): Promise<string> =>
+  answerOf(board, isText, `JSON.parse(require("Storage").read("${CONFIG_FILE}")).push_key`);

@@ -4,6 +4,7 @@
  */
 import { Failure } from "@blindrelay/protocol/command-line";
 import { crc32 } from "@blindrelay/protocol/crypto";
+import { answerOf, isNumber } from "./answer.ts";
 import { BoardFailure } from "./failure.ts";
 import { BoardError, type EspruinoRepl } from "./repl.ts";
 
@@ -36,11 +37,12 @@ export const sizeOnBoard = (file: BoardFile): number =>
 /** Whether the board has exactly this content, by length and CRC-32. */
 export const isOnBoard = async (board: EspruinoRepl, file: BoardFile): Promise<boolean> => {
   const name = JSON.stringify(file.name);
-  const held = (await board.evaluate(
+  const held = await board.evaluate(
     `(function(){var b=${STORAGE}.readArrayBuffer(${name});return b?[b.length||b.byteLength,E.CRC32(b)>>>0]:null})()`,
     SLOW_MS,
-  )) as [number, number] | null;
-  return held !== null && held[0] === file.content.length && held[1] >>> 0 === crc32(bytesOf(file));
+  );
+  if (!Array.isArray(held) || !isNumber(held[1])) return false;
+  return held[0] === file.content.length && held[1] >>> 0 === crc32(bytesOf(file));
 };
 
 const writeChunks = async (
@@ -120,7 +122,7 @@ export const makeRoom = async (
   let free = held.freeBytes + (held.trashBytes ?? 0);
   if (mayCompact && (held.trashBytes === null || needed <= free)) {
     await board.evaluate(`(${STORAGE}.compact(),1)`, SLOW_MS);
-    free = (await board.evaluate(`${STORAGE}.getFree()`)) as number;
+    free = await answerOf(board, isNumber, `${STORAGE}.getFree()`);
   }
   if (needed <= free) return;
   throw new BoardFailure(

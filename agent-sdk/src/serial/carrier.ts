@@ -6,7 +6,7 @@
  *
  * Bounded in both directions: a device that does not read stops the link from being read (so the
  * relay's queue for it fills, and the senders are notified); a relay that does not read gives the
- * device no credit.
+ * device no credit. A device that asks for links without end gets few of them.
  */
 import { asciiBytes } from "@blindrelay/protocol/crypto";
 import type { Link, LinkEvents, Log, Random, TimerPort } from "../ports.ts";
@@ -41,6 +41,9 @@ const GREET_MS = 2000;
 const PROBE_MS = 1000;
 /** How often a full link to the relay is checked again. */
 const DRAIN_MS = 20;
+/** Links that a device may have one right after another, and when it may have one more. */
+const OPENINGS = 20;
+const OPENING_MS = 1000;
 /** Limit of a link's queue: beyond it the device's bytes count as held. */
 const RELAY_HIGH_BYTES = 131072;
 /** Limit of texts for the device: beyond it the link is paused, below half of it resumed. */
@@ -109,9 +112,12 @@ export class SerialCarrier {
   private timers = new Set<unknown>();
   private probing = false;
   private draining = false;
+  private openings = OPENINGS;
+  private openingsAt: number;
 
   constructor(options: CarrierOptions) {
     this.options = options;
+    this.openingsAt = options.timer.now();
     this.life = this.drawLife();
     this.reader = new FrameReader(maxBody(options.maxMessage), options.checksum, (type, body) =>
       this.receiveFrame(type, body),
@@ -248,6 +254,10 @@ export class SerialCarrier {
       return;
     }
     if (known !== null) this.drop(known, CLOSE_GIVEN_UP, "the device reconnected");
+    if (!this.mayOpen()) {
+      this.sayClosed(id, CLOSED_BY_LOSS, "too many connections at once");
+      return;
+    }
     const carried: Carried = {
       id,
       incoming: new ReceiveWindow(this.options.window, this.options.maxMessage),
@@ -274,6 +284,16 @@ export class SerialCarrier {
         this.sayClosed(id, code, reason);
       },
     });
+  }
+
+  private mayOpen(): boolean {
+    const now = this.options.timer.now();
+    const more = Math.floor((now - this.openingsAt) / OPENING_MS);
+    this.openings = Math.min(OPENINGS, this.openings + more);
+    this.openingsAt += more * OPENING_MS;
+    if (this.openings === 0) return false;
+    this.openings--;
+    return true;
   }
 
   private sayClosed(id: number, code: number, reason: string): void {

@@ -12,7 +12,9 @@ import { SerialLinks } from "./links.ts";
 import { FrameReader } from "./reader.ts";
 import {
   encodeHello,
+  encodeLink,
   FRAME_HELLO,
+  FRAME_OPEN,
   FRAME_OPENED,
   FRAME_TEXT,
   maxBody,
@@ -352,5 +354,20 @@ describe("a device behind a serial line", () => {
     line.timer.advance(100);
     expect(log).toEqual(["opened", "short"]);
     expect(line.carrier.counters.tooLong).toBe(1);
+  });
+
+  it("that asks for one link after another without end gets few", () => {
+    const line = new Line();
+    line.connect();
+    line.timer.advance(100);
+    for (let id = 100; id < 5_100; id++) {
+      line.carrier.receive(encodeFrame(FRAME_OPEN, encodeLink(id), plainChecksum));
+      line.timer.advance(1);
+    }
+    expect(line.relays.length).toBeLessThan(30);
+    line.timer.advance(2_000);
+    const { log } = line.connect();
+    line.timer.advance(2_000);
+    expect(log).toEqual(["opened"]);
   });
 });

@@ -7,7 +7,7 @@ import { closeSync, lstatSync, readlinkSync, rmSync, symlinkSync, write } from "
 import { ReadStream } from "node:tty";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type LineSettings, settingsAsJson } from "@blindrelay/protocol/serial";
-import { printStatus } from "../base/output.ts";
+import { oneLine, printStatus } from "../base/output.ts";
 import { openPty, type Pty } from "../serial/termios.ts";
 import type { LocalSide, Remote } from "./local-side.ts";
 
@@ -110,7 +110,9 @@ class PtySide implements LocalSide {
     );
     this.known = now;
     this.remote.configure(changed).catch((error: Error) => {
-      printStatus(`${this.where}: ${JSON.stringify(changed)} was refused: ${error.message}`);
+      printStatus(
+        `${this.where}: ${JSON.stringify(changed)} was refused: ${oneLine(error.message)}`,
+      );
     });
   }
 

@@ -7,7 +7,7 @@ import type { ControlLines } from "@blindrelay/agent-sdk/bridge";
 import type { TimerPort } from "@blindrelay/agent-sdk/ports";
 import type { StatusLinesJson } from "@blindrelay/client-sdk/serial";
 import type { SettingsJson } from "@blindrelay/protocol/serial";
-import { printStatus } from "../base/output.ts";
+import { oneLine, printStatus } from "../base/output.ts";
 import {
   COM_PORT,
   CONTROL,
@@ -293,7 +293,7 @@ class Rfc2217Codec implements Codec {
     this.undone++;
     const started = run()
       .catch((error: Error) => {
-        if (!this.isOver) printStatus(`${what} could not be set: ${error.message}`);
+        if (!this.isOver) printStatus(`${what} could not be set: ${oneLine(error.message)}`);
       })
       .finally(() => {
         this.undone--;

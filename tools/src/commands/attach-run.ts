@@ -18,7 +18,7 @@ import { openStdio } from "../attach/stdio-side.ts";
 import { openTcp, plainCodec } from "../attach/tcp-side.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printStatus, serveUnread } from "../base/output.ts";
+import { oneLine, printJson, printStatus, serveUnread } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 
 export interface AttachFlags {
@@ -119,7 +119,7 @@ const startFailure = (agentId: string, error: CallError): Failure => {
   const text =
     remote.code === UNKNOWN_METHOD
       ? `${agentId} has no serial port to share: it is not a bridge with --mode raw`
-      : `${agentId}: ${remote.message}`;
+      : `${agentId}: ${oneLine(remote.message)}`;
   return new Failure("device", text, error);
 };
 
@@ -293,7 +293,8 @@ class Attachment {
     });
   }
 
-  private down(reason: string): void {
+  private down(given: string): void {
+    const reason = oneLine(given);
     const { flags } = this;
     this.record.note(`away: ${reason}`);
     this.side?.down();

@@ -15,7 +15,7 @@ import { accountRest, agentPath } from "../account/account.ts";
 import { connectClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import type { Command } from "../base/command.ts";
-import { type JsonFlag, printJson, printText } from "../base/output.ts";
+import { type JsonFlag, oneLine, printJson, printText } from "../base/output.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
@@ -174,7 +174,10 @@ const checkAgent = async (settings: Settings, agentId: string): Promise<Check> =
     return bad("agent", (error as Error).message, "blindrelay agent list shows yours");
   }
   if (agent.online) {
-    return good("agent", `${agentId} is online${agent.runtime ? `: ${agent.runtime}` : ""}`);
+    return good(
+      "agent",
+      `${agentId} is online${agent.runtime ? `: ${oneLine(agent.runtime)}` : ""}`,
+    );
   }
   const seen = agent.last_seen === null ? "never seen" : `last seen ${agent.last_seen}`;
   const fix = "check its power and network (blindrelay monitor PORT shows its output)";
@@ -195,7 +198,7 @@ const checkSecret = async (settings: Settings, client: Client, agentId: string):
     return good("secret", `right, packet version ${secret.version}`);
   } catch (error) {
     if (error instanceof CallError && error.code !== "TIMED_OUT") {
-      return bad("secret", error.message, "try again");
+      return bad("secret", oneLine(error.message), "try again");
     }
     const fix =
       "it runs with another secret or packet version: provision it again, or find its secret";

@@ -27,7 +27,7 @@ import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { Option } from "commander";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printStatus, printText } from "../base/output.ts";
+import { oneLine, printJson, printStatus, printText } from "../base/output.ts";
 import { NO_WATCHDOG } from "../base/watchdog.ts";
 import { keepBuild, shownPath } from "../config/kept-builds.ts";
 import type { Settings } from "../config/settings.ts";
@@ -210,7 +210,6 @@ const flashOnce = async (
     else if (flags.check)
       online = await checkOnline(board, settings, before, flags.timeout * 1000, fitted.map, carry);
   }
-  const info = online?.info ?? null;
   if (flags.json === true) {
     const { files } = report;
     const { board: name, version } = report.board;
@@ -221,12 +220,12 @@ const flashOnce = async (
       files,
       dry_run: dryRun,
       saved: flags.save && !dryRun,
-      online: info !== null,
-      ...(info === null ? {} : { info }),
+      online: online !== null,
+      ...(online === null ? {} : { info: online.info }),
     });
   } else if (dryRun) printText(`${agentId}: nothing was written`);
-  else if (info === null) printText(`${agentId} was flashed and started`);
-  else printText(`${agentId} is online: ${info.runtime ?? "an unknown runtime"}`);
+  else if (online === null) printText(`${agentId} was flashed and started`);
+  else printText(`${agentId} is online: ${oneLine(online.runtime ?? "an unknown runtime")}`);
   if (online?.isGuarded === false) printStatus(`${agentId} ${NO_WATCHDOG}`);
   if (!dryRun && isOnOwnLine(before)) {
     printStatus(

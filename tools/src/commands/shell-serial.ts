@@ -4,7 +4,7 @@ import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { UNKNOWN_METHOD } from "../base/methods.ts";
-import { printStatus } from "../base/output.ts";
+import { oneLine, printStatus } from "../base/output.ts";
 import { onOff } from "./number-flags.ts";
 
 export interface SerialFlags {
@@ -51,7 +51,8 @@ const openStreams = async (agent: Agent, { port, baud, dtr, rts }: SerialFlags) 
   } catch (error) {
     if (!(error instanceof CallError)) throw error;
     const { code, message } = error.remote ?? {};
-    if (UNUSABLE.includes(code)) throw new Failure("device", `${agent.id}: ${message}`, error);
+    if (UNUSABLE.includes(code))
+      throw new Failure("device", `${agent.id}: ${oneLine(message ?? "")}`, error);
     if (code !== UNKNOWN_METHOD) throw error;
     const text = `${agent.id} has no serial port to share: it is not a bridge with --mode raw`;
     throw new Failure("agentError", text, error);

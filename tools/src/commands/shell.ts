@@ -146,7 +146,7 @@ class Shell {
       this.methods = await methodsOf(agent);
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
-      printStatus(`${agentId}: ${error.message}`);
+      printStatus(`${agentId}: ${oneLine(error.message)}`);
     }
   }
 

@@ -14,6 +14,8 @@ const RESET_MS = 500;
 const SLOW_MS = 60_000;
 const LINE_BYTES = 1_000;
 const DRAWS = 32;
+/** Of a wrong answer, as much is told. */
+const MAX_WRONG = 100;
 const TEST_FILE = "br.report";
 /** The SDK's files, and the programs. */
 const OURS =
@@ -81,11 +83,16 @@ class Reporter {
     expression: string,
     show: (value: unknown) => string = String,
   ): Promise<void> {
+    let value: unknown;
     try {
-      this.add(name, show(await this.board.evaluate(expression, SLOW_MS)));
+      value = await this.board.evaluate(expression, SLOW_MS);
+      this.add(name, show(value));
     } catch (error) {
-      if (!(error instanceof BoardError)) throw error;
-      this.add(name, `not there (${error.message})`);
+      if (error instanceof BoardError) this.add(name, `not there (${error.message})`);
+      // A value of another form than what is asked for.
+      else if (error instanceof TypeError)
+        this.add(name, `WRONG: ${JSON.stringify(value).slice(0, MAX_WRONG)}`);
+      else throw error;
     }
   }
 

@@ -15,16 +15,11 @@ const CONNECT_LIMIT_MS = 15_000;
 const POLL_MS = 500;
 const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
 
-interface AgentInfo {
-  readonly name?: string;
-  readonly runtime?: string;
-  readonly sdk_version?: string;
-  readonly methods?: readonly string[];
-  readonly free_memory?: number;
-}
-
 export interface Online {
-  readonly info: AgentInfo;
+  /** As it is told with `--json`. */
+  readonly info: unknown;
+  /** Undefined: it does not say. */
+  readonly runtime: string | undefined;
   /** Whether it ends a pushed program that hangs; true if it accepts none. */
   readonly isGuarded: boolean;
 }
@@ -49,12 +44,13 @@ export const waitUntilOnline = async (
       const left = deadline - performance.now();
       const options = { timeoutMs: Math.max(1, left), idempotent: true, signal };
       try {
-        const info = (await agent.call("system.info", undefined, options)) as AgentInfo;
-        if (info.methods?.includes("system.push") !== true) return { info, isGuarded: true };
-        const { watchdog } = (await agent.call("system.push", undefined, options)) as {
-          readonly watchdog?: boolean;
-        };
-        return { info, isGuarded: hasWatchdog(info.runtime ?? "", watchdog) };
+        const info = await agent.call<unknown>("system.info", undefined, options);
+        const { methods, runtime: said } = Object(info);
+        const runtime = typeof said === "string" ? said : undefined;
+        if (!Array.isArray(methods) || !methods.includes("system.push"))
+          return { info, runtime, isGuarded: true };
+        const { watchdog } = Object(await agent.call("system.push", undefined, options));
+        return { info, runtime, isGuarded: hasWatchdog(runtime ?? "", watchdog) };
       } catch (error) {
         signal.throwIfAborted();
         if (!(error instanceof CallError)) throw error;

@@ -27,6 +27,8 @@ export const heldAgent = async (
   return presentAgent(client, settings, agentId, secret);
 };
 
-/** Errors of calls begin with the agent's id, others do not. */
+/** Errors of calls begin with the agent's id, as a word of its own; others do not. */
 export const aboutAgent = (agentId: string, text: string): string =>
-  text.startsWith(agentId) ? text : `${agentId}: ${text}`;
+  text.startsWith(agentId) && /^(?:: | )/.test(text.slice(agentId.length))
+    ? text
+    : `${agentId}: ${text}`;

@@ -4,6 +4,7 @@
  */
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import type { DeviceStart, LogAnswer, LogLine } from "@blindrelay/protocol";
+import { oneLine } from "../base/output.ts";
 
 const METHOD = "system.log";
 const NOTIFICATION = "system.logged";
@@ -122,7 +123,7 @@ export class LogReader {
       } catch (error) {
         if (!(error instanceof CallError)) throw error;
         if (error.code === "CLOSED") return;
-        if (error.message !== told) this.notice(`${error.message} (it keeps trying)`);
+        if (error.message !== told) this.notice(`${oneLine(error.message)} (it keeps trying)`);
         told = error.message;
       }
       const waitMs = told === "" ? ASK_AGAIN_MS : RETRY_MS;

@@ -55,10 +55,16 @@ export class Sources {
     if (this.folder === null) return null;
     try {
       const options = { timeoutMs: CALL_MS, idempotent: true };
-      const { id, trial, failed } = (await agent.call(METHOD, undefined, options)) as Status;
-      return { id: String(id), trial: trial ?? null, failed: failed ?? null };
+      const { id, trial, failed } = Object(await agent.call(METHOD, undefined, options));
+      const { id: failedId } = Object(failed);
+      if (typeof id !== "string") return null;
+      return {
+        id,
+        trial: typeof trial === "string" ? trial : null,
+        failed: typeof failedId === "string" ? { id: failedId } : null,
+      };
     } catch (error) {
-      if (error instanceof CallError || error instanceof TypeError) return null;
+      if (error instanceof CallError) return null;
       throw error;
     }
   }

@@ -322,7 +322,7 @@ describe("an agent that does not accept programs", () => {
     ["node 26.1.0", ["system.ping"], "it was started without `agent run --allow-push`"],
     ["moddable 8.2", [], "moddable does not support it"],
     ["constructor 1", ["system.push"], "constructor does not support it"],
-    [undefined, undefined, "undefined does not support it"],
+    [undefined, undefined, "it does not say what it runs on"],
   ])("is distinguished from one that fails: %s with %j", async (runtime, methods, text) => {
     const { pushed } = agentThat(() => ({ runtime, methods }));
     const end = await ended(pushed.push(PROGRAM, OPTIONS));

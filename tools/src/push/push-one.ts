@@ -12,6 +12,7 @@ import { asciiBytes, pushProof, toHex, utf8Bytes } from "@blindrelay/protocol/cr
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { callFailure } from "../base/call-failure.ts";
 import { UNKNOWN_METHOD } from "../base/methods.ts";
+import { oneLine } from "../base/output.ts";
 import { hasWatchdog, NO_WATCHDOG } from "../base/watchdog.ts";
 import { shownPath } from "../config/kept-builds.ts";
 
@@ -115,8 +116,9 @@ const isForgotten = (error: unknown): boolean =>
 /** The agent accepts no programs at all: not the fault of this one. */
 export class TakesNone extends Failure {
   constructor(agentId: string, runtime: string) {
-    const [kind = ""] = runtime.split(" ");
-    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : `${kind} does not support it`;
+    const [kind = ""] = oneLine(runtime).split(" ");
+    const other = kind === "" ? "it does not say what it runs on" : `${kind} does not support it`;
+    const why = Object.hasOwn(OFF, kind) ? OFF[kind] : other;
     super("agentError", `${agentId} does not accept programs over the relay: ${why}`);
   }
 }
@@ -140,7 +142,7 @@ const refusal = (error: unknown, agentId: string): unknown => {
   if (error.remote !== undefined) {
     const { message } = error.remote;
     const fix = message === NOT_PROVEN ? ": --push-key names another key's file" : "";
-    const text = `${agentId} does not accept the program: ${message}${fix}`;
+    const text = `${agentId} does not accept the program: ${oneLine(message)}${fix}`;
     return new Failure("agentError", text, error);
   }
   return callFailure(error);
@@ -210,7 +212,7 @@ export class PushedAgent {
     const info = await this.overRestarts(() => this.info());
     const { runtime, methods } = (info ?? {}) as { runtime?: unknown; methods?: unknown };
     const takes = Array.isArray(methods) && methods.includes(METHOD);
-    this.runtime = typeof runtime === "object" ? "" : String(runtime);
+    this.runtime = typeof runtime === "string" ? runtime : "";
     const program = takes
       ? ((await programs.ofRuntime(this.runtime)) ?? (await this.byteCodeOf(programs)))
       : null;
@@ -352,7 +354,7 @@ export class PushedAgent {
       if (status?.id === id && status.trial === null) return;
       if (status?.failed?.id === id) {
         const { reason } = status.failed as { readonly reason?: unknown };
-        const why = typeof reason === "string" ? inSource(reason, map, shownPath) : "";
+        const why = typeof reason === "string" ? oneLine(inSource(reason, map, shownPath)) : "";
         const text = `ran it on trial and returned to the previous program: ${why}`;
         throw this.failure("expectation", text);
       }

@@ -264,6 +264,8 @@ export const rfc2217Opener =
       // First of all: a board that a raised line holds or restarts has little time.
       const unanswered = await control(negotiation, { dtr: lines.dtr, rts: lines.rts });
       const maskSet = negotiation.tryToSet(COM_PORT.setModemStateMask, [255]);
+      // A refusal of the settings, or a hang-up, is told before this is waited for.
+      maskSet.catch(() => undefined);
       if (!(await configure(negotiation, settings))) unanswered.push("flow control none");
       if (!(await maskSet)) unanswered.push("the mask of modem states");
       if (unanswered.length > 0) {

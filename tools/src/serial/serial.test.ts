@@ -333,6 +333,27 @@ describe("a port over RFC 2217", () => {
     slow.server.close();
   });
 
+  it("is a refusal of that port alone if the server hangs up, or refuses, before it answers all", async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    process.prependListener("unhandledRejection", note);
+    const slow = await portServer([], { maxRate: 9600, silentOn: [11] });
+    const leaving = await portServer([], { silentOn: [1, 11] });
+    leaving.server.on("connection", (socket) => setTimeout(() => socket.destroy(), 100));
+    for (const [{ port }, reason] of [
+      [slow, "no 115200 baud"],
+      [leaving, "the connection is gone"],
+    ] as const) {
+      const opening = rfc2217Opener("127.0.0.1", port)(DEFAULT_SETTINGS, listening().events);
+      await expect(opening).rejects.toThrow(reason);
+      await new Promise((done) => setTimeout(done, 100));
+    }
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
+    slow.server.close();
+    leaving.server.close();
+  });
+
   it("keeps 256 KB of what comes before its settings are made, the newest, and answers an option once", async () => {
     const { server, port } = await portServer([], { floods: 1_500_000 });
     const ends = listening();
