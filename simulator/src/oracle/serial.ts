@@ -11,10 +11,12 @@ interface Written {
   readonly number: number;
   readonly byte: number;
   told: Loss["outcome"] | null;
-  /** It was purged if the device does not have it. */
+  /** If the device does not have it, it was purged, or its program ended before. */
   isPurged: boolean;
   hasArrived: boolean;
 }
+
+const isOpen = ({ told, hasArrived }: Written): boolean => told === null && !hasArrived;
 
 /** The numbers of both directions, as a program's end of the port has them. */
 interface Numbers {
@@ -45,12 +47,18 @@ export class SerialOracle {
 
   /** Before the port has them. */
   says(bytes: Uint8Array): void {
-    this.saidIn(this.opening).push(...bytes);
+    const said = this.saidIn(this.opening);
+    for (const byte of bytes) said.push(byte);
   }
 
   /** The device took these; `number` is that of the first, and `user` the claim that wrote them. */
   took(opening: string, user: string, number: number, bytes: Uint8Array): void {
     const written = this.writtenIn(opening, user);
+    const before = written[number - 1]?.at(-1);
+    if (before !== undefined && isOpen(before) && !before.isPurged) {
+      this.violate(`byte ${number - 1} of ${user} is missing, and nothing was said`);
+      return;
+    }
     for (const [at, byte] of bytes.entries()) {
       // Of those that had this number, older ones were mostly purged.
       const found = written[number + at]?.findLast(
@@ -117,7 +125,7 @@ export class SerialUser {
 
   /** What should still arrive. */
   get open(): readonly Written[] {
-    this.written = this.written.filter(({ told, hasArrived }) => told === null && !hasArrived);
+    this.written = this.written.filter(isOpen);
     return this.written;
   }
 
@@ -146,6 +154,11 @@ export class SerialUser {
       }
     }
     if (read && opening !== null) this.purgedIn.add(opening);
+  }
+
+  /** It ends: of what is under way, nobody can be told. */
+  leaves(): void {
+    for (const one of this.open) one.isPurged = true;
   }
 
   got(came: Uint8Array): void {

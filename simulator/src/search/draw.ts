@@ -173,9 +173,10 @@ export class Drawing {
   private drivers(devices: readonly DeviceGroupSpec[]): DriverSpec[] {
     const busy = devices.filter(({ kind }) => kind === "busy");
     const drivers: DriverSpec[] = [];
-    for (const { group } of busy) {
+    for (const { group, network } of busy) {
       if (this.likely(70)) drivers.push({ kind: "subscriber", devices: group });
-      if (this.likely(50)) {
+      // They fill a slow line, and calls time out behind them.
+      if (network?.bandwidth === undefined && this.likely(50)) {
         drivers.push({ kind: "streams", devices: group, every: `${20 + this.below(60)}s` });
       }
     }

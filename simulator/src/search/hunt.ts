@@ -41,7 +41,7 @@ export interface HuntEvents {
   said(text: string): void;
 }
 
-/** A case that takes longer is given up. */
+/** Of CPU time: a case that takes longer is given up. */
 const CASE_MS = 20_000;
 const SHRINK_MS = 45_000;
 /** After the end, for what was found just before it. */
@@ -87,7 +87,7 @@ async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guar
     const caseSeed = own?.seed ?? drawing.below(MAX_SEED);
     if (!isValid(scenario, folder)) continue;
     novelty.begin();
-    const asked = { seed: caseSeed, programs, signal, hardStopMs: CASE_MS, watch: novelty.watch };
+    const asked = { seed: caseSeed, programs, signal, cpuStopMs: CASE_MS, watch: novelty.watch };
     const result = await playWorld(scenario, { ...asked, crypto: "model" }, guard);
     const { played } = result.world.clock;
     spent.all += played;
@@ -135,7 +135,7 @@ async function small(
     guard,
   );
   for (const candidate of shrunk === null ? [scenario] : [shrunk.scenario, scenario]) {
-    const real = { seed, programs, hardStopMs: CASE_MS, crypto: "real" } as const;
+    const real = { seed, programs, cpuStopMs: CASE_MS, crypto: "real" } as const;
     const again = brokenBy(await playWorld(candidate, real, guard), broken);
     if (again === null) continue;
     return { oracle: again.oracle, detail: again.detail, seed, scenario: candidate };

@@ -25,6 +25,9 @@ const AGAIN_MS = 3_000;
 const EFFECT_MS = 70_000;
 /** What each side keeps and grants, at most. */
 const READ_WINDOW = 131_072;
+/** For so many steps that move bytes, a link is lost so often. */
+const MOVES = 20;
+const CUTS = 2;
 const SOME = 600;
 const MANY = 5_000;
 /** Three messages, after which a bridge acknowledges all that it has. */
@@ -105,6 +108,7 @@ class Program {
   /** It ends, and says so if it can. */
   leave(): void {
     this.isOver = true;
+    this.user.leaves();
     this.remote?.stop();
     this.client.stop();
   }
@@ -174,8 +178,12 @@ class Port {
   private readonly draws: Stream;
   private readonly index: number;
   private readonly address: string;
-  /** It does nothing that may cost a byte. */
-  private readonly isGentle: boolean;
+  /**
+   * Of the active time, drawn anew for each: how many of the steps that move bytes write, and how
+   * many others do what may cost bytes. Most things can be seen only where some happen rarely.
+   */
+  private writes = 0;
+  private disturbances = 0;
   private cable: Cable | null = null;
   private main: Program | null = null;
   private rival: Program | null = null;
@@ -194,13 +202,12 @@ class Port {
     this.id = `${driver}/${device.id}/${this.name}`;
     this.address = address;
     this.draws = new Stream(`${world.seed}/${this.id}`);
-    this.isGentle = this.draws.below(3) === 0;
     this.oracle = new SerialOracle((what) => world.violate("serial", `${this.id}: ${what}`));
   }
 
   begin(): void {
-    this.activeSinceUs = this.world.clock.nowUs;
     this.comeMain();
+    this.activate();
     this.step();
   }
 
@@ -266,9 +273,17 @@ class Port {
     clock.after(1 + this.draws.below(mostMs), () => this.step());
   }
 
+  private activate(): void {
+    const { draws } = this;
+    this.restsSinceUs = null;
+    this.activeSinceUs = this.world.clock.nowUs;
+    this.writes = 1 + draws.below(MOVES - 1);
+    this.disturbances = [0, 5, MOVES][draws.below(3)] as number;
+  }
+
   private act(cable: Cable): void {
-    const { draws, main, rival } = this;
-    const choice = draws.below(this.isGentle ? 22 : 42);
+    const { draws, main, rival, writes, disturbances } = this;
+    const choice = draws.below(MOVES + CUTS + disturbances);
     const some = (): Uint8Array => {
       const rare = draws.below(16);
       if (rare === 0) return draws.bytes(ACKNOWLEDGED);
@@ -276,26 +291,27 @@ class Port {
     };
     const writer = rival !== null && draws.below(3) === 0 ? rival : main;
     cable.slowMs = [0, draws.below(25), 200, 1_000][draws.below(4)] as number;
-    if (choice < 10) writer?.write(some());
-    else if (choice < 20) this.says(cable, some());
-    else if (choice < 22) writer?.cut();
-    else this.disturb(cable, choice);
+    if (choice < writes) writer?.write(some());
+    else if (choice < MOVES) this.says(cable, some());
+    else if (choice < MOVES + CUTS) writer?.cut();
+    else this.disturb(cable);
   }
 
-  private disturb(cable: Cable, choice: number): void {
+  private disturb(cable: Cable): void {
     const { draws, main, rival, world } = this;
     this.disturbedUs = world.clock.nowUs;
-    if (choice < 25) main?.purge(draws.below(2) === 0, draws.below(2) === 0);
-    else if (choice < 29) this.comeOrGo();
-    else if (choice < 32) {
+    const choice = draws.below(20);
+    if (choice < 3) main?.purge(draws.below(2) === 0, draws.below(2) === 0);
+    else if (choice < 7) this.comeOrGo();
+    else if (choice < 10) {
       this.pull(cable);
       world.clock.after(draws.below(3_000), () => this.plug(cable));
-    } else if (choice < 34) {
+    } else if (choice < 12) {
       main?.kill();
       this.comeMain();
-    } else if (choice < 36) rival?.kill();
-    else if (choice < 39 && main !== null) main.isStalled = true;
-    else if (choice === 39) {
+    } else if (choice < 14) rival?.kill();
+    else if (choice < 17 && main !== null) main.isStalled = true;
+    else if (choice === 17) {
       for (let n = 0; n < FLOOD_PIECES; n++) this.says(cable, draws.bytes(FLOOD_BYTES));
     } else this.says(cable, draws.bytes(1));
   }
@@ -364,9 +380,7 @@ class Port {
     this.progress = progress;
     const isLong = clock.nowUs - sinceUs > REST_MS * 1000;
     if (isDone || (isLong && !liveness.isCalm(clock.nowUs))) {
-      if (!isLong) return;
-      this.restsSinceUs = null;
-      this.activeSinceUs = clock.nowUs;
+      if (isLong) this.activate();
       return;
     }
     const since = Math.max(this.progressUs, main?.onlineSinceUs ?? 0);

@@ -21,6 +21,8 @@ export interface RunOptions {
   signal?: AbortSignal;
   /** Real time after which the run is ended in any case. */
   hardStopMs?: number;
+  /** The same of CPU time, which does not pass while other processes run. */
+  cpuStopMs?: number;
   /** Ends the run when a program has used this much CPU time without returning. */
   stuckMs?: number;
   /** Entries of the trace that the result keeps. */
@@ -100,6 +102,11 @@ async function compare(
   return null;
 }
 
+const cpuMs = (): number => {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
+};
+
 async function playOnce(
   scenario: Scenario,
   options: RunOptions,
@@ -123,7 +130,8 @@ async function playOnce(
     ...suiteOf(crypto),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
-  const hardStopMs = options.hardStopMs ?? HARD_STOP_MS;
+  const { hardStopMs = HARD_STOP_MS, cpuStopMs = Number.POSITIVE_INFINITY } = options;
+  const startedCpuMs = cpuMs();
   let stopped: string | null = null;
   const guard = await guarding;
   const stuck = await guard.play(world, (done) => {
@@ -131,6 +139,8 @@ async function playOnce(
     if (signal?.aborted) stopped = "interrupted";
     else if (performance.now() - startedMs > hardStopMs) {
       stopped = `the run took longer than ${Math.round(hardStopMs / 1000)} s of real time`;
+    } else if (cpuMs() - startedCpuMs > cpuStopMs) {
+      stopped = `the run took longer than ${Math.round(cpuStopMs / 1000)} s of CPU time`;
     }
     return stopped === null;
   });
