@@ -6,7 +6,7 @@
  * As a program: builds it and prints its path.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import type { XsEngine } from "../src/engines/built.ts";
@@ -17,12 +17,18 @@ const PLATFORMS: { readonly [platform: string]: string } = { linux: "lin", darwi
 const works = (command: string): boolean =>
   spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
 
+/** Of the two programs that the package builds, nothing runs the one for debugging. */
+const BOTH = "buildGoals: ['release', 'debug']";
+const RELEASE = "buildGoals: ['release']";
+
 /** Runs the package's script in a copy, because pnpm's store must not change. */
 const build = (source: string, work: string, binary: string): string | null => {
   cpSync(source, work, {
     recursive: true,
     filter: (path) => path !== join(source, "node_modules"),
   });
+  const script = join(work, "src/build.js");
+  writeFileSync(script, readFileSync(script, "utf8").replace(BOTH, RELEASE));
   const { status, stderr } = spawnSync("npm", ["run", "--silent", "build:from-env"], {
     cwd: work,
     encoding: "utf8",

@@ -22,16 +22,9 @@ if (canRecord) {
 }
 
 if (folder !== undefined && canRecord) {
-  const { standIn } = await import("./stand-ins.ts");
+  await import("./install-stand-ins.mjs");
   const { listen, witnessInto } = await import("./secrets/witness.ts");
   const { watchChildProcesses } = await import("./child-processes.ts");
-  nodeModule.registerHooks({
-    resolve: (specifier, context, next) => {
-      const resolved = next(specifier, context);
-      const instead = standIn(resolved.url, context.parentURL);
-      return instead === null ? resolved : { ...resolved, url: instead, shortCircuit: true };
-    },
-  });
   let file = -1;
   // Read by nonces/recorder.ts on first use.
   globalThis[Symbol.for("blindrelay.nonceRecorder.onRecord")] = (record) => {

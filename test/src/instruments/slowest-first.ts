@@ -9,20 +9,24 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 
-/** By seconds of CPU, from 100 to 30. */
+/** By seconds of CPU, from 230 to 30. */
 const SLOWEST = [
   "test/src/publish/publish.test.ts",
-  "simulator/src/run/library.test.ts",
-  "test/src/attacks/nodes.test.ts",
-  "simulator/src/testing/planted/planted.test.ts",
-  "test/src/orders/model.test.ts",
   "bench/src/main.test.ts",
+  "test/src/xs/hostile-relay.test.ts",
+  "test/src/chip/push.test.ts",
+  "test/src/cli/push.test.ts",
+  "test/src/cli/cli.test.ts",
+  "test/src/attacks/nodes.test.ts",
+  "test/src/orders/model.test.ts",
+  "test/src/cli/hostile-home.test.ts",
+  "test/src/flash/push.test.ts",
+  "simulator/src/run/library.test.ts",
+  "test/src/kill/kill.test.ts",
+  "simulator/src/start/start.test.ts",
+  "simulator/src/testing/planted/planted.test.ts",
   "test/src/orders/orders.test.ts",
   "simulator/src/virtual/pings.test.ts",
-  "test/src/cli/cli.test.ts",
-  "test/src/cli/push.test.ts",
-  "test/src/kill/kill.test.ts",
-  "test/src/flash/push.test.ts",
   "test/src/adversary/mutants.test.ts",
 ].map((path) => resolve(ROOT, path));
 

@@ -1,5 +1,5 @@
 /**
- * Replaces modules by their stand-ins in every test and everything that a test imports, by whatever
+ * Replaces modules by their stand-ins in every unit test and everything that it imports, by any
  * specifier (package or relative path). Used in vitest.config.ts.
  */
 import { fileURLToPath, pathToFileURL } from "node:url";

@@ -3,8 +3,8 @@
  * AAD were sealed with which raw key and nonce, and throws as soon as the same pair seals different
  * content (protocol/README.md section 2: a used seq is never sealed again).
  *
- * It is installed in every test of the repository: see vitest-plugin.ts and setup.ts for this
- * process, register.mjs for processes that a test spawns.
+ * It is installed in every test of the repository: see vitest-plugin.ts, install-stand-ins.mjs and
+ * setup.ts for this process, register.mjs for processes that a test spawns.
  */
 import { createHash } from "node:crypto";
 import type { AeadKey, Suite, Version } from "@blindrelay/protocol/crypto";
