@@ -71,8 +71,8 @@ const importing = (instrument: string): string =>
   `--import=${new URL(`test/src/instruments/${instrument}`, import.meta.url)}`;
 
 /**
- * Node loads the sources itself, as it does everywhere but in tests: half the time until a file's
- * first test, and code that runs a third quicker than with Vite's imports.
+ * Node loads the sources itself, as it does everywhere but in tests: that is quicker, and the code
+ * that it loads is, too.
  */
 const loadedByNode = {
   experimental: { viteModuleRunner: false },
