@@ -5,11 +5,10 @@
 import type { Handler, RunningAgent } from "@blindrelay/agent-sdk/node";
 import { startAgent } from "@blindrelay/agent-sdk/node";
 import { harmless } from "@blindrelay/protocol/terminal-text";
+import { run } from "@blindrelay/tools/testing/every-command";
+import { Settings, waitUntilOnline } from "@blindrelay/tools/testing/online";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Settings } from "../../../tools/src/config/settings.ts";
-import { waitUntilOnline } from "../../../tools/src/flash/online.ts";
-import { run } from "../../../tools/src/testing/every-command.ts";
 import { type Added, House, PASSWORD } from "./processes.ts";
 
 const house = new House();

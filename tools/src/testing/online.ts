@@ -1,0 +1,3 @@
+/** What `flash` asks of a device that it has just started, for tests of devices that lie. */
+export { Settings } from "../config/settings.ts";
+export { waitUntilOnline } from "../flash/online.ts";
