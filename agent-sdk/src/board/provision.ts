@@ -89,9 +89,15 @@ const inBytes = (wifi: Wifi): Wifi => ({
 
 const isHeld = (value: unknown): value is string | null => value === null || isText(value);
 
+const isUart = (value: unknown): boolean => isObject(value) && isName(value.port);
+
 /** What this command needs of it. */
 const isConfig = (value: unknown): value is BoardConfig =>
-  isObject(value) && isName(value.agent_id) && isText(value.url) && isVersion(value.v);
+  isObject(value) &&
+  isName(value.agent_id) &&
+  isText(value.url) &&
+  isVersion(value.v) &&
+  (value.serial === undefined || isUart(value.serial));
 
 /**
  * Writes them to a board and reads them back. `suite`: of any packet version. Rejects with a
@@ -126,7 +132,7 @@ export const changeWifi = async (board: EspruinoRepl, wifi: Wifi): Promise<Board
   const before = decodeJson(text);
   if (!isConfig(before)) throw noAnswer(board);
   if (before.serial !== undefined) {
-    const why = `${before.agent_id} has no network: its messages go through a UART`;
+    const why = `${before.agent_id} has no network: its messages go through ${before.serial.port}`;
     throw new Failure("device", `${why}; provision it again, with --id or --agent`);
   }
   await writeFile(board, configFile({ ...before, wifi: inBytes(wifi) }), () => undefined);

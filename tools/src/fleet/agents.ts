@@ -29,6 +29,6 @@ export const heldAgent = async (
 
 /** Errors of calls begin with the agent's id, as a word of its own; others do not. */
 export const aboutAgent = (agentId: string, text: string): string =>
-  text.startsWith(agentId) && /^(?:: | )/.test(text.slice(agentId.length))
+  [`${agentId}: `, `${agentId} `].some((start) => text.startsWith(start))
     ? text
     : `${agentId}: ${text}`;
