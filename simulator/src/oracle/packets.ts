@@ -21,6 +21,8 @@ export class PacketOracle {
   private readonly marks = new Recent<number>(SESSIONS);
   /** Packets that clients sealed and no agent has accepted yet: place -> packet. */
   private readonly underWay = new Recent<string>(UNDER_WAY);
+  /** Texts that the network changed, in whatever part. */
+  private readonly changed = new Recent<true>(UNDER_WAY);
 
   constructor(violate: (oracle: "once" | "delivery", what: string) => void) {
     this.violate = violate;
@@ -31,6 +33,10 @@ export class PacketOracle {
     const packet = readPacket(text);
     if (packet === null || packet.seq === 0) return;
     this.underWay.set(`${packet.sid}|${packet.seq}`, packet.text);
+  }
+
+  corrupted(text: string): void {
+    this.changed.set(text, true);
   }
 
   /**
@@ -54,7 +60,7 @@ export class PacketOracle {
       this.underWay.delete(`${sid}|${seq}`);
       return;
     }
-    if (verdict.kind !== "refused") return;
+    if (verdict.kind !== "refused" || this.changed.get(text)) return;
     const packet = readPacket(text);
     if (packet === null || !isHeld(packet.sid)) return;
     if (this.underWay.get(`${packet.sid}|${packet.seq}`) !== packet.text) return;

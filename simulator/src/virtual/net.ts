@@ -98,8 +98,8 @@ export interface Observer {
   trace(what: string, who: string, text: string): void;
   /** A peer passes a text to its link. */
   atPeer(wire: Wire, text: string): void;
-  /** A login of the peer, or the answer to one, arrives changed. */
-  loginSpoiled(peer: Peer): void;
+  /** The network changed `before`, which a peer sends or is sent, into `after`. */
+  corrupted(peer: Peer, before: string, after: string): void;
   /** A text has reached the relay, or leaves it. */
   atRelay(wire: Wire, text: string, direction: "up" | "down"): void;
   /** What was just delivered may have started asynchronous work. */
@@ -548,8 +548,9 @@ export class Wire implements Link {
     // Another one, whatever it was.
     const other = String.fromCharCode(drawn === text.charCodeAt(at) ? drawn ^ 1 : drawn);
     this.net.corrupted += 1;
-    if (text.startsWith('{"type":"auth')) this.net.observer.loginSpoiled(this.peer);
-    return text.slice(0, at) + other + text.slice(at + 1);
+    const after = text.slice(0, at) + other + text.slice(at + 1);
+    this.net.observer.corrupted(this.peer, text, after);
+    return after;
   }
 
   arrive(): void {

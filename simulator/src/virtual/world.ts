@@ -457,8 +457,9 @@ export class World implements Observer {
     this.watch?.(what, who, text);
   }
 
-  loginSpoiled({ id }: Peer): void {
-    this.spoiled.add(id);
+  corrupted({ id }: Peer, before: string, after: string): void {
+    if (before.startsWith('{"type":"auth')) this.spoiled.add(id);
+    this.packets.corrupted(after);
   }
 
   isSpoiled(id: string): boolean {
