@@ -279,13 +279,14 @@ export class Wire implements Link {
       this.pingNumber = 0;
       const { connection } = this;
       if (nowUs >= pingDownUs) this.unheardUs = pingDownUs;
-      if (connection !== null && nowUs < pingUpUs) connection.pingsUnanswered = this.unanswered;
+      const feltUs = pingUpUs + PONG_FELT_US;
+      if (connection !== null && nowUs < feltUs) connection.pingsUnanswered = this.unanswered;
       if (nowUs < pingDownUs) {
         clock.at(pingDownUs, deliverPing, this, number, this.pingPlace());
       } else if (nowUs < pingUpUs) {
         this.lastUpUs = pingUpUs;
         clock.at(pingUpUs, deliverUp, this, PONG_TEXT, this.pongPlace());
-      } else if (nowUs < pingUpUs + PONG_FELT_US) {
+      } else if (nowUs < feltUs) {
         clock.past(pingUpUs, () => this.deliverUp(PONG_TEXT));
       }
     }

@@ -1,4 +1,5 @@
 /** Turns between users: a heavy sender waits, in order, and loses nothing. */
+import { PING_INTERVAL_MS } from "@blindrelay/protocol";
 import { describe, expect, it, vi } from "vitest";
 import {
   ALONE_AFTER_TURNS,
@@ -99,6 +100,13 @@ describe("a user who sends much", () => {
       expect(sink.take()).toHaveLength(TURN_COST / 2 - 4);
       turn();
     }
+  });
+
+  it("is not charged for answers to the relay's pings", () => {
+    const [idle, fresh] = [world(), world()];
+    idle.w.advance(3 * PING_INTERVAL_MS);
+    for (const { greedy } of [idle, fresh]) say(greedy, 2 * TURN_COST);
+    expect(ids(idle.sink)).toEqual(ids(fresh.sink));
   });
 
   it("is charged for bytes and look-ups", () => {

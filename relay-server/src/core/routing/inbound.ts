@@ -93,7 +93,7 @@ export class Inbound {
       return;
     }
     if (connection.held === null) {
-      if (this.#state.scheduler.take(connection, frame.length)) {
+      if (isAnswer(connection, content, frame) || this.#state.scheduler.take(connection, frame.length)) {
         this.#handle(connection, content, frame, now);
         return;
       }
@@ -339,6 +339,16 @@ const decode = (content: Content, frame: Uint8Array): MessageForRelay => {
   if (text === null) return UNREADABLE;
   return typeof text === "string" ? decodeForRelay(text) : text;
 };
+
+/** Whether it answers a ping, which costs its user nothing: the relay has asked for it. */
+const isAnswer = (
+  { pingsUnanswered }: Connection,
+  content: Content,
+  frame: Uint8Array,
+): boolean =>
+  pingsUnanswered > 0 &&
+  frame.length === PONG_TEXT.length &&
+  decode(content, frame).kind === "pong";
 
 const clientFault = (envelope: Envelope): string | null =>
   envelope.fault ?? (envelope.agentId === null ? "agent_id is missing" : null);
