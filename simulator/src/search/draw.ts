@@ -154,7 +154,7 @@ export class Drawing {
         devices: group,
         ...(this.likely(60)
           ? {
-              every: isLarge ? `${1 + this.below(3)}s` : `${loopMs}ms`,
+              every: isLarge ? `${(isQuick ? 1 : 3) + this.below(3)}s` : `${loopMs}ms`,
               ...(this.likely(25) ? { leaves: true } : {}),
             }
           : { rate: `${Math.ceil(60_000 / openMs)}/m` }),
