@@ -22,6 +22,7 @@ import type { WalFlush } from "./wal-flush.ts";
 
 export type { Db } from "./tables.ts";
 
+/** `path`: of a file, or IN_MEMORY. */
 export type StoreLocation =
   | { readonly engine: "sqlite"; readonly path: string }
   | { readonly engine: "postgres"; readonly url: string };
@@ -40,6 +41,9 @@ export interface Store extends StoreHealth {
   pool(): PoolFigures | null;
   close(): Promise<void>;
 }
+
+/** A SQLite store that ends with its process: nothing is flushed. */
+export const IN_MEMORY = ":memory:";
 
 /** There is no store where one is expected. */
 export class StoreMissing extends Error {}
@@ -88,6 +92,7 @@ const connect = (
   if (location.engine === "sqlite") {
     const { dialect, wal } = sqliteDialect(location.path, heed);
     const db = new Kysely<Tables>({ dialect });
+    if (location.path === IN_MEMORY) return { db, patient: db, pool: () => null };
     chmodSync(location.path, 0o600);
     return { db, patient: db, pool: () => null, wal };
   }

@@ -93,7 +93,10 @@ export class Inbound {
       return;
     }
     if (connection.held === null) {
-      if (isAnswer(connection, content, frame) || this.#state.scheduler.take(connection, frame.length)) {
+      if (
+        isAnswer(connection, content, frame) ||
+        this.#state.scheduler.take(connection, frame.length)
+      ) {
         this.#handle(connection, content, frame, now);
         return;
       }
@@ -341,11 +344,7 @@ const decode = (content: Content, frame: Uint8Array): MessageForRelay => {
 };
 
 /** Whether it answers a ping, which costs its user nothing: the relay has asked for it. */
-const isAnswer = (
-  { pingsUnanswered }: Connection,
-  content: Content,
-  frame: Uint8Array,
-): boolean =>
+const isAnswer = ({ pingsUnanswered }: Connection, content: Content, frame: Uint8Array): boolean =>
   pingsUnanswered > 0 &&
   frame.length === PONG_TEXT.length &&
   decode(content, frame).kind === "pong";
