@@ -77,8 +77,8 @@ export function kindNamed(name: string): Kind {
 
 /** Readings that are remembered, to find one that comes twice. */
 const REMEMBERED = 1_024;
-/** Positions that a valve may have after moves without an answer. */
-const MAX_MOVES = 32;
+/** Moves without an answer that are remembered; after more, a valve may have any position. */
+const MAX_MOVES = 1_024;
 
 /**
  * The readings count up (a failed call may have used one, and a repeated one several), each comes
@@ -134,6 +134,7 @@ function interviewValve(name: string): Interview {
   let asked = 0;
   let now = 0;
   let moves = [{ percent: 0, answered: 0 }];
+  let isAnywhere = false;
   return {
     restarted() {
       const open = moves.filter(({ answered: at }) => at === Number.POSITIVE_INFINITY);
@@ -147,11 +148,12 @@ function interviewValve(name: string): Interview {
           method: "valve.state",
           params: {},
           right: (result) =>
-            [...before, ...moves].some((m) => m.percent === fields(result).percent),
+            isAnywhere || [...before, ...moves].some((m) => m.percent === fields(result).percent),
         };
       }
       const from = ++now;
       const move = { percent: draws.below(101), answered: Number.POSITIVE_INFINITY };
+      isAnywhere ||= moves.length > MAX_MOVES;
       moves = [...moves.slice(-MAX_MOVES), move];
       return {
         method: "valve.open",
