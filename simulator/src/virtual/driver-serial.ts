@@ -232,7 +232,7 @@ class Port {
   }
 
   private comeMain(): void {
-    this.main = new Program(this, "main", this.address, false, false);
+    this.main = new Program(this, `main${++this.names}`, this.address, false, false);
   }
 
   /** The port, unless the bridge is off; of each of its starts it is another one. */
