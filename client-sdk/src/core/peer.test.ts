@@ -731,6 +731,27 @@ describe("a session that the agent closes", () => {
     expect(reasons.at(1)).toContain("restarted");
   });
 
+  it("gives a subscriber no events before it is open, of which some might be missing unsaid", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.goOnline();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const events: unknown[] = [];
+    pump.on("event", (_, data) => events.push(data));
+    // The agent has answered, and its answer to the first ping is lost.
+    world.relay.toClient = (_, text) => (JSON.parse(text).seq === 1 ? null : 1);
+    await world.run(1_000);
+    agent.emit("level", 1);
+    await world.run(1_000);
+    expect(events).toEqual([]);
+    world.relay.toClient = () => 1;
+    await world.run(20_000);
+    agent.emit("level", 2);
+    await world.run(1_000);
+    expect(events).toEqual([2]);
+  });
+
   it("notifies a subscriber at once, although the agent currently has no room for it", async () => {
     const { world, agent, pump } = await talking();
     const told: string[] = [];

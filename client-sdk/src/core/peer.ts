@@ -368,9 +368,12 @@ export class Peer implements PeerSessionEvents {
     return session;
   }
 
-  /** Whether its events are the subscriber's: each goes to every session that the agent holds. */
+  /**
+   * Whether its events are the subscriber's: each goes to every session that the agent holds. Those
+   * of one that is not open yet are not: if it never opens, nobody would say what came after them.
+   */
   private counts(session: PeerSession): boolean {
-    return session === (this.hearing ?? this.current);
+    return session === this.hearing;
   }
 
   /** The agent's events arrive in the current session from now on. */
