@@ -1,7 +1,7 @@
 /**
- * A device that never rests, for searches: it numbers its events, and has byte streams in both
- * directions whose content follows from their length. `busy.read {size}` and `busy.write {size}`
- * open a stream; `busy.count` answers how many events there were.
+ * A device that never rests, for searches: it numbers its events anew from each start, and has byte
+ * streams in both directions whose content follows from their length. `busy.read {size}` and
+ * `busy.write {size}` open a stream; `busy.count` answers how many events there were.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
@@ -15,15 +15,16 @@ export const byteAt = (at: number): number => (at * 31 + (at >> 8)) & 255;
 export const pattern = (from: number, length: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => byteAt(from + i));
 
-/** `every`: the device's own setInterval. */
+/** `every` and `now`: the device's own setInterval and Date.now. */
 export const busy =
-  (every: (fn: () => void, ms: number) => unknown) =>
+  (every: (fn: () => void, ms: number) => unknown, now: () => number) =>
   (agent: Agent): void => {
     const streams = new Streams(agent);
+    const start = now();
     let n = 0;
     every(() => {
       n += 1;
-      agent.emit("busy.tick", { n });
+      agent.emit("busy.tick", { n, start });
     }, EVERY_MS);
     agent.handle("busy.count", () => ({ n }));
     agent.handle("busy.read", (params, { sid }) => {

@@ -93,12 +93,15 @@ test("a valve whose move got no answer may be at its old or its new position", (
   expect(interview.ask().right({ percent })).toBe(true);
 });
 
-test.each([[100], [3_000]])("a valve may be where it was before %i moves without an answer", (n) => {
-  const interview = kindNamed("valve").interview("valve-1");
-  for (let asked = 0; asked < 2 * n; asked += 1) interview.ask();
-  interview.ask();
-  expect(interview.ask().right({ percent: 0 })).toBe(true);
-});
+test.each([[100], [3_000]])(
+  "a valve may be where it was before %i moves without an answer",
+  (n) => {
+    const interview = kindNamed("valve").interview("valve-1");
+    for (let asked = 0; asked < 2 * n; asked += 1) interview.ask();
+    interview.ask();
+    expect(interview.ask().right({ percent: 0 })).toBe(true);
+  },
+);
 
 test("questions that are open at once get answers in any order", () => {
   const sensor = kindNamed("sensor").interview("sensor-1");

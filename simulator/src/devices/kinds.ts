@@ -54,7 +54,7 @@ export const KINDS: readonly Kind[] = [
 /** For searches; not in a fleet unless it is asked for. */
 export const BUSY: Kind = {
   name: "busy",
-  program: busy((fn, ms) => setInterval(fn, ms)),
+  program: busy((fn, ms) => setInterval(fn, ms), Date.now),
   interview: interviewBusy,
 };
 

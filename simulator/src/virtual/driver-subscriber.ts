@@ -12,7 +12,8 @@ const DEAF_MS = 60_000;
 const LOOK_MS = 10_000;
 
 interface Heard {
-  boot: number;
+  /** Of the device: it numbers its events anew from each. */
+  start: number;
   n: number;
   atUs: number;
   /** Since then it was told that something is missing. */
@@ -66,11 +67,10 @@ export class Subscriber {
     agent.on("reopened", tell);
     agent.on("event", (_, data) => {
       if (this.current !== client) return;
-      const { boots } = device;
-      const { n } = data as { n: number };
+      const { n, start } = data as { n: number; start: number };
       const before = this.heard.get(device);
-      this.heard.set(device, { boot: boots, n, atUs: this.world.clock.nowUs, isTold: false });
-      if (before === undefined || before.boot !== boots) return;
+      this.heard.set(device, { start, n, atUs: this.world.clock.nowUs, isTold: false });
+      if (before === undefined || before.start !== start) return;
       if (n <= before.n) {
         this.violate(`event ${n} of ${device.id} came after ${before.n}`);
       } else if (n > before.n + 1 && !before.isTold) {
