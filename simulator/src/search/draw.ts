@@ -35,6 +35,8 @@ const SHARES = [8, 25, 40] as const;
 /** Between two calls: at one end some are always in flight, at the other each needs a session. */
 const SHORTEST_MS = 200;
 const LONGEST_MS = 200_000;
+/** When clients have begun to call. */
+const LATEST_S = 30;
 /** The same where a call itself may take long: on a slow network, or in a closed loop. */
 const SLOWEST_MS = 3_000;
 /** Calls may fail in whatever way, but have no wrong answer. */
@@ -77,7 +79,7 @@ export class Drawing {
     const busyS = 60 + this.below(180);
     const endS = busyS + (this.likely(70) ? QUIET_S : 0);
     const devices = base === undefined ? this.devices() : this.fewer(base.scenario.devices);
-    const clients = base === undefined ? this.clients(devices) : this.callers(base, devices);
+    const clients = base === undefined ? this.clients(devices, endS) : this.callers(base, devices);
     const drivers = base === undefined ? this.drivers(devices) : [];
     const faults = isCalm ? [] : this.faults(busyS, nodes, clients);
     const { relay: _relay, faults: own = [], ...rest } = base?.scenario ?? ({} as Scenario);
@@ -140,12 +142,14 @@ export class Drawing {
     });
   }
 
-  private clients(devices: readonly DeviceGroupSpec[]): ClientGroupSpec[] {
+  private clients(devices: readonly DeviceGroupSpec[], endS: number): ClientGroupSpec[] {
+    // Twice in the shortest time that is left, so that every one of them makes a call.
+    const longestMs = Math.min(LONGEST_MS, (endS - LATEST_S) * 500);
     return Array.from({ length: this.likely(15) ? 0 : 1 + this.below(2) }, (_, i) => {
       const { group, kind, network } = this.one(devices);
       const isQuick = network === undefined && kind !== "busy" && kind !== "bridge";
-      const loopMs = this.between(SLOWEST_MS);
-      const openMs = this.between(isQuick ? SHORTEST_MS : SLOWEST_MS);
+      const loopMs = this.between(SLOWEST_MS, longestMs);
+      const openMs = this.between(isQuick ? SHORTEST_MS : SLOWEST_MS, longestMs);
       // Enough bytes to fill queues; on a slow line alone, they would take longer than a call may.
       const isLarge = kind === "echo" && network?.bandwidth === undefined && this.likely(30);
       const large = { call: "echo", params: { text: "z".repeat(1000 * (1 + this.below(30))) } };
@@ -158,7 +162,7 @@ export class Drawing {
               ...(this.likely(25) ? { leaves: true } : {}),
             }
           : { rate: `${Math.ceil(60_000 / openMs)}/m` }),
-        from: `${10 + this.below(20)}s`,
+        from: `${LATEST_S - this.below(20)}s`,
         ...(isLarge ? large : {}),
         ...(this.likely(40) ? { presence: true } : {}),
         ...(this.likely(40) ? { idempotent: true } : {}),
@@ -225,8 +229,8 @@ export class Drawing {
   }
 
   /** Milliseconds between two calls, as likely to be near the one limit as near the other. */
-  private between(shortestMs: number): number {
-    const orders = Math.log(LONGEST_MS / shortestMs);
+  private between(shortestMs: number, longestMs: number): number {
+    const orders = Math.log(longestMs / shortestMs);
     return Math.round(shortestMs * Math.exp((this.below(1001) / 1000) * orders));
   }
 
