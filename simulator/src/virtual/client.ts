@@ -60,6 +60,8 @@ export class VirtualClient implements Peer {
   sinceUs = Number.POSITIVE_INFINITY;
   /** Since when it is online. */
   onlineSinceUs = 0;
+  /** When it last lost its link. */
+  lostUs = Number.NEGATIVE_INFINITY;
   links = 0;
   private readonly world: ClientWorld;
   private readonly presence: boolean;

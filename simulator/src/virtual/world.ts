@@ -79,6 +79,8 @@ const SETTLE_US = 60_000_000;
 const SAMPLES = 900;
 const CHECKS = 300;
 const CHECK_US = 10_000_000;
+/** How soon a client is back that has lost its link without any fault. */
+const BACK_US = 10_000_000;
 /** How often to check for links of one agent on several nodes. */
 const LINKS_US = 500_000;
 /** Real milliseconds between two checks whether to stop. */
@@ -590,6 +592,7 @@ export class World implements Observer {
   linked(client: VirtualClient, online: boolean): void {
     this.trace(online ? "online" : "offline", client.id, "");
     if (!online) {
+      client.lostUs = this.clock.nowUs;
       this.presences.delete(client.id);
       // Who leaves by its own wish has no SDK any more.
       const isInUse = client.sdk !== null && client.usedUs > this.clock.nowUs - this.renewalUs;
@@ -715,7 +718,12 @@ export class World implements Observer {
 
   /** The names of those that are switched on and not online; `counts`: of which. */
   private missing(counts: (peer: Device | VirtualClient) => boolean = () => true): string[] {
-    const peers = [...this.devices, ...this.clients.filter(({ leaves }) => !leaves)];
+    const sinceUs = this.clock.nowUs - BACK_US;
+    const peers = [
+      ...this.devices,
+      // The relay ends the link of one whose session token has expired unused.
+      ...this.clients.filter(({ leaves, lostUs }) => !leaves && lostUs < sinceUs),
+    ];
     return peers
       .filter((one) => one.isOn && !one.online && !this.spoiled.has(one.id) && counts(one))
       .map(({ id }) => id);
