@@ -8,7 +8,8 @@ import pkg from "../package.json" with { type: "json" };
 import type { Clocks } from "./base/clock.ts";
 import { logFaults } from "./base/contain.ts";
 import type { OpenBus } from "./bus/open.ts";
-import { type ControlContext, controlContext, type Links } from "./control/context.ts";
+import { actOn } from "./control/act-on-notice.ts";
+import { controlContext, type Links } from "./control/context.ts";
 import type { openAlone } from "./control/data-dir.ts";
 import { NoticeReader } from "./control/notice-reader.ts";
 import { storeLookups } from "./control/token-check.ts";
@@ -189,30 +190,6 @@ const linksOf = (hub: Hub, notices: NoticeReader, bus: OpenBus | null): Links =>
 /** Sessions and logins that it had acknowledged are lost, and only people can tell why. */
 const STORE_WENT_BACK =
   "the store has lost changes that it had confirmed, as after a failover to a standby that had fallen behind: all notices were read anew";
-
-/** Executes a notice on this relay. */
-const actOn = (
-  { kind, subject }: Notice,
-  hub: Hub,
-  { lockout, usernameLockout }: Pick<ControlContext, "lockout" | "usernameLockout">,
-  nowMs: number,
-): void => {
-  const acts: { readonly [kind in Notice["kind"]]: () => void } = {
-    unlock: () => {
-      lockout.forgive(subject);
-      usernameLockout.forgive(subject);
-    },
-    end_agent: () => hub.endAgent(subject, "REVOKED", nowMs),
-    forget_agent: () => hub.forgetAgent(subject, "REVOKED", nowMs),
-    end_clients: () => hub.endClients(subject, "REVOKED", nowMs),
-    end_user: () => hub.endUser(subject, "REVOKED", nowMs),
-    end_session: () => hub.endSession(subject, "REVOKED", nowMs),
-    end_key: () => hub.endKey(subject, "REVOKED", nowMs),
-    agent_labels: () => hub.relabel(subject),
-  };
-  // A newer version on the same store may post others.
-  acts[kind]?.();
-};
 
 /** The event loop's delay is measured from here to `stop`, afresh after each reading. */
 const figuresOf = (hub: Hub, bus: OpenBus | null, startedAtMs: number) => {

@@ -26,7 +26,7 @@ const MAX_VERSIONS = 8;
 /** Entries in one transaction: other writes wait for at most this many. */
 const MAX_TOGETHER = 200;
 
-interface StoreWriteBehind extends WriteBehind {
+export interface StoreWriteBehind extends WriteBehind {
   /** Writes all pending entries; resolves when they, and those being written, are readable. */
   flush(): Promise<void>;
 }

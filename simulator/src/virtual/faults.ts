@@ -16,7 +16,7 @@ import type { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
 import { textOf } from "./program-slots.ts";
 import { pushTo } from "./push.ts";
-import type { ModelStore } from "./store.ts";
+import type { RelayStore } from "./relay-store.ts";
 
 /** What faults can change in a world. */
 export interface Faulty extends ClientWorld {
@@ -25,7 +25,7 @@ export interface Faulty extends ClientWorld {
   readonly devices: readonly Device[];
   readonly clients: readonly Peer[];
   readonly relay: VirtualNodes;
-  readonly store: ModelStore;
+  readonly store: RelayStore;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
@@ -216,8 +216,10 @@ const rotate = (world: Faulty, devices: readonly Device[]): (() => void) => {
     const old = device.issuedToken;
     device.issuedToken = world.store.issueAgent(device.id);
     world.relay.revokeAgent(device.id);
-    if (world.relay.bus === null) world.relayOracle.revokedNow(old, device.conditions.wires);
-    else revokedSoon(world, old, [...device.conditions.wires]);
+    const wires = [...device.conditions.wires];
+    if (world.relay.bus !== null) revokedSoon(world, old, wires);
+    // At once, but a real store works outside of virtual time.
+    else world.clock.after(0, () => world.relayOracle.revokedNow(old, wires));
   }
   return () => {
     for (const device of devices) {

@@ -9,12 +9,14 @@ import type { Clock } from "./clock.ts";
 import type { Records } from "./hostile.ts";
 import type { Meddler, Station, Wire } from "./net.ts";
 import { type RelayWatcher, VirtualRelay } from "./relay.ts";
+import type { RelayStore } from "./relay-store.ts";
 import type { ModelStore } from "./store.ts";
 
 export interface NodesParts {
   readonly count: number;
   readonly clock: Clock;
-  readonly store: ModelStore;
+  /** Several nodes share a ModelStore. */
+  readonly store: RelayStore;
   readonly watcher: RelayWatcher & BusWatcher;
   readonly limits: Partial<HubLimits>;
   /** For the bus. */
@@ -46,7 +48,8 @@ export class VirtualNodes implements Station {
 
   constructor({ count, clock, store, watcher, limits, draws }: NodesParts) {
     const bus = count === 1 ? null : new VirtualBus(clock, draws, watcher);
-    store.numbersLogins = bus !== null;
+    const shared = bus === null ? null : (store as ModelStore);
+    if (shared !== null) shared.numbersLogins = true;
     this.bus = bus;
     this.nodes = Array.from(
       { length: count },
@@ -56,7 +59,7 @@ export class VirtualNodes implements Station {
           store,
           watcher,
           limits,
-          bus === null ? null : { number: at + 1, bus },
+          bus === null || shared === null ? null : { number: at + 1, bus, store: shared },
         ),
     );
   }

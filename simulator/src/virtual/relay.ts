@@ -16,6 +16,7 @@ import type { BusLink, VirtualBus } from "./bus.ts";
 import type { Clock, Happening } from "./clock.ts";
 import { RelayEnd, type Wire } from "./net.ts";
 import { NodeStore } from "./node-store.ts";
+import type { RelayStore } from "./relay-store.ts";
 import type { ModelStore } from "./store.ts";
 
 const DRAIN_TIMEOUT_MS = 15_000;
@@ -38,6 +39,7 @@ export interface Membership {
   /** Numbered from 1. */
   readonly number: number;
   readonly bus: VirtualBus;
+  readonly store: ModelStore;
 }
 
 /** The parts of a cluster's node between a start and its end. */
@@ -45,11 +47,13 @@ interface RunningNode {
   readonly cluster: Cluster;
   readonly link: BusLink;
   readonly store: NodeStore;
+  /** What all nodes share. */
+  readonly common: ModelStore;
   take(notice: Notice): void;
 }
 
 export class VirtualRelay {
-  readonly store: ModelStore;
+  private readonly store: RelayStore;
   readonly name: string;
   /** False between an end and the next start. */
   isUp = false;
@@ -76,7 +80,7 @@ export class VirtualRelay {
 
   constructor(
     clock: Clock,
-    store: ModelStore,
+    store: RelayStore,
     watcher: RelayWatcher,
     limits: Partial<HubLimits>,
     membership: Membership | null = null,
@@ -93,6 +97,10 @@ export class VirtualRelay {
     return this.clock.epochMs + this.clock.nowMs();
   }
 
+  wallMs(): number {
+    return this.nowMs() + this.skewMs;
+  }
+
   start(): void {
     this.life += 1;
     this.node = this.membership === null ? null : this.join(this.membership);
@@ -102,7 +110,7 @@ export class VirtualRelay {
       writeBehind: node?.store ?? store,
       lockout: this.lockout,
       limits: this.limits,
-      clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.nowMs() + this.skewMs },
+      clocks: { steadyMs: () => this.nowMs(), wallMs: () => this.wallMs() },
       log: this.log as never,
       timer: this.timer(),
       ...(node === null
@@ -163,7 +171,7 @@ export class VirtualRelay {
 
   // ---- nodes of a cluster
 
-  private join({ number, bus }: Membership): RunningNode {
+  private join({ number, bus, store }: Membership): RunningNode {
     const run = (fn: () => void): void => this.run(fn);
     const node = `node${number}-${this.life}`;
     const link = bus.open(node, run);
@@ -178,7 +186,7 @@ export class VirtualRelay {
       after,
     });
     const known = new Set<number>();
-    let last = this.store.lastNotice;
+    let last = store.lastNotice;
     const take = (notice: Notice): void => {
       if (notice.seq <= last || known.has(notice.seq)) return;
       known.add(notice.seq);
@@ -186,13 +194,13 @@ export class VirtualRelay {
       if (notice.kind !== "end_agent") throw new Error(`no node acts on ${notice.kind}`);
       this.running?.hub.endAgent(notice.subject, "REVOKED", this.nowMs());
     };
-    return { cluster, link, store: new NodeStore(this.store, run), take };
+    return { cluster, link, store: new NodeStore(store, run), common: store, take };
   }
 
-  private runNode({ cluster, store, take }: RunningNode, { hub }: RunningHub): void {
+  private runNode({ cluster, store, common, take }: RunningNode, { hub }: RunningHub): void {
     const { every } = this.timer();
     const { life } = this;
-    let next = this.store.lastNotice;
+    let next = common.lastNotice;
     const look = (): void => {
       store.noticesAfter(next).then(
         (notices) => {
@@ -268,12 +276,12 @@ export class VirtualRelay {
 
   /** Revokes an agent's token, as by a request to this node. */
   revokeAgent(agentId: string): void {
-    const { node } = this;
+    const { node, store } = this;
     if (node === null) {
-      this.hub?.endAgent(agentId, "REVOKED", this.nowMs());
+      if (!store.endsLinks) this.hub?.endAgent(agentId, "REVOKED", this.nowMs());
       return;
     }
-    const notice = this.store.post("end_agent", agentId, this.nowMs());
+    const notice = node.common.post("end_agent", agentId, this.nowMs());
     node.take(notice);
     node.cluster.post([notice]);
   }

@@ -1,6 +1,7 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
 import type { Suite } from "@blindrelay/protocol/crypto";
+import { openControl } from "@blindrelay/relay-server/control";
 import { oraclesOf } from "../oracle/names.ts";
 import { makeReport } from "../report/make-report.ts";
 import type { Report } from "../report/report.ts";
@@ -11,6 +12,7 @@ import { type Guard, startGuard } from "./guard.ts";
 import { modelSuite } from "./model-suite.ts";
 import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
+import type { VirtualRelay } from "./relay.ts";
 import { type Violation, World, type WorldOptions } from "./world.ts";
 
 export interface RunOptions {
@@ -31,6 +33,11 @@ export interface RunOptions {
   playsAllPings?: boolean;
   /** What seals: real cryptography (the default), or a model that costs nothing. */
   crypto?: Crypto;
+  /**
+   * The relay's own store, in memory, with REST; the trace is the same. For one node, whose session
+   * tokens live as long as a relay's.
+   */
+  hasRealStore?: boolean;
   /** The trace has only the lengths of messages, so it is the same with either crypto. */
   keepsTimeline?: boolean;
   /** See World. */
@@ -80,7 +87,8 @@ export async function playWorld(
   return result;
 }
 
-const SAME = "the run takes one course: twice, with every ping, and with a model of cryptography";
+const SAME =
+  "the run takes one course: twice, with every ping, with a model of cryptography, and with the relay's own store";
 
 /** The way of playing the same run that took another course, or null. */
 async function compare(
@@ -99,6 +107,9 @@ async function compare(
   if (withPings !== first) return "with every ping played, the run takes another course";
   const withModel = await courseOf({ crypto: "model" });
   if (withModel !== first) return "with a model of cryptography, the run takes another course";
+  if ((scenario.relay?.nodes ?? 1) > 1 || scenario.relay?.session_ttl !== undefined) return null;
+  const withStore = await courseOf({ hasRealStore: true });
+  if (withStore !== first) return "with the relay's own store, the run takes another course";
   return null;
 }
 
@@ -118,7 +129,16 @@ async function playOnce(
   const plan = makePlan(scenario, seed);
   const { keptEntries = 0, playsAllPings = false, keepsTimeline = false, crypto } = options;
   const thresholds = thresholdsOf(scenario);
-  const world = new World({
+  let world: World;
+  const node = (): VirtualRelay => world.relay.node(1);
+  const control = options.hasRealStore
+    ? await openControl({
+        wallMs: () => node().wallMs(),
+        steadyMs: () => node().nowMs(),
+        hub: () => node().hub,
+      })
+    : null;
+  world = new World({
     scenario,
     plan,
     programs,
@@ -128,6 +148,7 @@ async function playOnce(
     ...(options.watch === undefined ? {} : { watch: options.watch }),
     ...(options.logged === undefined ? {} : { logged: options.logged }),
     ...suiteOf(crypto),
+    ...(control === null ? {} : { control }),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
   const { hardStopMs = HARD_STOP_MS, cpuStopMs = Number.POSITIVE_INFINITY } = options;
@@ -144,6 +165,7 @@ async function playOnce(
     }
     return stopped === null;
   });
+  await control?.close();
   stopped = stuck ?? world.stopped ?? stopped;
   const { violation } = world;
   if (violation !== null) stopped = `the oracle "${violation.oracle}": ${violation.detail}`;

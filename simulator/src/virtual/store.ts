@@ -6,21 +6,13 @@
 import { hash as digest } from "node:crypto";
 import { makeToken, SESSION_MAX_REQUESTS, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Notice } from "@blindrelay/relay-server/cluster";
-import type {
-  AgentReport,
-  AuthRequest,
-  AuthResult,
-  HubLookups,
-  WriteBehind,
-} from "@blindrelay/relay-server/core";
+import type { AgentReport, AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
 import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../base/credentials.ts";
 import type { Stream } from "../base/random-streams.ts";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
+import { FLUSH_MS, RelayStore, type StoreWatcher, WRITE_MS } from "./relay-store.ts";
 
-/** Duration of a look-up, and of a write that is flushed before it is answered. */
-const WRITE_MS = 4;
-const FLUSH_MS = 1000;
 /** An expired session is remembered as such for a while. */
 const KEPT_MS = 3_600_000;
 
@@ -35,21 +27,10 @@ interface StoredSession {
   used: number;
 }
 
-export interface StoreWatcher {
-  /** Receives stored texts. */
-  stored(text: string): void;
-  requestsSaved(sessionHash: string, used: number): void;
-  /** Promises were settled. */
-  stir(): void;
-}
-
 const hash = (token: string): string => digest("sha256", token);
 
-export class ModelStore implements HubLookups, WriteBehind {
-  latencyMs: number;
-  away = 0;
-  /** Share of the executed requests whose answer is lost, in parts of 2^32. */
-  unsure = 0;
+export class ModelStore extends RelayStore {
+  readonly endsLinks = false;
   private readonly accountTokens = new Map<string, string>();
   private readonly userByToken = new Map<string, string>();
   private readonly owners = new Map<string, string>();
@@ -57,9 +38,6 @@ export class ModelStore implements HubLookups, WriteBehind {
   /** True if several nodes share it. */
   numbersLogins = false;
   private loginNumber = 0;
-  private readonly clock: Clock;
-  private readonly draws: Stream;
-  private readonly watcher: StoreWatcher;
   private readonly ttlMs: number;
   private readonly agents = new Map<string, string>();
   /** Hash -> agent; includes tokens that were valid once. */
@@ -77,15 +55,11 @@ export class ModelStore implements HubLookups, WriteBehind {
     watcher: StoreWatcher,
     options: { latencyMs: number; ttlMs?: number },
   ) {
-    this.clock = clock;
-    this.draws = draws;
-    this.watcher = watcher;
-    this.latencyMs = options.latencyMs;
+    super(clock, draws, watcher, options.latencyMs);
     this.ttlMs = options.ttlMs ?? SESSION_TTL_S * 1000;
     this.accountToken(DEFAULT_ACCOUNT);
   }
 
-  /** A user is created on first use. */
   accountToken(userId: string): string {
     let token = this.accountTokens.get(userId);
     if (token === undefined) {
@@ -96,7 +70,6 @@ export class ModelStore implements HubLookups, WriteBehind {
     return token;
   }
 
-  /** Creates an agent, or a new relay token for one; the old token is refused from now on. */
   issueAgent(agentId: string, userId = this.owners.get(agentId) ?? DEFAULT_ACCOUNT): string {
     const token = makeToken("agent", this.draws.bytes(32));
     this.owners.set(agentId, userId);
@@ -109,25 +82,13 @@ export class ModelStore implements HubLookups, WriteBehind {
     return token;
   }
 
-  /** A power failure: what waited for the next flush is lost. */
   crash(): void {
     this.unflushed = new Map();
     this.flushing = false;
   }
 
-  authenticate(request: AuthRequest): Promise<AuthResult> {
-    return this.answer(this.latencyMs + (request.apiToken === undefined ? 0 : WRITE_MS), () =>
-      this.decide(request),
-    );
-  }
-
-  ownerOf(agentId: string): Promise<string | null> {
-    return this.answer(this.latencyMs, () => this.owners.get(agentId) ?? null);
-  }
-
-  /** Asked for access keys only, and there are none here. */
-  labelsOf(): null {
-    return null;
+  protected findOwner(agentId: string): string | null {
+    return this.owners.get(agentId) ?? null;
   }
 
   saveRequestsUsed(sessionHash: string, used: number): Promise<void> {
@@ -195,21 +156,7 @@ export class ModelStore implements HubLookups, WriteBehind {
     });
   }
 
-  private answer<T>(ms: number, decide: () => T): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.clock.after(ms, () => {
-        if (this.away > 0) reject(new Error("the store is unavailable"));
-        else {
-          const answer = decide();
-          if (this.unsure > 0 && this.draws.next() < this.unsure) reject(new Error("answer lost"));
-          else resolve(answer);
-        }
-        this.watcher.stir();
-      });
-    });
-  }
-
-  private decide(request: AuthRequest): AuthResult {
+  protected decide(request: AuthRequest): AuthResult {
     const { nowMs } = request;
     const token = tokenOf(request);
     const refusal = refusalOf(request, this.find(token), nowMs);

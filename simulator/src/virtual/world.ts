@@ -10,6 +10,7 @@ import type { Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import type { Control } from "@blindrelay/relay-server/control";
 import { Stream } from "../base/random-streams.ts";
 import { exchange, type Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
@@ -42,6 +43,8 @@ import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
 import { compileFunction, type LoadedProgram } from "./program.ts";
 import { textOf } from "./program-slots.ts";
+import type { RelayStore } from "./relay-store.ts";
+import { SqlStore } from "./sql-store.ts";
 import { ModelStore } from "./store.ts";
 import { type TracedCall, timelineOf } from "./timeline.ts";
 import { type Entry, Trace } from "./trace.ts";
@@ -65,6 +68,8 @@ export interface WorldOptions {
   keepsTimeline?: boolean;
   /** Also simulates the pings of idle links; the trace is the same. */
   playsAllPings?: boolean;
+  /** The relay's own store, if it is not a model's. */
+  control?: Control;
   /** Told of everything that happens, as the trace is. */
   watch?: (what: string, who: string, text: string) => void;
   /** Told of each line that a device's program or SDK logs. */
@@ -101,7 +106,7 @@ export class World implements Observer {
   readonly traceLog: Trace;
   readonly measured = new Measurements(() => this.clock.nowUs);
   readonly net: Net;
-  readonly store: ModelStore;
+  readonly store: RelayStore;
   readonly relay: VirtualNodes;
   readonly suite: Suite;
   readonly devices: Device[];
@@ -196,19 +201,18 @@ export class World implements Observer {
     const delivered = (from: ObservedWire): void => this.relayOracle.delivered(from);
     this.toldOracle = this.isAlone ? new ToldOracle(violate("told"), delivered) : null;
     this.suite = this.nonces.watch(options.suite ?? nodeSuite());
-    this.store = new ModelStore(
-      this.clock,
-      new Stream(`${this.seed}/store`),
-      {
-        stored: (text) => this.relayOracle.kept(text, "the store"),
-        requestsSaved: (hash, used) => this.relayOracle.requestsSaved(hash, used),
-        stir: () => this.stir(),
-      },
-      {
-        latencyMs: durationMs(relay.store_latency ?? "1ms"),
-        ...(relay.session_ttl === undefined ? {} : { ttlMs: durationMs(relay.session_ttl) }),
-      },
-    );
+    const draws = new Stream(`${this.seed}/store`);
+    const stored = {
+      stored: (text: string) => this.relayOracle.kept(text, "the store"),
+      requestsSaved: (hash: string, used: number) => this.relayOracle.requestsSaved(hash, used),
+      stir: () => this.stir(),
+    };
+    const latencyMs = durationMs(relay.store_latency ?? "1ms");
+    const { control } = options;
+    this.store =
+      control === undefined
+        ? new ModelStore(this.clock, draws, stored, { latencyMs, ttlMs })
+        : new SqlStore(this.clock, draws, stored, latencyMs, control);
     const watcher = {
       logged: (message: string, error: unknown) => this.relayLogged(message, error),
       stir: () => this.stir(),
@@ -267,6 +271,7 @@ export class World implements Observer {
       (atUs) => (tally.turns === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
       () => breathe(Math.min(1, clock.nowUs / endUs)),
     );
+    await this.checkStore();
     this.finish();
   }
 
@@ -285,6 +290,10 @@ export class World implements Observer {
       if (this.stirred) {
         this.stirred = false;
         await settled();
+        while (this.store.working !== null) {
+          await this.store.working;
+          await settled();
+        }
       }
       if (this.entered.size > 0) this.checkInvariants();
       if ((n & 1023) === 0 && performance.now() - breath > BREATH_MS) {
@@ -670,6 +679,16 @@ export class World implements Observer {
           const says = online ? "online" : "offline";
           this.violate("presence", `${who} has a wrong presence: ${agentId} is ${says}`);
         }
+      }
+    }
+  }
+
+  /** A real store holds nothing readable, and REST tells what the hub knows. */
+  private async checkStore(): Promise<void> {
+    for (const row of await this.store.rows()) this.relayOracle.kept(row, "the store");
+    for (const [id, online] of await this.store.presence()) {
+      if (online !== this.relay.isOnline(id)) {
+        this.violate("presence", `REST says that ${id} is ${online ? "online" : "offline"}`);
       }
     }
   }

@@ -1,0 +1,72 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { checkScenario } from "../scenario/load.ts";
+import type { Scenario } from "../scenario/schema.ts";
+import { drawScenario } from "../search/draw.ts";
+import { loadPrograms } from "./programs.ts";
+import { type RunOptions, runVirtual } from "./run.ts";
+import { SqlStore } from "./sql-store.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const play = (scenario: Scenario, options: Partial<RunOptions>) => {
+  const programs = loadPrograms(scenario, ".");
+  return runVirtual(scenario, { seed: 1, programs, crypto: "model", ...options });
+};
+
+const eventful = {
+  name: "eventful",
+  duration: "110s",
+  devices: [{ group: "g", count: 3, kind: "valve" }],
+  clients: [{ devices: "g", every: "3s", presence: true }],
+  faults: [
+    { at: "20s", kind: "operator.rotate", for: "5s", share: "50%" },
+    { at: "40s", kind: "relay.crash" },
+    { at: "60s", kind: "store.unsure", for: "10s", share: "50%" },
+    { at: "62s", kind: "relay.restart" },
+    { at: "80s", kind: "store.away", for: "10s" },
+    { at: "82s", kind: "net.cut", for: "2s" },
+  ],
+  allow: [{ rate: "100%" }],
+} as const as unknown as Scenario;
+
+/** `BLINDRELAY_SCENARIOS=500` compares more of them. */
+const RANDOM = Number(process.env.BLINDRELAY_SCENARIOS ?? 6);
+
+test("a run takes the same course with the relay's own store as with the model", async () => {
+  const drawn = Array.from({ length: RANDOM }, (_, seed): Scenario => {
+    const { relay: _relay, drivers = [], ...rest } = drawScenario(seed);
+    const faults = (rest.faults ?? [])
+      .filter(({ kind }) => !/^bus|freeze/.test(kind))
+      .map(({ node: _node, ...fault }) => fault);
+    // Serial lines say nothing of a store, and most of the time would be theirs.
+    return { ...rest, faults, drivers: drivers.filter(({ kind }) => kind !== "serial") };
+  });
+  for (const [seed, scenario] of [eventful, ...drawn].entries()) {
+    const checked = checkScenario(scenario, ".").scenario;
+    const [model, real] = [
+      await play(checked, { seed }),
+      await play(checked, { seed, hasRealStore: true }),
+    ];
+    expect(real.world.store).toBeInstanceOf(SqlStore);
+    expect([seed, real.report.trace, real.violation]).toEqual([seed, model.report.trace, null]);
+  }
+});
+
+test("a store that answers otherwise than the model breaks a run that must take one course", async () => {
+  vi.spyOn(SqlStore.prototype, "ownerOf").mockResolvedValue(null);
+  const { report } = await play({ ...eventful, same: true }, {});
+  expect(report.oracles.at(-1)).toEqual({
+    name: "same",
+    ok: false,
+    detail: "with the relay's own store, the run takes another course",
+  });
+});
+
+test("REST that says something else of a device than the hub breaks a run", async () => {
+  vi.spyOn(SqlStore.prototype, "presence").mockResolvedValue(new Map([["g-00002", false]]));
+  const { violation } = await play(eventful, { hasRealStore: true });
+  expect(violation).toMatchObject({
+    oracle: "presence",
+    detail: "REST says that g-00002 is offline",
+  });
+});
