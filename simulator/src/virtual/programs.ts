@@ -77,7 +77,7 @@ function bundledPrograms(): Map<string, LoadedProgram> {
     file: "busy",
     source: "",
     isAsync: false,
-    instantiate: ({ setInterval, Date }) => busy(setInterval, Date.now),
+    instantiate: (globals) => busy(globals.setInterval, globals.Date.now),
   });
   programs.set("kind:bridge", {
     file: "bridge",
