@@ -155,6 +155,8 @@ export class Wire implements Link {
   private pingNumber = 0;
   private pingDownUs = 0;
   private pingUpUs = 0;
+  /** The process at the relay's end is frozen: no ping comes. */
+  isFrozen = false;
   /** The relay's count of unanswered pings, if it had not been reset. */
   private unanswered = 0;
   /** The latest omitted ping that the peer's core has not been told of. */
@@ -254,6 +256,7 @@ export class Wire implements Link {
       woken !== undefined &&
       this.here === "open" &&
       this.there === "open" &&
+      !this.isFrozen &&
       !this.deaf &&
       !this.paused &&
       this.lastUpUs + REST_AFTER_US <= nowUs &&

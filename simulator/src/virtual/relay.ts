@@ -251,7 +251,10 @@ export class VirtualRelay {
     if (this.freezes === 1) {
       this.watcher.trace("relay", this.name, "freezes");
       // No ping comes any more, and peers notice.
-      for (const wire of this.wires) wire.wake();
+      for (const wire of this.wires) {
+        wire.isFrozen = true;
+        wire.wake();
+      }
       this.frozen = [];
     }
     return () => {
@@ -265,6 +268,7 @@ export class VirtualRelay {
     const frozen = this.frozen ?? [];
     this.watcher.trace("relay", this.name, "thaws");
     this.frozen = null;
+    for (const wire of this.wires) wire.isFrozen = false;
     for (const fn of frozen) fn();
     this.watcher.stir();
   }
