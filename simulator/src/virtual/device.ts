@@ -164,7 +164,11 @@ export class Device implements Peer, Running {
     world.trace("boot", plan.id, String(this.boots));
     const bootCount = this.countBoot();
     const hasPower = (): boolean => this.unplugged === 0;
-    this.program = this.slots.begin(this.storageWhile(hasPower));
+    try {
+      this.program = this.slots.begin(this.storageWhile(hasPower));
+    } catch (error) {
+      if (!(error instanceof PowerCut)) throw error;
+    }
     if (!hasPower()) return;
     const ports = this.ports();
     const kept = openLog({
