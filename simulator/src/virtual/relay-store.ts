@@ -20,6 +20,8 @@ export interface StoreWatcher {
   /** Receives stored texts. */
   stored(text: string): void;
   requestsSaved(sessionHash: string, used: number): void;
+  /** REST says whether an agent is online. */
+  told(agentId: string, online: boolean): void;
   /** Promises were settled. */
   stir(): void;
 }
@@ -77,11 +79,6 @@ export abstract class RelayStore implements HubLookups, WriteBehind {
   /** All rows of a real one. */
   async rows(): Promise<string[]> {
     return [];
-  }
-
-  /** What a real one's REST says of each agent: whether it is online. */
-  async presence(): Promise<ReadonlyMap<string, boolean>> {
-    return new Map();
   }
 
   protected answer<T>(ms: number, decide: () => T | Promise<T>): Promise<T> {

@@ -4,13 +4,16 @@
  */
 import { hash as digest } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
-import type { AgentPage } from "@blindrelay/protocol/schema/rest";
 import type { Control, StoreWriteBehind } from "@blindrelay/relay-server/control";
 import type { AgentReport, AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
 import type { Stream } from "../base/random-streams.ts";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
+import { type Method, operate } from "./operator.ts";
 import { FLUSH_MS, RelayStore, type StoreWatcher } from "./relay-store.ts";
+
+/** How often an operator does something. */
+const OPERATE_MS = 15_000;
 
 const hash = (token: string): string => digest("sha256", token);
 
@@ -30,17 +33,18 @@ export class SqlStore extends RelayStore {
   private writing: StoreWriteBehind;
   private flushing = false;
 
+  /** `acts`: what its operator does. */
   constructor(
     clock: Clock,
     draws: Stream,
     watcher: StoreWatcher,
-    latencyMs: number,
-    control: Control,
+    { latencyMs, control, acts }: { latencyMs: number; control: Control; acts: Stream },
   ) {
     super(clock, draws, watcher, latencyMs);
     this.control = control;
     this.writing = control.startWriting();
     this.accountToken(DEFAULT_ACCOUNT);
+    clock.after(OPERATE_MS, () => this.operate(acts));
   }
 
   accountToken(userId: string): string {
@@ -82,7 +86,7 @@ export class SqlStore extends RelayStore {
 
   /** `token`: of the store. Rejects unless the request succeeds. */
   private async request(
-    method: "GET" | "POST",
+    method: Method,
     path: string,
     token: string,
     body?: object,
@@ -162,18 +166,18 @@ export class SqlStore extends RelayStore {
     this.flushing = false;
   }
 
-  override async presence(): Promise<ReadonlyMap<string, boolean>> {
-    const online = new Map<string, boolean>();
-    for (const token of this.accounts.values()) {
-      let path = "/agents?limit=100";
-      for (;;) {
-        const page = (await this.request("GET", path, token)) as AgentPage;
-        for (const agent of page.items) online.set(agent.agent_id, agent.online);
-        if (page.next_cursor === null) break;
-        path = `/agents?limit=100&cursor=${encodeURIComponent(page.next_cursor)}`;
-      }
-    }
-    return online;
+  private operate(acts: Stream): void {
+    const owned = [...this.owners];
+    const [agentId, userId] = owned[acts.below(owned.length)] as [string, string];
+    const account = this.accounts.get(userId) as string;
+    const desk = {
+      request: (method: Method, path: string, body?: object) =>
+        this.request(method, path, account, body),
+      told: (id: string, online: boolean) => this.watcher.told(id, online),
+    };
+    this.work(operate(desk, agentId, acts));
+    this.watcher.stir();
+    this.clock.after(OPERATE_MS, () => this.operate(acts));
   }
 
   override rows(): Promise<string[]> {

@@ -144,8 +144,8 @@ export class World implements Observer {
   private readonly byPlace = new Map<string, Call>();
   private readonly presences = new Map<string, Map<string, boolean>>();
   /**
-   * Peers whose login was changed on its way, and that have not been online since: who is told that
-   * its token is wrong waits for minutes, by contract.
+   * Peers whose login, or whose time to come back, was changed on its way, and that have not been
+   * online since: who is told that its token is wrong waits for minutes, by contract.
    */
   private readonly spoiled = new Set<string>();
   private readonly questions = new Map<number, Questions>();
@@ -205,14 +205,19 @@ export class World implements Observer {
     const stored = {
       stored: (text: string) => this.relayOracle.kept(text, "the store"),
       requestsSaved: (hash: string, used: number) => this.relayOracle.requestsSaved(hash, used),
+      told: (id: string, online: boolean) => {
+        if (online === this.relay.isOnline(id)) return;
+        this.violate("presence", `REST says that ${id} is ${online ? "online" : "offline"}`);
+      },
       stir: () => this.stir(),
     };
     const latencyMs = durationMs(relay.store_latency ?? "1ms");
     const { control } = options;
+    const acts = new Stream(`${this.seed}/operator`);
     this.store =
       control === undefined
         ? new ModelStore(this.clock, draws, stored, { latencyMs, ttlMs })
-        : new SqlStore(this.clock, draws, stored, latencyMs, control);
+        : new SqlStore(this.clock, draws, stored, { latencyMs, control, acts });
     const watcher = {
       logged: (message: string, error: unknown) => this.relayLogged(message, error),
       stir: () => this.stir(),
@@ -271,7 +276,7 @@ export class World implements Observer {
       (atUs) => (tally.turns === 0 ? atUs > endUs || isDone() : atUs > endUs + SETTLE_US),
       () => breathe(Math.min(1, clock.nowUs / endUs)),
     );
-    await this.checkStore();
+    for (const row of await this.store.rows()) this.relayOracle.kept(row, "the store");
     this.finish();
   }
 
@@ -469,7 +474,7 @@ export class World implements Observer {
   }
 
   corrupted({ id }: Peer, before: string, after: string): void {
-    if (before.startsWith('{"type":"auth')) this.spoiled.add(id);
+    if (/^\{"type":"auth|"RESTARTING"/.test(before)) this.spoiled.add(id);
     this.packets.corrupted(after);
   }
 
@@ -679,16 +684,6 @@ export class World implements Observer {
           const says = online ? "online" : "offline";
           this.violate("presence", `${who} has a wrong presence: ${agentId} is ${says}`);
         }
-      }
-    }
-  }
-
-  /** A real store holds nothing readable, and REST tells what the hub knows. */
-  private async checkStore(): Promise<void> {
-    for (const row of await this.store.rows()) this.relayOracle.kept(row, "the store");
-    for (const [id, online] of await this.store.presence()) {
-      if (online !== this.relay.isOnline(id)) {
-        this.violate("presence", `REST says that ${id} is ${online ? "online" : "offline"}`);
       }
     }
   }
