@@ -68,6 +68,23 @@ test("is gone with the storage", async ({ devices: [one], client, clock, faults 
   expect(await client.call(greeter, "which", undefined, AGAIN)).toBe(1);
 });
 
+test("that is not marked as started, for the power goes at each start, leaves the old one", async ({
+  devices: [one],
+  client,
+  clock,
+  faults,
+}) => {
+  const greeter = one as NonNullable<typeof one>;
+  faults.inject({ kind: "device.update", program: NEXT, trial: "20s" }, greeter);
+  await clock.advance("1s");
+  for (let cut = 0; cut < 20; cut++) {
+    faults.inject({ kind: "storage.torn", for: "1s" }, greeter);
+    await clock.advance("1s");
+  }
+  await clock.advance("90s");
+  expect([1, 2]).toContain(await client.call(greeter, "which", undefined, AGAIN));
+});
+
 for (let seed = 1; seed <= 12; seed++) {
   const seeded = test.extend({
     fleet: {
