@@ -103,6 +103,23 @@ test.each([[100], [3_000]])(
   },
 );
 
+test("a valve may be where it was at any time since it was asked", () => {
+  const valve = kindNamed("valve").interview("valve-1");
+  const move = (): object => {
+    const question = valve.ask();
+    expect(question.right(question.params)).toBe(true);
+    return question.params as object;
+  };
+  const before = move();
+  const early = valve.ask();
+  const between = move();
+  expect(valve.ask().right(before)).toBe(false);
+  const after = move();
+  const late = valve.ask();
+  expect([before, between, after].map((each) => early.right(each))).toEqual([true, true, true]);
+  expect([before, between, after].map((each) => late.right(each))).toEqual([false, false, true]);
+});
+
 test("questions that are open at once get answers in any order", () => {
   const sensor = kindNamed("sensor").interview("sensor-1");
   const read = run(kindNamed("sensor"), "sensor-1");

@@ -77,8 +77,8 @@ export function kindNamed(name: string): Kind {
 
 /** Readings that are remembered, to find one that comes twice. */
 const REMEMBERED = 1_024;
-/** Moves without an answer that are remembered; after more, a valve may have any position. */
-const MAX_MOVES = 1_024;
+/** Moves of a valve that are remembered: more than are open at once. */
+const MAX_MOVES = 512;
 
 /**
  * The readings count up (a failed call may have used one, and a repeated one several), each comes
@@ -125,42 +125,63 @@ function interviewSensor(name: string): Interview {
   };
 }
 
+interface Move {
+  readonly percent: number;
+  /** When it was answered, and when a later one had surely followed it; in steps of the interview. */
+  answered: number;
+  over: number;
+}
+
 /**
- * The valve is where a move put it that no later one has surely followed: a move that is asked for
- * after another one's answer is later than that one, one that has no answer may still happen.
+ * The valve is where a move put it that no later one has surely followed, at some time since it was
+ * asked: a move that is asked for after another one's answer is later than that one, one that has
+ * no answer may still happen.
  */
 function interviewValve(name: string): Interview {
+  const never = Number.POSITIVE_INFINITY;
   const draws = new Stream(name);
   let asked = 0;
   let now = 0;
-  let moves = [{ percent: 0, answered: 0 }];
-  let isAnywhere = false;
+  const moves: Move[] = [{ percent: 0, answered: 0, over: never }];
+  /** Who asks earlier than this may get a position that is no longer known. */
+  let forgotten = 0;
+  const end = (isOver: (move: Move) => boolean): void => {
+    for (const move of moves) if (isOver(move)) move.over = Math.min(move.over, now);
+  };
+  const add = (move: Move): void => {
+    moves.push(move);
+    if (moves.length <= MAX_MOVES) return;
+    const oldest = moves.shift() as Move;
+    forgotten = Math.max(forgotten, oldest.over);
+  };
   return {
     restarted() {
-      const open = moves.filter(({ answered: at }) => at === Number.POSITIVE_INFINITY);
-      moves = [{ percent: 0, answered: now }, ...open];
+      now += 1;
+      end(({ answered }) => answered < never);
+      add({ percent: 0, answered: now, over: never });
     },
     ask() {
       asked += 1;
+      now += 1;
+      const from = now;
       if (asked % 2 === 0) {
-        const before = moves;
         return {
           method: "valve.state",
           params: {},
           right: (result) =>
-            isAnywhere || [...before, ...moves].some((m) => m.percent === fields(result).percent),
+            from < forgotten ||
+            moves.some(({ over, percent }) => over > from && percent === fields(result).percent),
         };
       }
-      const from = ++now;
-      const move = { percent: draws.below(101), answered: Number.POSITIVE_INFINITY };
-      isAnywhere ||= moves.length > MAX_MOVES;
-      moves = [...moves.slice(-MAX_MOVES), move];
+      const move = { percent: draws.below(101), answered: never, over: never };
+      add(move);
       return {
         method: "valve.open",
         params: { percent: move.percent },
         right(result) {
-          move.answered = ++now;
-          moves = moves.filter(({ answered }) => answered >= from);
+          now += 1;
+          move.answered = now;
+          end(({ answered }) => answered < from);
           return fields(result).percent === move.percent;
         },
       };
