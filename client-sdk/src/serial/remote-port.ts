@@ -24,6 +24,8 @@ const READ_WINDOW_BYTES = 131_072;
 const CHUNK_BYTES = 12_288;
 const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 5_000;
+/** A port that was up for less is resumed after a growing wait: each time costs a request. */
+const STEADY_MS = 5_000;
 const CALL_MS = 30_000;
 /** JSON-RPC 2.0, "Method not found". */
 export const UNKNOWN_METHOD = -32_601;
@@ -77,6 +79,10 @@ interface Resumed {
   readonly settings: SettingsJson;
 }
 
+/** The wait after one more than this many failures. */
+const backoffMs = (failures: number): number =>
+  Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures);
+
 /** Of a byte, far below where numbers are no longer exact. */
 const isNumber = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 52;
@@ -111,6 +117,8 @@ interface Attempt {
   /** The first grant of `out`, and the number of the first byte that it sends. */
   window: number;
   base: number;
+  /** When it was up. */
+  since: number;
   isUp: boolean;
   isOver: boolean;
 }
@@ -125,6 +133,7 @@ export class RemotePort {
   private opening: string | null = null;
   private turn: number | undefined;
   private readAt = 0;
+  /** Until the port has been up: what is written before, numbered from 0. */
   private kept = new NumberedBytes();
   private sendAt = 0;
   private attempt: Attempt | null = null;
@@ -134,6 +143,9 @@ export class RemotePort {
   /** Settings that the local side asked for, asked for again when the bridge has restarted. */
   private asked: Partial<SettingsJson> = {};
   private failures = 0;
+  /** Losses in a row, each soon after the port was up. */
+  private flaps = 0;
+  private isAnswering = false;
   private retry: unknown = null;
   private stopped = false;
   private finished: (() => void) | null = null;
@@ -161,7 +173,11 @@ export class RemotePort {
     return this.connect();
   }
 
+  /** Throws a CallError BAD_ARGUMENT for far more than there is room for. */
   write(bytes: Uint8Array): void {
+    if (bytes.length > this.room + MAX_KEPT_BYTES) {
+      throw new CallError("BAD_ARGUMENT", "more was written than there is room for");
+    }
     this.kept.push(bytes);
     const waiting = this.kept.end - this.sendAt;
     this.gather.add(waiting, waiting >= CHUNK_BYTES);
@@ -292,7 +308,8 @@ export class RemotePort {
     // Of another opening, what came before this client was known.
     const readAt = isSame ? this.readAt : 0;
     if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
-    if (!isSame || !isKnown) {
+    if (this.opening === null) this.kept = this.kept.renumbered(written);
+    else if (!isSame || !isKnown) {
       this.tellUnacknowledged();
       this.kept = new NumberedBytes(written);
     }
@@ -332,9 +349,9 @@ export class RemotePort {
         bytes: null,
       });
       this.tellUnacknowledged();
+      this.kept = new NumberedBytes();
     }
-    this.kept = new NumberedBytes();
-    this.sendAt = 0;
+    this.sendAt = this.kept.from;
     this.begin(attempt, settings);
   }
 
@@ -366,6 +383,7 @@ export class RemotePort {
       return;
     }
     this.failures = 0;
+    attempt.since = this.options.timer.now();
     attempt.isUp = true;
     this.settings = settings;
     this.restoreSettings(settings);
@@ -418,7 +436,7 @@ export class RemotePort {
   private notice(attempt: Attempt, event: string, data: unknown): void {
     if (this.attempt !== attempt) return;
     if (event === "serial.asked") {
-      this.agent.call("system.ping").catch(() => undefined);
+      void this.answerAsked();
     } else if (event === "serial.changed") {
       const { port, ...lines } = (data ?? {}) as { port?: unknown } & StatusLinesJson;
       // The agent's other ports say it to every session.
@@ -434,6 +452,14 @@ export class RemotePort {
     }
   }
 
+  /** One answer is enough for all who asked meanwhile. */
+  private async answerAsked(): Promise<void> {
+    if (this.isAnswering) return;
+    this.isAnswering = true;
+    await this.agent.call("system.ping").catch(() => undefined);
+    this.isAnswering = false;
+  }
+
   private broke(attempt: Attempt, reason: string): void {
     if (attempt.isOver) return;
     const wasUp = attempt.isUp;
@@ -441,7 +467,10 @@ export class RemotePort {
     if (this.attempt !== attempt || this.stopped) return;
     if (!wasUp) return;
     this.events.down(reason);
-    this.again(0);
+    const wasSteady = this.options.timer.now() - attempt.since >= STEADY_MS;
+    const flaps = wasSteady ? 0 : this.flaps;
+    this.flaps = flaps + 1;
+    this.again(flaps === 0 ? 0 : backoffMs(flaps - 1));
   }
 
   private end(attempt: Attempt): void {
@@ -451,11 +480,10 @@ export class RemotePort {
     attempt.out?.abort("it is resumed");
   }
 
-  private again(waitMs?: number): void {
+  private again(ms = backoffMs(this.failures)): void {
     if (this.stopped || this.retry !== null) return;
-    const grown = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** this.failures);
     this.failures++;
-    this.retry = this.options.timer.set(waitMs ?? grown, () => {
+    this.retry = this.options.timer.set(ms, () => {
       this.retry = null;
       void this.connectAgain();
     });
@@ -514,6 +542,7 @@ const newAttempt = (): Attempt => ({
   out: null,
   window: 0,
   base: 0,
+  since: 0,
   isUp: false,
   isOver: false,
 });

@@ -53,6 +53,17 @@ export class NumberedBytes {
     return this.ring.subarray(start, start + size);
   }
 
+  /** A copy of the bytes kept, whose first one has number `at`. */
+  renumbered(at: number): NumberedBytes {
+    const copy = new NumberedBytes(at);
+    for (let n = this.from; n < this.end; ) {
+      const part = this.read(n, this.size);
+      copy.push(part);
+      n += part.length;
+    }
+    return copy;
+  }
+
   /** Forgets what is from number `at` on; the next byte gets that number. */
   truncate(at: number): void {
     this.end = Math.max(this.from, Math.min(this.end, at));

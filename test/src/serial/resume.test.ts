@@ -1,7 +1,7 @@
 /** `attach` and a raw bridge over links that are lost. */
 import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
 import { describe, expect, it } from "vitest";
-import { bytes, started, World } from "./world.ts";
+import { attachTo, bytes, started, World } from "./world.ts";
 
 describe("attach to a raw bridge", () => {
   it.each([1, 2, 3, 4, 5, 6])(
@@ -227,5 +227,95 @@ describe("attach to a raw bridge", () => {
     await world.run(() => world.tty.device.length === 1);
     expect(world.timer.now() - begun).toBeLessThan(10_001);
     expect(world.tty.control).toHaveLength(2);
+  });
+
+  it("sends what was written before the port was there", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, losses } = attachTo(world);
+    remote.write(Uint8Array.of(1, 2));
+    void remote.start();
+    remote.write(Uint8Array.of(3));
+    await world.run(() => world.tty.device.length === 3);
+    expect([world.tty.device, losses]).toEqual([[1, 2, 3], []]);
+  });
+
+  it("sends it to a bridge from before serial.resume, too", async () => {
+    const world = new World();
+    const { receive } = world;
+    world.receive = (sid, method, params, answer) => {
+      if (method !== "serial.resume") receive.call(world, sid, method, params, answer);
+      else answer(null, Object.assign(new Error("unknown"), { code: -32_601 }));
+    };
+    world.tty.plug();
+    const { remote, losses } = attachTo(world);
+    remote.write(Uint8Array.of(1, 2));
+    void remote.start();
+    await world.run(() => world.tty.device.length === 2);
+    expect([world.tty.device, losses]).toEqual([[1, 2], []]);
+  });
+
+  it("sends it under the number that the port expects, and refuses more than is kept", async () => {
+    const world = new World();
+    world.tty.plug();
+    const claim = "c".repeat(22);
+    const first = await started(world, { claim });
+    first.remote.write(Uint8Array.of(1, 2));
+    await world.run(() => world.tty.device.length === 2);
+    first.link.isDead = true;
+    const { remote, losses, link } = attachTo(world, { claim });
+    expect(() => remote.write(new Uint8Array(600_000))).toThrow("room");
+    remote.write(Uint8Array.of(3));
+    void remote.start();
+    await world.run(() => world.tty.device.length === 3);
+    link.cut();
+    remote.write(Uint8Array.of(4));
+    await world.run(() => world.tty.device.length === 4);
+    expect([world.tty.device, losses]).toEqual([[1, 2, 3, 4], []]);
+  });
+
+  it("resumes at growing distances a port that its bridge ends again and again", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, link, away } = await started(world);
+    let resumes = 0;
+    world.answers = (answer) => {
+      if ("opening" in (answer as object)) {
+        resumes++;
+        const read = { stream: 2 * resumes + 1, bytes: 0, error: "ended" };
+        world.timer.set(1, () =>
+          link.queueDown(link.sid, JSON.stringify({ method: "stream.end", params: read })),
+        );
+      }
+      return answer;
+    };
+    const startedAt = world.timer.now();
+    link.cut();
+    await world.run(() => world.timer.now() - startedAt >= 60_000);
+    expect(away.length).toBeGreaterThan(10);
+    expect(resumes).toBeLessThan(30);
+    world.answers = (answer) => answer;
+    await world.run(() => remote.isUp);
+  });
+
+  it("answers a bridge that asks without end once at a time", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { link } = await started(world);
+    let pings = 0;
+    const { receive } = world;
+    world.receive = (sid, method, params, answer) => {
+      if (method === "system.ping") pings++;
+      receive.call(world, sid, method, params, answer);
+    };
+    const asked = JSON.stringify({ method: "serial.asked", params: { port: "tty0" } });
+    for (let n = 0; n < 100; n++) link.queueDown(link.sid, asked);
+    let turns = 300;
+    await world.run(() => turns-- === 0);
+    expect(pings).toBeGreaterThan(0);
+    expect(pings).toBeLessThan(60);
+    const before = pings;
+    link.queueDown(link.sid, asked);
+    await world.run(() => pings > before);
   });
 });

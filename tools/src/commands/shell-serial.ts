@@ -65,9 +65,13 @@ const openStreams = async (agent: Agent, { port, baud, dtr, rts }: SerialFlags) 
  */
 export const runSerial = async (agent: Agent, flags: SerialFlags): Promise<void> => {
   const { reader, writer } = await openStreams(agent, flags);
-  // Another client wants the port: an answer shows that it is in use.
-  agent.on("event", (event) => {
-    if (event === "serial.asked") agent.call("system.ping").catch(() => undefined);
+  let isAnswering = false;
+  // Another client wants the port: an answer shows that it is in use. One is enough at a time.
+  agent.on("event", async (event) => {
+    if (event !== "serial.asked" || isAnswering) return;
+    isAnswering = true;
+    await agent.call("system.ping").catch(() => undefined);
+    isAnswering = false;
   });
   const { stdin, stdout } = process;
   const raw = stdin.isTTY === true;
