@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { CALL_ERRORS, CallError, type CallErrorCode } from "@blindrelay/client-sdk";
 import { makeToken } from "@blindrelay/protocol";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
@@ -199,3 +200,28 @@ it("does not let text from others control the terminal", () => {
   expect(JSON.parse(jsonText(hostile))).toEqual(hostile);
   expect(table(["A", "B"], [["long", "x"]])).toBe("A     B\nlong  x");
 });
+
+it.each([["token"], ["inspect"], ["call", "pump-7", "echo", "-"]])(
+  "%s whose standard input breaks ends with that, not as a bug",
+  async (...words) => {
+    const stdin = Object.getOwnPropertyDescriptor(process, "stdin") as PropertyDescriptor;
+    const broken = new Readable({
+      read(): void {
+        this.destroy(new Error("read ECONNRESET"));
+      },
+    });
+    Object.defineProperty(process, "stdin", { configurable: true, value: broken });
+    const said = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    try {
+      const cli = await makeCli(ENV, words);
+      const code = await cli.parseAsync(["node", "blindrelay", ...words]).then(() => 0, exitCodeOf);
+      expect(code).toBe(2);
+      expect(said).toHaveBeenCalledExactlyOnceWith(
+        "blindrelay: standard input cannot be read: read ECONNRESET\n",
+      );
+    } finally {
+      said.mockRestore();
+      Object.defineProperty(process, "stdin", stdin);
+    }
+  },
+);

@@ -21,6 +21,16 @@ test.each([
   expect(await reading).toBe("correct horse");
 });
 
+test("standard input that breaks is told, not a bug", async () => {
+  const { stdin, stderr } = streams(false);
+  const reading = readPassword(true, { stdin, stderr });
+  stdin.destroy(new Error("read ECONNRESET"));
+  await expect(reading).rejects.toMatchObject({
+    exitCode: 2,
+    message: "standard input cannot be read: read ECONNRESET",
+  });
+});
+
 test("without flag and terminal nothing is read", async () => {
   await expect(readPassword(undefined, streams(false))).rejects.toMatchObject({ exitCode: 2 });
 });

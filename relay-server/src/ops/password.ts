@@ -38,10 +38,17 @@ export const readPassword = async (
 const readAll = async (input: AsyncIterable<string | Buffer>): Promise<string> => {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of input) {
-    chunks.push(Buffer.from(chunk as string));
-    length += chunk.length;
-    if (length > MAX_BYTES) throw new Failure("usage", `no password has ${MAX_BYTES} bytes`);
+  try {
+    for await (const chunk of input) {
+      chunks.push(Buffer.from(chunk as string));
+      length += chunk.length;
+      if (length > MAX_BYTES) throw new Failure("usage", `no password has ${MAX_BYTES} bytes`);
+    }
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    // A socket that was reset, a terminal that is gone.
+    const why = (error as Error).message;
+    throw new Failure("usage", `standard input cannot be read: ${why}`, error);
   }
   return Buffer.concat(chunks).toString();
 };

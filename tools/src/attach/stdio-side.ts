@@ -9,6 +9,8 @@ export const openStdio = (remote: Remote, ended: (isRead: boolean) => void): Loc
     if (remote.room <= 0) stdin.pause();
   });
   stdin.on("end", () => ended(true));
+  // A socket that was reset, a terminal that is gone.
+  stdin.on("error", () => ended(true));
   stdout.on("error", () => ended(false));
   return {
     where: "standard input and output",

@@ -30,9 +30,10 @@ const MAX_PARAMS = 16 * 1_048_576;
 /** JSON-RPC accepts an object, an array, or nothing. */
 const readParams = async (given: string | undefined): Promise<object | undefined> => {
   if (given === undefined) return undefined;
+  const text = given === "-" ? await readInput(process.stdin, MAX_PARAMS) : given;
   let value: unknown;
   try {
-    value = parseJson(given === "-" ? await readInput(process.stdin, MAX_PARAMS) : given);
+    value = parseJson(text);
   } catch (error) {
     throw new Failure("usage", `the parameters are ${(error as Error).message}`);
   }
