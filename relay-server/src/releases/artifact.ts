@@ -1,4 +1,6 @@
 /** Sends an artifact: finds the bytes that a Range asks for, and sends them in parts. */
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Db } from "../store/open.ts";
 import { PART_BYTES, readPart } from "../store/uploads.ts";
@@ -32,18 +34,46 @@ export const readRange = (
   return from >= size ? "unsatisfiable" : { from, to };
 };
 
-/** The bytes of a range, read from the store as the reader takes them. */
-export const artifactStream = (db: Db, uploadId: string, range: ByteRange): Readable =>
-  Readable.from(partsOf(db, uploadId, range), { objectMode: false });
+/** As much as node's sockets take before they are full: a reader that stalls holds one piece. */
+const PIECE_BYTES = 65_536;
 
-async function* partsOf(db: Db, uploadId: string, { from, to }: ByteRange) {
+/**
+ * The bytes of a range, read from the store as the reader takes them. Nothing is read for a
+ * response that waits for those before it on its connection.
+ */
+export const artifactStream = (
+  db: Db,
+  uploadId: string,
+  range: ByteRange,
+  response: ServerResponse,
+): Readable => {
+  const pieces = piecesOf(db, uploadId, range, response);
+  // Unlike this, Readable.from reads ahead.
+  return new Readable({
+    highWaterMark: 0,
+    read(): void {
+      pieces.next().then(
+        ({ value }) => this.push(value ?? null),
+        (error) => this.destroy(error),
+      );
+    },
+  });
+};
+
+async function* piecesOf(
+  db: Db,
+  uploadId: string,
+  { from, to }: ByteRange,
+  response: ServerResponse,
+): AsyncGenerator<Uint8Array, undefined> {
+  if (response.socket === null) await once(response, "socket");
   for (let at = from; at <= to; ) {
     const part = Math.floor(at / PART_BYTES);
-    const bytes = await readPart(db, uploadId, part);
     const start = at - part * PART_BYTES;
-    const taken = bytes?.subarray(start, start + to - at + 1);
-    if (taken === undefined || taken.length === 0) throw new Error("an artifact lacks a part");
-    yield taken;
-    at += taken.length;
+    const length = Math.min(PIECE_BYTES, PART_BYTES - start, to - at + 1);
+    const bytes = await readPart(db, uploadId, part, start, length);
+    if (bytes === undefined || bytes.length === 0) throw new Error("an artifact lacks a part");
+    yield bytes;
+    at += bytes.length;
   }
 }

@@ -140,6 +140,8 @@ for (const engine of [sqlite(), postgres()]) {
         await addPart(db, id, 0, bytes);
       }
       expect(Buffer.from((await readPart(db, named, 0)) as Uint8Array).equals(bytes)).toBe(true);
+      const piece = (await readPart(db, named, 0, 990, 20)) as Uint8Array;
+      expect(Buffer.from(piece).equals(bytes.subarray(990))).toBe(true);
       const id = await release("2.0.0", randomUUID());
       await changeRelease(db, id, "draft", { upload_id: named, size: 1000 });
       expect((await findRelease(db, id))?.size).toBe(1000);

@@ -2,6 +2,7 @@
  * Artifacts in parts, inside the store: a backup contains them, every node sees them, and a release
  * never refers to missing parts.
  */
+import { sql } from "kysely";
 import type { Db } from "./open.ts";
 
 /** Small enough to be negligible in memory, large enough that an image has few rows. */
@@ -21,15 +22,17 @@ export const addPart = async (
   await db.insertInto("upload_parts").values({ upload_id: uploadId, part, bytes }).execute();
 };
 
-/** A part's bytes; undefined if there is none. */
+/** At most `length` bytes of a part, from number `from` on; undefined if there is no such part. */
 export const readPart = async (
   db: Db,
   uploadId: string,
   part: number,
+  from = 0,
+  length = PART_BYTES,
 ): Promise<Uint8Array | undefined> => {
   const row = await db
     .selectFrom("upload_parts")
-    .select("bytes")
+    .select(sql<Uint8Array>`substr(bytes, ${from + 1}, ${length})`.as("bytes"))
     .where("upload_id", "=", uploadId)
     .where("part", "=", part)
     .executeTakeFirst();

@@ -148,8 +148,9 @@ export const ATTACKS: readonly Attack[] = [
   },
   {
     rows: [31],
-    what: "artifacts: cut, too large, wrongly signed, ranges, tickets",
+    what: "artifacts: cut, too large, wrongly signed, ranges, tickets, downloads that nobody reads",
     tests: [
+      [`${RELAY}/releases/artifact.test.ts`, "is one piece"],
       [`${RELAY}/http/routes/releases.test.ts`, "is refused if over the limit, empty"],
       [`${RELAY}/http/routes/releases.test.ts`, "an aborted upload leaves nothing"],
       [`${RELAY}/http/routes/releases.test.ts`, "a forged one is not"],

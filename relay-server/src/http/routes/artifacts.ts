@@ -1,7 +1,7 @@
 /**
  * `/releases/{id}/artifact`: the bytes of a release, uploaded as a stream and downloaded in ranges.
  */
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { ARTIFACT_MEDIA_TYPE, SIGNATURE_HEADER } from "@blindrelay/protocol/releases";
 import {
   ArtifactBody,
@@ -126,7 +126,12 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
         "content-length": String(to - from + 1),
         "content-disposition": `attachment; filename="${fileName(row)}"`,
       });
-      return reply.send(artifactStream(context.store.db, uploadId, { from, to }) as never);
+      // Fastify reads to its end what a HEAD is answered with.
+      const body =
+        request.method === "HEAD"
+          ? Readable.from([])
+          : artifactStream(context.store.db, uploadId, { from, to }, reply.raw);
+      return reply.send(body as never);
     },
   );
 };

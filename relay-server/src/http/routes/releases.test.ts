@@ -319,6 +319,17 @@ describe("the artifact", () => {
     expect([again.statusCode, again.body]).toEqual([304, ""]);
   });
 
+  test("is not read for its head alone", async () => {
+    const selects = vi.spyOn(rest.context.store.db, "selectFrom");
+    const path = url.replace("http://relay.example", "");
+    const answer = await rest.app.inject({ method: "HEAD", url: path });
+    expect([answer.statusCode, answer.headers["content-length"]]).toEqual([200, String(size)]);
+    expect(answer.body).toBe("");
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(selects.mock.calls.flat()).not.toContain("upload_parts");
+    selects.mockRestore();
+  });
+
   test.each([
     ["bytes=0-0", 0, 0],
     ["bytes=10-19", 10, 19],
