@@ -43,24 +43,27 @@ export const CONSOLE_PERMISSIONS = "serial=(self)";
 const HTML = "text/html; charset=utf-8";
 
 /** A checkout's sources go before what a build may have left beside them long ago. */
-const readConsoleFile = (name: string): Promise<Buffer> =>
-  readFile(join(existsSync(BUNDLER) ? SOURCES : BUILT, name));
+const isCheckout = (): boolean => existsSync(BUNDLER);
 
-/** What is being made, or is made, by name. */
-const making = new Map<string, Promise<Buffer>>();
+/** What is being read or made, or is, by name: all downloads share its bytes. */
+const kept = new Map<string, Promise<Buffer>>();
 
-/** In a checkout by the bundler, once in a process's life and by its own process. */
-const readMade = (name: string): Promise<Buffer> => {
-  if (!existsSync(BUNDLER)) return readConsoleFile(name);
-  const begun = making.get(name);
+const once = (name: string, read: (name: string) => Promise<Buffer>): Promise<Buffer> => {
+  const begun = kept.get(name);
   if (begun !== undefined) return begun;
-  const made = make(name).catch((error: unknown) => {
-    making.delete(name);
+  const reading = read(name).catch((error: unknown) => {
+    kept.delete(name);
     throw error;
   });
-  making.set(name, made);
-  return made;
+  kept.set(name, reading);
+  return reading;
 };
+
+const readBuilt = (name: string): Promise<Buffer> => readFile(join(BUILT, name));
+
+/** In a checkout anew each time, for whoever edits it. */
+const readConsoleFile = (name: string): Promise<Buffer> =>
+  isCheckout() ? readFile(join(SOURCES, name)) : once(name, readBuilt);
 
 const make = async (name: string): Promise<Buffer> => {
   const options = { encoding: "buffer", maxBuffer: MAX_MADE_BYTES } as const;
@@ -68,6 +71,9 @@ const make = async (name: string): Promise<Buffer> => {
   const { stdout } = await promisify(execFile)(process.execPath, args, options);
   return stdout;
 };
+
+/** In a checkout by the bundler, in its own process. */
+const readMade = (name: string): Promise<Buffer> => once(name, isCheckout() ? make : readBuilt);
 
 export const CONSOLE_PAGE: ConsoleFile = { type: HTML, read: () => readConsoleFile("index.html") };
 
