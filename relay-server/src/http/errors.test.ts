@@ -185,6 +185,8 @@ test.each([
 test("a plain GET of /wss is 426", async () => {
   const answer = await rest.app.inject({ url: "/wss" });
   expectProblem(answer, 426, "UPGRADE_REQUIRED");
+  // It ends, for a peer of HTTP/1.0 or with `Connection: close` waits for that.
+  expect(answer.headers.connection).toBe("Upgrade, close");
   expect(answer.headers.upgrade).toBe("websocket");
 });
 

@@ -23,7 +23,8 @@ export const upgradeRoute = (app: App): void => {
         throw new HttpProblem("BAD_REQUEST", "Send an upgrade when earlier requests are answered.");
       }
       throw new HttpProblem("UPGRADE_REQUIRED", "Connect here with a WebSocket client.", {
-        headers: { upgrade: "websocket", connection: "Upgrade" },
+        // Node adds no `close` of its own to this header, even if the request asks for it.
+        headers: { upgrade: "websocket", connection: "Upgrade, close" },
       });
     },
   );
