@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 /** A response that takes nothing more once it has this many bytes. */
-const download = (socket: object | null, room: number) => {
+const download = (socket: object | null, room: number, wait: () => Promise<void> = turn) => {
   const response = Object.assign(new EventEmitter(), { socket }) as unknown as ServerResponse;
   const got: Buffer[] = [];
   const size = () => Buffer.concat(got).length;
@@ -43,13 +43,13 @@ const download = (socket: object | null, room: number) => {
       if (size() < room) done();
     },
   });
-  const stream = artifactStream(store.db, ID, WHOLE, response);
+  const stream = artifactStream(store.db, ID, WHOLE, response, wait);
   stream.pipe(reader);
   return { stream, got, reader, response };
 };
 
 const settle = async (): Promise<void> => {
-  for (let n = 0; n < 100; n++) await turn();
+  for (let n = 0; n < 200; n++) await turn();
 };
 
 test("is one piece", async () => {
@@ -68,4 +68,18 @@ test("is nothing before its turn on the connection has come", async () => {
   response.emit("socket");
   await settle();
   expect(Buffer.concat(got).equals(BYTES)).toBe(true);
+});
+
+test("leaves others their turns between two pieces", async () => {
+  const waiting: (() => void)[] = [];
+  const { got } = download(
+    {},
+    Number.POSITIVE_INFINITY,
+    () => new Promise((resolve) => waiting.push(resolve)),
+  );
+  for (let pieces = 0; pieces < 3; pieces++) {
+    await settle();
+    expect([got.length, waiting.length]).toEqual([pieces, 1]);
+    waiting.pop()?.();
+  }
 });

@@ -38,16 +38,17 @@ export const readRange = (
 const PIECE_BYTES = 65_536;
 
 /**
- * The bytes of a range, read from the store as the reader takes them. Nothing is read for a
- * response that waits for those before it on its connection.
+ * The bytes of a range, read from the store as the reader takes them, each piece in a turn of its
+ * own. Nothing is read for a response that waits for those before it on its connection.
  */
 export const artifactStream = (
   db: Db,
   uploadId: string,
   range: ByteRange,
   response: ServerResponse,
+  turn: () => Promise<void>,
 ): Readable => {
-  const pieces = piecesOf(db, uploadId, range, response);
+  const pieces = piecesOf(db, uploadId, range, response, turn);
   // Unlike this, Readable.from reads ahead.
   return new Readable({
     highWaterMark: 0,
@@ -65,12 +66,14 @@ async function* piecesOf(
   uploadId: string,
   { from, to }: ByteRange,
   response: ServerResponse,
+  turn: () => Promise<void>,
 ): AsyncGenerator<Uint8Array, undefined> {
   if (response.socket === null) await once(response, "socket");
   for (let at = from; at <= to; ) {
     const part = Math.floor(at / PART_BYTES);
     const start = at - part * PART_BYTES;
     const length = Math.min(PIECE_BYTES, PART_BYTES - start, to - at + 1);
+    await turn();
     const bytes = await readPart(db, uploadId, part, start, length);
     if (bytes === undefined || bytes.length === 0) throw new Error("an artifact lacks a part");
     yield bytes;

@@ -126,11 +126,13 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
         "content-length": String(to - from + 1),
         "content-disposition": `attachment; filename="${fileName(row)}"`,
       });
+      // Many devices may download at once, and others have requests, too.
+      const turn = () => request.server.requestLimits.pause("downloads");
       // Fastify reads to its end what a HEAD is answered with.
       const body =
         request.method === "HEAD"
           ? Readable.from([])
-          : artifactStream(context.store.db, uploadId, { from, to }, reply.raw);
+          : artifactStream(context.store.db, uploadId, { from, to }, reply.raw, turn);
       return reply.send(body as never);
     },
   );
