@@ -7,6 +7,7 @@ import {
 import { noteAct } from "../store/audit.ts";
 import { holdKey } from "../store/key-rotation.ts";
 import { postNotice, postNotices } from "../store/notices.ts";
+import type { Db } from "../store/open.ts";
 import { endLogin, endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
 import {
@@ -119,22 +120,30 @@ export const rotateAccountToken = async (
   return { token: done.token, rotatedAtMs: nowMs };
 };
 
+const endTotp = async (tx: Db, userId: string, nowMs: number): Promise<void> => {
+  await removeTotp(tx, userId);
+  await noteAct(tx, nowMs, { actorId: userId, action: "user.totp_disable", subject: userId });
+};
+
 /**
- * Sets a new password. Anyone who knew the old one may have every token that a login returns, so
- * the account token is renewed and all logins and session tokens end, except the requesting login.
- * False if the factors of `user`, as they were checked, are others by now.
+ * Sets a new password, and ends TOTP with it, or neither. Anyone who knew the old one may have
+ * every token that a login returns, so the account token is renewed and all logins and session
+ * tokens end, except the requesting login. False if the factors of `user`, as they were checked,
+ * are others by now.
  */
 export const changePassword = async (
   context: ControlContext,
   user: UserRow,
   password: string,
   askingHash: string,
+  endsTotp = false,
 ): Promise<boolean> => {
   const userId = user.id;
   const passwordHash = await context.hashing.run(KNOWN, () => hashPassword(password), userId);
   const nowMs = context.nowMs();
   const notice = await context.store.write(async (tx) => {
     if (!(await holdFactors(tx, user))) return null;
+    if (endsTotp) await endTotp(tx, userId, nowMs);
     await setPassword(tx, userId, passwordHash);
     await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
@@ -193,8 +202,6 @@ export const confirmEnrolment = async (
 export const disableTotp = (context: ControlContext, user: UserRow): Promise<boolean> =>
   context.store.write(async (tx) => {
     if (!(await holdFactors(tx, user))) return false;
-    await removeTotp(tx, user.id);
-    const act = { actorId: user.id, action: "user.totp_disable", subject: user.id } as const;
-    await noteAct(tx, context.nowMs(), act);
+    await endTotp(tx, user.id, context.nowMs());
     return true;
   });

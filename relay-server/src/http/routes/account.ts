@@ -49,12 +49,11 @@ export const accountRoutes = (app: App, context: HttpContext): void => {
       }
       await reauthenticate(context, request, user, current_password, totp_code);
       const ends = totp_enabled === false;
-      if (ends && !(await disableTotp(context, user))) throw changedMeanwhile();
-      if (password !== undefined) {
-        const now = ends ? { ...user, totp_secret: null } : user;
-        const { hash } = credentialOf(request);
-        if (!(await changePassword(context, now, password, hash))) throw changedMeanwhile();
-      }
+      const isChanged =
+        password === undefined
+          ? !ends || (await disableTotp(context, user))
+          : await changePassword(context, user, password, credentialOf(request).hash, ends);
+      if (!isChanged) throw changedMeanwhile();
       return userAnswer(await userOf(context, request));
     },
   );

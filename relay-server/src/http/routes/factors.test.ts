@@ -2,7 +2,8 @@
  * Two requests about one account's password and second factor at once: what was checked before the
  * other one's change is not acted upon after it, or who has the old password undoes the new one.
  */
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
+import { Overloaded } from "../../control/hash-queue.ts";
 import { type Rest, startRest } from "../testing/test-rest.ts";
 
 let rest: Rest;
@@ -88,3 +89,30 @@ it.each<readonly [string, string, Ask, Ask, boolean]>([
     expect(await user()).toEqual(after);
   },
 );
+
+it("a new password and the end of codes are one change: if one fails, so does the other", async () => {
+  rest = await startRest({ totp: true });
+  Object.assign(rest.context, { totpRequired: false });
+  rest.clock.nowMs += 30_000;
+  const token = (await rest.login({ totp_code: rest.code() })).access_token;
+  const both = patch({ password: "another horse", totp_enabled: false });
+  const { hashing } = rest.context;
+  // The old password is still checked, and there is no room to hash the new one.
+  let hashes = 1;
+  const run = hashing.run.bind(hashing);
+  const hash = vi.spyOn(hashing, "run").mockImplementation((...asked) => {
+    hashes -= 1;
+    return hashes < 0 ? Promise.reject(new Overloaded()) : run(...asked);
+  });
+  rest.clock.nowMs += 30_000;
+  expect((await both(token, rest.code())).statusCode).toBe(503);
+  const user = async () => (await rest.call("GET", "/account", { token })).json();
+  expect(await user()).toMatchObject({ totp_enabled: true });
+  hash.mockRestore();
+  rest.clock.nowMs += 30_000;
+  expect((await both(token, rest.code())).statusCode).toBe(200);
+  expect(await user()).toMatchObject({ totp_enabled: false });
+  expect(await rest.login({ password: "another horse" })).toMatchObject({
+    access_token: expect.any(String),
+  });
+});
