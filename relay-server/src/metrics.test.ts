@@ -96,6 +96,19 @@ test("a connection that sends many requests at once is closed, at the cost of a 
   server.close();
 });
 
+test("a scraper that does not take its answer is cut after a minute", async () => {
+  const server = metricsServer(new Registry(), { error: () => undefined });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const asked = once(server, "request");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  socket.on("error", () => undefined).resume();
+  socket.write("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  const [request] = await asked;
+  expect(request.socket.timeout).toBe(60_000);
+  socket.destroy();
+  server.close();
+});
+
 test("a metric that cannot be collected is a 500 and a line in the log, and the next scrape works", async () => {
   const registry = new Registry();
   let fails = true;

@@ -19,6 +19,7 @@ import type { NoticeReader } from "./control/notice-reader.ts";
 import type { HubStats } from "./core/hub.ts";
 import { openFiles } from "./descriptors.ts";
 import { limitPipelining } from "./http/limits/pipelining.ts";
+import { limitIdleness } from "./http/limits/slow-bodies.ts";
 import type { StoreClock } from "./store/clock.ts";
 import type { Store } from "./store/open.ts";
 
@@ -264,5 +265,6 @@ export const metricsServer = (registry: Registry, log: Pick<Logger, "error">): S
   const end = ({ socket }: IncomingMessage): void => void socket.destroy();
   const server = createServer(contained("request", "a scrape failed", answer, end));
   limitPipelining(server);
+  limitIdleness(server);
   return server;
 };
