@@ -60,9 +60,10 @@ export const BOUNDS = {
   tokens: { grownBy: "users", perOwner: 20_000, owner: "user", keptMs: RETIRED_MS },
   /** Ended ones: of those that are valid each token and login has at most 1,000. */
   sessions: { grownBy: "users", perOwner: 20_000, owner: "user", keptMs: RETIRED_MS },
+  /** Half of them for the account's access keys. */
   idempotency: {
     grownBy: "users",
-    perOwner: 1000,
+    perOwner: 2000,
     owner: "user",
     keptMs: IDEMPOTENCY_TTL_S * 1000,
   },

@@ -280,12 +280,27 @@ for (const engine of [sqlite(), postgres()]) {
       const tries = await Promise.all([1, 2, 3].map(() => claim("k", NOW)));
       expect(tries.filter(Boolean)).toHaveLength(1);
       for (let i = 1; i <= 4; i += 1) await claim(`k${i}`, NOW + i);
-      await trimIdempotent(db, ada, NOW, 3);
+      await trimIdempotent(db, ada, false, NOW, 3);
       expect(await findIdempotent(db, ada, "k1")).toBeUndefined();
       expect(await findIdempotent(db, ada, "k2")).toBeDefined();
-      await trimIdempotent(db, ada, NOW + 4, 3);
+      await trimIdempotent(db, ada, false, NOW + 4, 3);
       expect(await findIdempotent(db, ada, "k3")).toBeUndefined();
       expect(await findIdempotent(db, ada, "k4")).toBeDefined();
+    });
+
+    test("a user's own keys outlive any number that access keys sent, and these each other's oldest", async () => {
+      const ada = await user();
+      const claim = (key: string, at: number) =>
+        claimIdempotent(db, { user_id: ada, key, request: "r", created_at: at });
+      await claim("own", NOW);
+      for (let i = 1; i <= 4; i += 1) {
+        await trimIdempotent(db, ada, true, NOW, 3);
+        await claim(`id-${i} own`, NOW + i);
+      }
+      await trimIdempotent(db, ada, true, NOW, 3);
+      expect(await findIdempotent(db, ada, "own")).toBeDefined();
+      expect(await findIdempotent(db, ada, "id-1 own")).toBeUndefined();
+      expect(await findIdempotent(db, ada, "id-2 own")).toBeDefined();
     });
   });
 }

@@ -47,13 +47,21 @@ export const dropIdempotent = async (db: Db, userId: string, key: string): Promi
   await db.deleteFrom("idempotency").where("user_id", "=", userId).where("key", "=", key).execute();
 };
 
-/** Deletes a user's keys from before `beforeMs`, and all but the newest `kept` of the others. */
+/** Between an access key's id and what it sent, which has no space. */
+const OF_ACCESS_KEYS = "% %";
+
+/**
+ * Deletes a user's keys from before `beforeMs`, and all but the newest `kept` of the others: of
+ * those that access keys sent, or of the account's own, which no access key displaces.
+ */
 export const trimIdempotent = async (
   db: Db,
   userId: string,
+  ofAccessKeys: boolean,
   beforeMs: number,
   kept: number,
 ): Promise<void> => {
+  const which = ofAccessKeys ? "like" : "not like";
   await db
     .deleteFrom("idempotency")
     .where("user_id", "=", userId)
@@ -63,6 +71,7 @@ export const trimIdempotent = async (
     .selectFrom("idempotency")
     .select("created_at")
     .where("user_id", "=", userId)
+    .where("key", which, OF_ACCESS_KEYS)
     .orderBy("created_at", "desc")
     .offset(kept - 1)
     .limit(1)
@@ -71,6 +80,7 @@ export const trimIdempotent = async (
   await db
     .deleteFrom("idempotency")
     .where("user_id", "=", userId)
+    .where("key", which, OF_ACCESS_KEYS)
     .where("created_at", "<", oldestKept.created_at)
     .execute();
 };

@@ -115,7 +115,7 @@ export const IdempotencyHeaders = Type.Object({
       maxLength: 255,
       pattern: "^[!-~]*$",
       description:
-        "Drawn by the caller for one request. If it is repeated within a day, the same request gets the first answer, with `Idempotency-Replayed: true`, and does nothing. The newest 1,000 of an account are remembered.",
+        "Drawn by the caller for one request. If it is repeated within a day, the same request gets the first answer, with `Idempotency-Replayed: true`, and does nothing. The newest 1,000 of an account are remembered, and as many of all its access keys.",
       examples: ["3f1c2b9e-0d53-4a53-8a51-8d9e4c5b7a10"],
     }),
   ),

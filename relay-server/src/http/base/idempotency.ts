@@ -23,8 +23,11 @@ import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem } from "./problem.ts";
 
-/** A script that needs more within a day loses its oldest, and the store stays small. */
-const MAX_KEPT = BOUNDS.idempotency.perOwner;
+/**
+ * Of the account, and of all its access keys. A script that needs more within a day loses its
+ * oldest, and the store stays small.
+ */
+const MAX_KEPT = BOUNDS.idempotency.perOwner / 2;
 
 /** What a route with a key may answer in addition to its own problems. */
 export const IDEMPOTENCY_PROBLEMS = ["IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_KEY_IN_USE"] as const;
@@ -47,8 +50,10 @@ export const idempotently = async <T>(
   if (given === undefined) return work();
   const { userId, key: accessKey } = credentialOf(request);
   // Whoever has less than the account gets no answer that was another's.
-  const key = accessKey === null ? given : `${accessKey.id} ${given}`;
-  const turn = () => answerOnce(context, request, reply, userId, key, work, isTrue);
+  const ofAccessKey = accessKey !== null;
+  const key = ofAccessKey ? `${accessKey.id} ${given}` : given;
+  const turn = () =>
+    answerOnce(context, request, reply, { userId, key, ofAccessKey }, work, isTrue);
   return context.mutex.pass(`idempotency/${userId}/${key}`, turn);
 };
 
@@ -56,8 +61,7 @@ const answerOnce = async <T>(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  userId: string,
-  key: string,
+  { userId, key, ofAccessKey }: { userId: string; key: string; ofAccessKey: boolean },
   work: () => Promise<T>,
   isTrue: IsTrue<T>,
 ): Promise<T> => {
@@ -69,7 +73,7 @@ const answerOnce = async <T>(
   const lapsedBefore = nowMs - IDEMPOTENCY_TTL_S * 1000;
   const claimed = await store.write(async (tx) => {
     await holdKey(tx, secrets.check());
-    await trimIdempotent(tx, userId, lapsedBefore, MAX_KEPT);
+    await trimIdempotent(tx, userId, ofAccessKey, lapsedBefore, MAX_KEPT);
     return claimIdempotent(tx, { user_id: userId, key, request: print, created_at: nowMs });
   });
   if (!claimed) {
