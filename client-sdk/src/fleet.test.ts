@@ -108,6 +108,30 @@ describe("a rollout", () => {
     expect([begun, counts(outcomes)]).toEqual([5, { ok: 5 }]);
   });
 
+  it("ends with the error of work that rejects, once the outcomes before it are told", async () => {
+    const work = async (id: string) => {
+      if (id === "a1") throw new Error("no disk");
+      return outcomeOf(id, "ok", null);
+    };
+    const told: string[] = [];
+    const all = async () => {
+      for await (const { agentId } of rollOut(ids(3), work, { atOnce: 2 })) told.push(agentId);
+    };
+    await expect(all()).rejects.toThrow("no disk");
+    expect(told).toEqual(["a0"]);
+  });
+
+  it("needs nothing that the oldest Node of this package lacks", async () => {
+    const { withResolvers } = Promise;
+    try {
+      Reflect.deleteProperty(Promise, "withResolvers");
+      const { outcomes } = await roll(3, () => false);
+      expect(counts(outcomes)).toEqual({ ok: 3 });
+    } finally {
+      Object.assign(Promise, { withResolvers });
+    }
+  });
+
   it.each([{ staged: 0 }, { staged: 1.5 }, { abortOver: -1 }, { atOnce: 0 }])(
     "refuses %o",
     async (options) => {

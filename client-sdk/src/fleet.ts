@@ -125,25 +125,31 @@ export async function* rollOut<Result>(
   for (const end of stagesOf(agentIds.length, staged)) {
     const stage = agentIds.slice(from, end);
     const left = stage.filter((id) => !known.has(id));
-    const done: FleetOutcome<Result>[] = [];
+    const done: (() => FleetOutcome<Result>)[] = [];
     let running = 0;
-    let next = Promise.withResolvers<void>();
+    let wake = (): void => undefined;
+    const settle = (one: () => FleetOutcome<Result>): void => {
+      done.push(one);
+      wake();
+    };
     while (running > 0 || left.length > 0) {
       while (running < atOnce && left.length > 0 && stopped === null && !signal?.aborted) {
         running++;
         work(left.shift() as string).then(
-          (outcome) => {
-            done.push(outcome);
-            next.resolve();
-          },
-          (error) => next.reject(error),
+          (outcome) => settle(() => outcome),
+          (error) =>
+            settle(() => {
+              throw error;
+            }),
         );
       }
       if (running === 0) break;
-      if (done.length === 0) await next.promise;
-      next = Promise.withResolvers();
-      const outcome = done.shift();
-      if (outcome === undefined) continue;
+      if (done.length === 0) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      const outcome = (done.shift() as () => FleetOutcome<Result>)();
       running--;
       known.set(outcome.agentId, isWell(outcome));
       if (!isWell(outcome)) bad++;
