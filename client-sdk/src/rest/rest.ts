@@ -2,6 +2,7 @@
  * The relay's REST interface, typed by its schemas. Whatever answers is not trusted: an answer is
  * bounded, and checked against its schema before it is used; a token does not follow a redirection.
  */
+import { decodeJson } from "@blindrelay/protocol/crypto";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { restBase } from "@blindrelay/protocol/relay-url";
 import type { LoginAnswer, LoginBody, Problem } from "@blindrelay/protocol/schema/rest";
@@ -265,7 +266,8 @@ export class Rest {
     text: string,
   ): Promise<unknown> {
     if (name === null && status === 204) return undefined;
-    const value = parse(text);
+    // Undefined: a proxy's page, or an interrupted response.
+    const value = decodeJson(text);
     const isGood = status >= 200 && status < 300;
     if (name !== null && isGood && value !== undefined) {
       const deviation = await this.ports.check(name, value);
@@ -313,15 +315,6 @@ const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
     if (signal?.aborted === true) stop();
     signal?.addEventListener("abort", stop, { once: true });
   });
-
-/** Undefined if it is not JSON, such as a proxy's page or an interrupted response. */
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
 
 /** A problem document, not trusted: another server may have written it. */
 const asProblem = (value: unknown): Partial<Problem> | null => {

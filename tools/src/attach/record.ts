@@ -10,7 +10,7 @@
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Loss } from "@blindrelay/client-sdk/serial";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { isObject, own } from "@blindrelay/protocol/crypto";
+import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
 
 export interface Recorder {
   bytes(from: "device" | "program", bytes: Uint8Array): void;
@@ -50,12 +50,7 @@ export const openRecord = (path: string, agentId: string, port: string | null): 
 /** One line of a record, for a person; null if it is none. */
 export const explainRecordLine = (text: string): { value: object; text: string } | null => {
   if (!text.startsWith("{")) return null;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const value = decodeJson(text);
   if (!isObject(value)) return null;
   const at = own(value, "at");
   if (typeof at !== "string") return null;

@@ -1,6 +1,8 @@
-/** The methods of an agent, for people who type them. */
+/** The methods of an agent and their parameters, for people who type them. */
 import type { Agent, CallError } from "@blindrelay/client-sdk";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
+import { parseJson } from "@blindrelay/protocol/parse-json";
 
 const INFO_LIMIT_MS = 5_000;
 /** JSON-RPC 2.0, "Method not found". */
@@ -8,6 +10,18 @@ export const UNKNOWN_METHOD = -32601;
 
 /** An agent's method names are shown to a person and must not control the terminal. */
 const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
+
+/** Parameters: JSON-RPC accepts an object or an array. Throws a Failure (usage) for other texts. */
+export const readParams = (text: string): object => {
+  let params: unknown;
+  try {
+    params = parseJson(text);
+  } catch (error) {
+    throw new Failure("usage", `the parameters are ${(error as Error).message}`);
+  }
+  if (typeof params === "object" && params !== null) return params;
+  throw new Failure("usage", "the parameters must be a JSON object or array");
+};
 
 /** The methods that an agent reports and that can be typed. */
 export const typeable = (methods: unknown): string[] =>

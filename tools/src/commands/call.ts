@@ -1,13 +1,12 @@
 /** `blindrelay call AGENT METHOD [JSON]`: one sealed call; prints the bare result. */
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { parseJson } from "@blindrelay/protocol/parse-json";
 import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { checkCallLength } from "../base/call-length.ts";
 import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
-import { methodsOf, similarMethod } from "../base/methods.ts";
+import { methodsOf, readParams, similarMethod } from "../base/methods.ts";
 import { printJson, printStatus } from "../base/output.ts";
 import { callFleet, type FleetCallFlags } from "../fleet/call.ts";
 import { addRolloutFlags, atOnce, WHERE } from "../fleet/flags.ts";
@@ -27,18 +26,10 @@ const dashed = (name: string): string =>
 /** In characters; more than any relay passes on. */
 const MAX_PARAMS = 16 * 1_048_576;
 
-/** JSON-RPC accepts an object, an array, or nothing. */
-const readParams = async (given: string | undefined): Promise<object | undefined> => {
+/** Undefined: none. */
+const paramsOf = async (given: string | undefined): Promise<object | undefined> => {
   if (given === undefined) return undefined;
-  const text = given === "-" ? await readInput(process.stdin, MAX_PARAMS) : given;
-  let value: unknown;
-  try {
-    value = parseJson(text);
-  } catch (error) {
-    throw new Failure("usage", `the parameters are ${(error as Error).message}`);
-  }
-  if (typeof value === "object" && value !== null) return value;
-  throw new Failure("usage", "the parameters must be a JSON object or array");
+  return readParams(given === "-" ? await readInput(process.stdin, MAX_PARAMS) : given);
 };
 
 /** Tells a person at a terminal which method may have been meant; scripts get the error alone. */
@@ -104,14 +95,14 @@ call because it came after the timeout.`)
           throw new Failure("usage", "name an agent and a method, or a method with --where");
         }
         if (isFleet) {
-          const given = await readParams(second);
+          const given = await paramsOf(second);
           await callFleet(context.settings(), first, given, flags);
           return;
         }
         const wrong = OF_FLEETS.find((name) => flags[name] !== undefined);
         if (wrong !== undefined) throw new Failure("usage", `--${dashed(wrong)} needs --where`);
         const [agent, method] = [first, second as string];
-        const params = await readParams(third);
+        const params = await paramsOf(third);
         const settings = context.settings();
         const secret = settings.checkedSecretOf(agent);
         const waits = flags.wait ?? false;

@@ -1,6 +1,7 @@
 /** Explains a packet: every field, the first rule of section 2 that it breaks, and its content. */
 import { MAX_MESSAGE_BYTES, MAX_PLAINTEXT_BYTES, MAX_SEQ } from "@blindrelay/protocol";
 import {
+  decodeJson,
   deriveSessionKeys,
   extractPrk,
   fromBase64url,
@@ -93,11 +94,9 @@ const formProblem = (text: string, packet: object): string | null => {
 
 const readContent = (plaintext: Uint8Array): unknown => {
   const text = Buffer.from(plaintext).toString("utf8");
-  try {
-    return text === "" ? null : JSON.parse(text);
-  } catch {
-    return text;
-  }
+  if (text === "") return null;
+  const value = decodeJson(text);
+  return value === undefined ? text : value;
 };
 
 const open = (packet: Packet, agentId: string, secret: Secret) => {
@@ -185,13 +184,7 @@ export const packetsIn = (
   const end = line.lastIndexOf("}");
   if (start < 0 || end < start) return [];
   const text = line.slice(start, end + 1);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  return packetsOf(value, text, null);
+  return packetsOf(decodeJson(text), text, null);
 };
 
 const packetsOf = (

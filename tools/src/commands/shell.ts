@@ -8,12 +8,11 @@ import { createInterface, type Interface } from "node:readline";
 import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
-import { parseJson } from "@blindrelay/protocol/parse-json";
 import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { asFailure } from "../base/call-failure.ts";
 import type { Command } from "../base/command.ts";
-import { methodsOf, similarMethod } from "../base/methods.ts";
+import { methodsOf, readParams, similarMethod } from "../base/methods.ts";
 import { jsonText, oneLine, printJson, printStatus, printText } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 import { printAbove } from "./above-prompt.ts";
@@ -42,15 +41,7 @@ const DOT_COMMANDS = [".agent", ".agents", ".methods", ".help", ".exit"];
 /** Parses a line into method and parameters. Throws a Failure (usage) if it is not a call. */
 export const readLine = (line: string): { readonly method: string; readonly params?: object } => {
   const [, method = "", json = ""] = /^(\S+)\s*(.*)$/s.exec(line.trim()) ?? [];
-  if (json.trim() === "") return { method };
-  let params: unknown;
-  try {
-    params = parseJson(json);
-  } catch (error) {
-    throw new Failure("usage", `the parameters are ${(error as Error).message}`);
-  }
-  if (typeof params === "object" && params !== null) return { method, params };
-  throw new Failure("usage", "the parameters must be a JSON object or array");
+  return json.trim() === "" ? { method } : { method, params: readParams(json) };
 };
 
 /** Completions of the typed text, and the part of it that they replace. */

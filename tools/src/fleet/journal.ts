@@ -9,6 +9,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { type FleetOutcome, type OutcomeKind, outcomeOf } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { decodeJson } from "@blindrelay/protocol/crypto";
 import { holdLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { lineOf } from "./outcome-line.ts";
@@ -58,14 +59,6 @@ const refuse = (path: string, why: string): never => {
   throw new Failure("usage", `the journal ${path} ${why}`);
 };
 
-const parseLine = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
-
 interface Content {
   readonly head: JournalHead | null;
   readonly states: Map<string, State>;
@@ -84,11 +77,11 @@ const readContent = (path: string, bytes: Buffer): Content => {
     if (!BEGIN.startsWith(begun)) refuse(path, "is not one of this version (line 1)");
     return { head: null, states, length: 0 };
   }
-  const head = readHead(parseLine(first)) ?? refuse(path, "is not one of this version (line 1)");
+  const head = readHead(decodeJson(first)) ?? refuse(path, "is not one of this version (line 1)");
   const ids = new Set(head.agents);
   for (const [index, line] of lines.entries()) {
     if (index === 0) continue;
-    const entry = readEntry(parseLine(line));
+    const entry = readEntry(decodeJson(line));
     if (entry === null || !ids.has(entry[0])) return refuse(path, `is damaged (line ${index + 1})`);
     // What is sent again is not settled any more.
     states.set(entry[0], entry[1]);
