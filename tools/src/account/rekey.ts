@@ -112,10 +112,12 @@ const rekeyed = async (
     throw new Failure("usage", `the keyring has no secret for ${agentId} that could be changed`);
   }
   let sent = settings.sentSecretOf(agentId);
-  if (sent !== null && (await hasSecret(agentWith(client, agentId, sent)))) {
-    keepProvenKey(settings, agentId, keyOf(sent), secret.agentToken);
-    return;
-  }
+  const isProven = async (one: Secret): Promise<boolean> => {
+    const isIt = await hasSecret(agentWith(client, agentId, one));
+    if (isIt) keepProvenKey(settings, agentId, keyOf(one), secret.agentToken);
+    return isIt;
+  };
+  if (sent !== null && (await isProven(sent))) return;
   const present = agentWith(client, agentId, secret);
   const said = await ask(present);
   const again = sent === null || isForgotten(sent.at, said?.trial) ? null : sent;
@@ -136,10 +138,7 @@ const rekeyed = async (
       ? {}
       : { serial, proof: rekeyProof(nodeSuite(), pushKey, agentId, serial, digest) };
   await sendSecret(present, { secret: sent.agentToken, id: sent.id, ...proof });
-  if (await hasSecret(agentWith(client, agentId, sent))) {
-    keepProvenKey(settings, agentId, keyOf(sent), secret.agentToken);
-    return;
-  }
+  if (await isProven(sent)) return;
   const fix = "the keyring has both, so run this again";
   throw new Failure("timeout", `${agentId} has not answered under its new secret: ${fix}`);
 };
