@@ -16,16 +16,12 @@ import {
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { espruinoProgram, xsProgram } from "./board-programs.ts";
-import type { Missing } from "./fleet.ts";
+import type { Identity, Missing } from "./fleet.ts";
 import type { Changed } from "./outages.ts";
 
 export type BoardEngine = "xs" | "espruino";
 
-export interface BoardMember {
-  id: string;
-  name: string;
-  relayToken: string;
-  agentToken: string;
+export interface BoardMember extends Identity {
   version: "1" | "2";
   startMs: number;
   engine: BoardEngine;
@@ -209,15 +205,14 @@ async function makeMakers(
   ];
   const xs = new Map<string, MakeBoard>();
   for (const file of programs("xs")) {
-    const scripts = [await xsScript(), xsProgram(file, file, XS_PROGRAM)];
-    const engine = engines.xs as string;
-    xs.set(file, (onStatus) => new XsBoard(engine, scripts, url, onStatus));
+    const scripts = [await xsScript(), xsProgram(file, file, XS_PROGRAM)] as const;
+    xs.set(file, (onStatus) => xsBoard(engines.xs as string, scripts, url, onStatus));
   }
   const espruino = new Map<string, MakeBoard>();
   for (const file of programs("espruino")) {
     const program = await espruinoProgram(file, file);
     const binary = engines.espruino as string;
-    espruino.set(file, (onStatus) => new EspruinoBoard(binary, program, url, onStatus));
+    espruino.set(file, (onStatus) => espruinoBoard(binary, program, url, onStatus));
   }
   return new Map([
     ["xs", xs],
@@ -225,59 +220,43 @@ async function makeMakers(
   ]);
 }
 
-class XsBoard implements Board {
-  private readonly engine: string;
-  private readonly scripts: readonly string[];
-  private readonly url: string;
-  private readonly onStatus: (status: Status) => void;
-  private readonly preference = new MemoryPreference();
-  private isProvisioned = false;
-  private device: XsDevice | null = null;
-
-  constructor(
-    engine: string,
-    scripts: readonly string[],
-    url: string,
-    onStatus: (status: Status) => void,
-  ) {
-    this.engine = engine;
-    this.scripts = scripts;
-    this.url = url;
-    this.onStatus = onStatus;
-  }
-
-  async powerOn({ id, name, relayToken, agentToken, version, link }: BoardMember): Promise<void> {
-    const [script, program] = this.scripts as [string, string];
-    const device = new XsDevice({
-      engine: this.engine,
-      script,
-      timer: systemTimer(),
-      // The device's own address has no TLS; the link below uses TLS if the relay's address does.
-      connect: linkWire({ connect: (_, events) => link.connect(this.url, events) }),
-      preference: this.preference,
-      maxCompute: XS_MAX_COMPUTE,
-      maxMemoryKiB: XS_MAX_MEMORY_KIB,
-      onState: this.onStatus,
-      onFailure: ({ message }) =>
-        this.onStatus({ state: "failed", code: "PROGRAM", advice: message }),
-    });
-    this.device = device;
-    device.evaluate(program);
-    if (!this.isProvisioned) device.provision(agentToken);
-    this.isProvisioned = true;
-    const who = { agentId: id, relayToken, agentToken, packetVersion: version, name };
-    device.start({ url: "ws://relay.invalid/wss", ...who, serialNumber: id }, XS_PROGRAM);
-  }
-
-  async powerOff(): Promise<void> {
-    await this.device?.end();
-    this.device = null;
-  }
-
-  kill(): void {
-    this.device?.end();
-  }
-}
+const xsBoard = (
+  engine: string,
+  scripts: readonly [script: string, program: string],
+  url: string,
+  onStatus: (status: Status) => void,
+): Board => {
+  const [script, program] = scripts;
+  const preference = new MemoryPreference();
+  let isProvisioned = false;
+  let device: XsDevice | null = null;
+  return {
+    powerOn: async ({ id, name, relayToken, agentToken, version, link }) => {
+      device = new XsDevice({
+        engine,
+        script,
+        timer: systemTimer(),
+        // The device's own address has no TLS; the link below uses TLS if the relay's address does.
+        connect: linkWire({ connect: (_, events) => link.connect(url, events) }),
+        preference,
+        maxCompute: XS_MAX_COMPUTE,
+        maxMemoryKiB: XS_MAX_MEMORY_KIB,
+        onState: onStatus,
+        onFailure: ({ message }) => onStatus({ state: "failed", code: "PROGRAM", advice: message }),
+      });
+      device.evaluate(program);
+      if (!isProvisioned) device.provision(agentToken);
+      isProvisioned = true;
+      const who = { agentId: id, relayToken, agentToken, packetVersion: version, name };
+      device.start({ url: "ws://relay.invalid/wss", ...who, serialNumber: id }, XS_PROGRAM);
+    },
+    powerOff: async () => {
+      await device?.end();
+      device = null;
+    },
+    kill: () => void device?.end(),
+  };
+};
 
 /** Reports every change of the link's state. */
 const espruinoStart = (boot: string): string => `
@@ -295,62 +274,46 @@ const espruinoStart = (boot: string): string => `
   }
 `;
 
-class EspruinoBoard implements Board {
-  private readonly engine: Engine;
-  private readonly program: string;
-  private readonly url: string;
-  private readonly onStatus: (status: Status) => void;
-  private isProvisioned = false;
-  private life: EngineProcess | null = null;
-
-  constructor(binary: string, program: string, url: string, onStatus: (status: Status) => void) {
-    this.engine = new Engine(binary);
-    this.program = program;
-    this.url = url;
-    this.onStatus = onStatus;
-  }
-
-  async powerOn({ id, name, relayToken, agentToken, version }: BoardMember): Promise<void> {
-    const config = {
-      url: this.url,
-      agent_id: id,
-      relay_token: relayToken,
-      agent_token: agentToken,
-      v: version,
-      name,
-    };
-    await this.engine.install("blindrelay.json", JSON.stringify(config));
-    if (!this.isProvisioned) {
-      await this.engine.install("blindrelay", await espruinoFile(version));
-      await this.engine.install("program", this.program);
-      await this.engine.ask('require("blindrelay").provision(); tell(1);');
-    }
-    this.isProvisioned = true;
-    const { bootCode } = await loadDialect();
-    const life = this.engine.start(espruinoStart(bootCode(undefined, false)));
-    this.life = life;
-    this.listen(life);
-  }
-
-  async powerOff(): Promise<void> {
-    const { life } = this;
-    this.life = null;
-    await life?.kill();
-  }
-
-  kill(): void {
-    this.life?.kill();
-  }
-
-  private async listen(life: EngineProcess): Promise<void> {
+const espruinoBoard = (
+  binary: string,
+  program: string,
+  url: string,
+  onStatus: (status: Status) => void,
+): Board => {
+  const engine = new Engine(binary);
+  let isProvisioned = false;
+  let life: EngineProcess | null = null;
+  const listen = async (own: EngineProcess): Promise<void> => {
     try {
       for (;;) {
-        const status = await life.told<Status>();
-        if (this.life === life) this.onStatus(status);
+        const status = await own.told<Status>();
+        if (life === own) onStatus(status);
       }
     } catch (error) {
       const advice = (error as Error).message.slice(-500);
-      if (this.life === life) this.onStatus({ state: "failed", code: "ENDED", advice });
+      if (life === own) onStatus({ state: "failed", code: "ENDED", advice });
     }
-  }
-}
+  };
+  return {
+    powerOn: async ({ id, name, relayToken, agentToken, version }) => {
+      const secrets = { relay_token: relayToken, agent_token: agentToken };
+      const config = { url, agent_id: id, ...secrets, v: version, name };
+      await engine.install("blindrelay.json", JSON.stringify(config));
+      if (!isProvisioned) {
+        await engine.install("blindrelay", await espruinoFile(version));
+        await engine.install("program", program);
+        await engine.ask('require("blindrelay").provision(); tell(1);');
+      }
+      isProvisioned = true;
+      const { bootCode } = await loadDialect();
+      life = engine.start(espruinoStart(bootCode(undefined, false)));
+      listen(life);
+    },
+    powerOff: async () => {
+      const ended = life;
+      life = null;
+      await ended?.kill();
+    },
+    kill: () => void life?.kill(),
+  };
+};
