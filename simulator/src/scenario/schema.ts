@@ -11,6 +11,7 @@ const strict = { additionalProperties: false } as const;
 const text = (pattern: string, description: string, example: string) =>
   Type.String({ pattern, description, examples: [example] });
 const duration = (description: string) => text(DURATION, description, "10m");
+const maybeDuration = (description: string) => Type.Optional(duration(description));
 const share = (description: string) => text(SHARE, description, "10%");
 const size = (description: string) => text(BYTES, description, "1MB");
 const name = (description: string) =>
@@ -51,10 +52,8 @@ export const NEEDED_KIND: { readonly [driver: string]: string } = {
 
 export const Network = Type.Object(
   {
-    latency: Type.Optional(duration("One way, between the peer and the relay. Default: 20ms.")),
-    jitter: Type.Optional(
-      duration("Added to each message's latency: from 0 to this. Default: 5ms."),
-    ),
+    latency: maybeDuration("One way, between the peer and the relay. Default: 20ms."),
+    jitter: maybeDuration("Added to each message's latency: from 0 to this. Default: 5ms."),
     bandwidth: Type.Optional(text(BYTE_RATE, "Towards the peer. Default: unlimited.", "16KB/s")),
   },
   { ...strict, description: "The network between a peer and the relay. Messages stay in order." },
@@ -78,10 +77,8 @@ export const DeviceGroup = Type.Object(
     start: Type.Optional(
       Type.Object(
         {
-          at: Type.Optional(duration("When the first one is switched on. Default: 0s.")),
-          over: Type.Optional(
-            duration("All start within this time, spread at random. Default: 0s."),
-          ),
+          at: maybeDuration("When the first one is switched on. Default: 0s."),
+          over: maybeDuration("All start within this time, spread at random. Default: 0s."),
         },
         strict,
       ),
@@ -91,7 +88,7 @@ export const DeviceGroup = Type.Object(
     clock: Type.Optional(
       Type.Object(
         {
-          skew: Type.Optional(duration("Wall clocks are wrong by up to this, either way.")),
+          skew: maybeDuration("Wall clocks are wrong by up to this, either way."),
           drift_ppm: Type.Optional(
             Type.Number({
               minimum: 0,
@@ -134,8 +131,8 @@ export const Step = Type.Object(
     fails: word("It must fail with this code, such as REMOTE 7 or AGENT_OFFLINE."),
     as: Type.Optional(text(IDENTIFIER, "Names its answer for later steps.", "lease")),
     client: whole(1, 1000, "Which client of the group, from the device's own on. Default: 1."),
-    after: Type.Optional(duration("How long after the step before it. Default: 0s.")),
-    timeout: Type.Optional(duration("Default: that of the clients.")),
+    after: maybeDuration("How long after the step before it. Default: 0s."),
+    timeout: maybeDuration("Default: that of the clients."),
   },
   { ...strict, description: "One step of a sequence, which counts as a call." },
 );
@@ -156,8 +153,8 @@ export const ClientGroup = Type.Object(
           "A sequence in place of one call; each device's begins as a call would. It ends with the first step that is not as it must be.",
       }),
     ),
-    every: Type.Optional(
-      duration("Closed loop: each device is called this often; a call waits for the previous one."),
+    every: maybeDuration(
+      "Closed loop: each device is called this often; a call waits for the previous one.",
     ),
     rate: Type.Optional(
       text(
@@ -172,17 +169,15 @@ export const ClientGroup = Type.Object(
       "As many calls to each device, one after another, as soon as the fleet is online. The run ends once all are made.",
     ),
     at_once: whole(1, 10_000, "With calls: how many are in flight at a time. Default: 64."),
-    from: Type.Optional(
-      duration(
-        "When calls begin. Default: 10 s after the group's last device was switched on; with calls: at once.",
-      ),
+    from: maybeDuration(
+      "When calls begin. Default: 10 s after the group's last device was switched on; with calls: at once.",
     ),
-    until: Type.Optional(duration("When calls end. Default: with the run.")),
-    timeout: Type.Optional(duration("Of one call. Default: 30s.")),
+    until: maybeDuration("When calls end. Default: with the run."),
+    timeout: maybeDuration("Of one call. Default: 30s."),
     idempotent: flag("A call may be executed twice."),
     wait_for_agent: flag("A call waits for an agent that is offline."),
-    abort_after: Type.Optional(
-      duration("Each call is given up after up to this, at random. Default: never."),
+    abort_after: maybeDuration(
+      "Each call is given up after up to this, at random. Default: never.",
     ),
     leaves: flag(
       "A client leaves once its calls have ended, and comes for the next one, as a command does.",
@@ -201,8 +196,8 @@ export const Driver = Type.Object(
         "subscriber and streams: of devices of the kind busy; serial: of the kind bridge; the others speak the protocol without an SDK, and reach its limits.",
     }),
     devices: Type.Optional(name("For subscriber, streams and serial: the group of devices.")),
-    from: Type.Optional(duration("When it begins. Default: 15s.")),
-    every: Type.Optional(duration("How long it rests before it begins again. Default: 60s.")),
+    from: maybeDuration("When it begins. Default: 15s."),
+    every: maybeDuration("How long it rests before it begins again. Default: 60s."),
   },
   { ...strict, description: "Peers that do more than call." },
 );
@@ -238,7 +233,7 @@ const KINDS = {
     ...targets,
     for: during,
     latency: duration("One way."),
-    jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
+    jitter: maybeDuration("From 0 to this. Default: 0s."),
   }),
   "net.bandwidth": anywhere("Less bandwidth towards the peer for a while.", {
     ...targets,
@@ -258,7 +253,7 @@ const KINDS = {
     "The device loses power and restarts. A device that lost its storage is provisioned again.",
     {
       ...deviceTargets,
-      for: Type.Optional(duration("How long it is off. Default: 2s.")),
+      for: maybeDuration("How long it is off. Default: 2s."),
       storage: Type.Optional(Type.Enum(["keep", "lose"])),
     },
   ),
@@ -269,7 +264,7 @@ const KINDS = {
       program: Type.Optional(
         Type.String({ description: "Relative to this file. Default: the one that it has." }),
       ),
-      trial: Type.Optional(duration("Whole seconds. Default: 60s.")),
+      trial: maybeDuration("Whole seconds. Default: 60s."),
     },
   ),
   "storage.torn": virtual(
@@ -286,15 +281,15 @@ const KINDS = {
     back: flag("Into the past."),
   }),
   "relay.restart": anywhere("The relay drains, ends, and starts again (rolling deployment).", {
-    for: Type.Optional(duration("How long the relay is down after the drain. Default: 1s.")),
+    for: maybeDuration("How long the relay is down after the drain. Default: 1s."),
     node,
   }),
   "relay.crash": anywhere("The relay crashes; writes that its store had not flushed are lost.", {
-    for: Type.Optional(duration("How long the relay is down. Default: 2s.")),
+    for: maybeDuration("How long the relay is down. Default: 2s."),
     node,
   }),
   "relay.freeze": virtual("A node's process is frozen, and nobody notices at first.", {
-    for: Type.Optional(duration("Default: 30s.")),
+    for: maybeDuration("Default: 30s."),
     node,
   }),
   "relay.skew": virtual("The wall clock of a node jumps.", {
@@ -312,7 +307,7 @@ const KINDS = {
   "bus.delay": virtual("Changes latency and jitter of the bus for a while.", {
     for: during,
     latency: duration("One way, between a node and the bus."),
-    jitter: Type.Optional(duration("From 0 to this. Default: 0s.")),
+    jitter: maybeDuration("From 0 to this. Default: 0s."),
   }),
   "bus.loss": virtual("The bus loses messages.", {
     for: during,
@@ -340,7 +335,7 @@ const KINDS = {
     "Relay tokens of devices are rotated; each device gets its new one after a while.",
     {
       ...deviceTargets,
-      for: Type.Optional(duration("Until the device has its new token. Default: 5s.")),
+      for: maybeDuration("Until the device has its new token. Default: 5s."),
     },
   ),
 };
@@ -412,9 +407,9 @@ export const ScenarioSchema = Type.Object(
             MAX_NODES,
             "Behind one load balancer, with a bus between them. Default: 1.",
           ),
-          session_ttl: Type.Optional(duration("Life of a session token. Default: 24h.")),
+          session_ttl: maybeDuration("Life of a session token. Default: 24h."),
           outbox: Type.Optional(size("Queue for one connection. Default: 1MB.")),
-          store_latency: Type.Optional(duration("Of one look-up. Default: 1ms.")),
+          store_latency: maybeDuration("Of one look-up. Default: 1ms."),
         },
         { ...strict, description: "Of the virtual world's relay." },
       ),
@@ -483,9 +478,7 @@ export const ScenarioSchema = Type.Object(
             {
               expression,
               abort: flag("End the run as soon as it fails."),
-              after: Type.Optional(
-                duration("The run is not aborted before this time. Default: 0s."),
-              ),
+              after: maybeDuration("The run is not aborted before this time. Default: 0s."),
             },
             strict,
           ),
@@ -504,7 +497,7 @@ export type DriverSpec = Static<typeof Driver>;
 export type ThresholdSpec = string | { expression: string; abort?: boolean; after?: string };
 
 /** Calls that may fail: those of a code, a share of all planned ones, or both. */
-export type Allowed = { code?: string; rate?: string };
+export type Allowed = NonNullable<Scenario["allow"]>[number];
 
 /**
  * What device programs promise. In TypeScript also a function of everything that a device exposes:
@@ -516,24 +509,10 @@ export interface Invariant {
   always: string | ((exposed: any, device: { id: string; group: string }) => unknown);
 }
 
-export interface Scenario {
-  name: string;
-  description?: string;
-  seed?: number;
-  duration: string;
-  timezone?: string;
-  start?: string;
-  world?: "virtual" | "live";
-  network?: NetworkSpec;
-  relay?: { nodes?: number; session_ttl?: string; outbox?: string; store_latency?: string };
-  devices: DeviceGroupSpec[];
-  clients?: ClientGroupSpec[];
-  drivers?: DriverSpec[];
-  same?: boolean;
-  phases?: { name: string; until: string }[];
+type Loose = "$schema" | "faults" | "invariants" | "thresholds";
+
+export interface Scenario extends Omit<Static<typeof ScenarioSchema>, Loose> {
   faults?: Fault[];
-  allow?: Allowed[];
-  stubs?: string;
   invariants?: Invariant[];
   thresholds?: ThresholdSpec[];
 }
