@@ -83,7 +83,7 @@ export async function ourRelay(folder: string, onMade: (made: number) => void): 
     const missing = taken + count - agents.length;
     if (missing > 0) {
       const first = agents.length + 1;
-      agents.push(...(await makeAgents(relay, accessToken, missing, 0, signal, onMade, first)));
+      agents.push(...(await makeAgents(relay, accessToken, missing, signal, onMade, first)));
     }
     taken += count;
     return agents.slice(taken - count, taken);

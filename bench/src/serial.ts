@@ -175,7 +175,7 @@ async function attached(
   const relay = await startRelay(join(folder, "relay"), signal, {});
   stops.push(() => relay.stop());
   const { accessToken, accountToken } = await logIn(relay, signal);
-  const [agent] = await makeAgents(relay, accessToken, 1, 0, signal, () => undefined, 1);
+  const [agent] = await makeAgents(relay, accessToken, 1, signal, () => undefined, 1);
   if (agent === undefined) throw new Error("no agent was made");
   const cable = await plug(folder, "attached", keep);
   const env = {

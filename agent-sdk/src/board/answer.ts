@@ -26,9 +26,8 @@ export const answerOf = async <Answer>(
   board: EspruinoRepl,
   is: (value: unknown) => value is Answer,
   expression: string,
-  limitMs?: number,
 ): Promise<Answer> => {
-  const value = await board.evaluate(expression, limitMs);
+  const value = await board.evaluate(expression);
   if (is(value)) return value;
   throw noAnswer(board);
 };

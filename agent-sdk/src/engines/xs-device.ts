@@ -66,11 +66,11 @@ export class XsDevice {
   }
 
   /**
-   * Starts the program called `program`. Throws what the device throws. `native`: with the SDK's
-   * hash and cipher, which versions "2" and "4" want.
+   * Starts the program called `program`, under versions "2" and "4" with the SDK's hash and cipher.
+   * Throws what the device throws.
    */
-  start(options: XsStart, program: string, native = needsAes(options.packetVersion)): void {
-    this.tell({ op: "start", options, program, native });
+  start(options: XsStart, program: string): void {
+    this.tell({ op: "start", options, program, native: needsAes(options.packetVersion) });
   }
 
   /** Has the agent stop itself, as a device program's owner would. */

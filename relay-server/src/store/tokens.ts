@@ -90,17 +90,16 @@ const endedTokens = (db: Db, userId: string, nowMs: number) =>
  */
 const MAX_TOGETHER = 100;
 
-/** Deletes the ended tokens of an account (`agentId` null) or of an agent but for `kept`. */
+/** Deletes the ended tokens of an account (`agentId` null) or of an agent that are too many. */
 export const trimTokens = async (
   tx: Db,
   userId: string,
   agentId: string | null,
   nowMs: number,
-  kept = ENDED_TOKENS_PER_OWNER,
 ): Promise<void> => {
   const excess = await endedTokens(tx, userId, nowMs)
     .where("agent_id", agentId === null ? "is" : "=", agentId)
-    .offset(kept)
+    .offset(ENDED_TOKENS_PER_OWNER)
     .limit(MAX_TOGETHER)
     .execute();
   await removeTokens(tx, excess);

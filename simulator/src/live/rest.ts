@@ -48,7 +48,6 @@ export async function makeAgents(
   relay: RelayAt,
   accessToken: string,
   count: number,
-  seed: number,
   signal: AbortSignal,
   onMade: (made: number) => void,
   firstNumber = 1,
@@ -58,9 +57,8 @@ export async function makeAgents(
   await eachAtOnce(count, async (i) => {
     const kind = i % KINDS.length;
     const id = `${KINDS[kind]?.name}-${String(firstNumber + i).padStart(5, "0")}`;
-    const name = `${id}, seed ${seed}`;
-    const relayToken = await makeAgent(relay, accessToken, id, name, signal);
-    agents[i] = { id, name, kind, relayToken, agentToken: makeToken("e2e", randomBytes(32)) };
+    const relayToken = await makeAgent(relay, accessToken, id, id, signal);
+    agents[i] = { id, name: id, kind, relayToken, agentToken: makeToken("e2e", randomBytes(32)) };
     made += 1;
     onMade(made);
   });

@@ -16,20 +16,17 @@ const MAX_UNANSWERED = 8;
  * Ends a connection that sends one more. Call it after the server's own listener was added. The
  * returned function knows whether a connection waits for a response.
  */
-export const limitPipelining = (
-  server: Server,
-  max = MAX_UNANSWERED,
-): ((socket: Socket) => boolean) => {
+export const limitPipelining = (server: Server): ((socket: Socket) => boolean) => {
   const unanswered = new WeakMap<Socket, Set<ServerResponse>>();
   const admit = (socket: Socket, response: ServerResponse): boolean => {
     const waiting = unanswered.get(socket) ?? new Set();
-    if (waiting.size < max) {
+    if (waiting.size < MAX_UNANSWERED) {
       unanswered.set(socket, waiting.add(response));
       response.once("close", () => waiting.delete(response));
       return true;
     }
     const [oldest] = waiting;
-    if (oldest?.headersSent === false) endWithProblem(socket, tooMany(max));
+    if (oldest?.headersSent === false) endWithProblem(socket, tooMany());
     socket.destroy();
     return false;
   };
@@ -39,9 +36,9 @@ export const limitPipelining = (
   return (socket) => (unanswered.get(socket)?.size ?? 0) > 0;
 };
 
-const tooMany = (max: number): HttpProblem =>
+const tooMany = (): HttpProblem =>
   new HttpProblem(
     "RATE_LIMITED",
-    `More than ${max} requests of this connection wait: send the next when one is answered.`,
+    `More than ${MAX_UNANSWERED} requests of this connection wait: send the next when one is answered.`,
     { headers: { "retry-after": "1" } },
   );
