@@ -18,7 +18,7 @@ import {
 } from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
 import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
-import type { Peer } from "./core/peer.ts";
+import type { Peer, PeerEvents } from "./core/peer.ts";
 import type { Missing, PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
 import { Fleet } from "./fleet.ts";
@@ -73,12 +73,9 @@ export interface CallOptions {
 }
 
 /** The listeners of one agent; the client calls them. */
-interface AgentListeners {
-  readonly event: Listeners<[event: string, data: unknown]>;
-  readonly gap: Listeners<[count: number, of: Missing]>;
-  readonly interrupted: Listeners<[reason: string]>;
-  readonly reopened: Listeners<[reason: string]>;
-}
+type AgentListeners = {
+  readonly [what in keyof PeerEvents]: Listeners<Parameters<PeerEvents[what]>>;
+};
 
 /** One agent, accessed with its end-to-end secret. */
 export class Agent {

@@ -1,5 +1,5 @@
 /** The login: name, password and one-time code; an account without a second factor sets one up. */
-import type { AuthConfig, LoginAnswer } from "@blindrelay/protocol/schema/rest";
+import type { AuthConfig, LoginAnswer, LoginBody } from "@blindrelay/protocol/schema/rest";
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Heading, Input, TroubleBox, useAction } from "./components.tsx";
@@ -86,23 +86,17 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
   );
 };
 
-interface Given {
-  readonly username: string;
-  readonly password: string;
-  readonly totp_code?: string;
-}
-
 /** Kept in this page's memory until the second factor is set up. */
 interface Enrolling {
-  readonly given: Given;
+  readonly given: LoginBody;
   readonly token: string;
 }
 
-const givenIn = (form: FormData): Given => {
+const givenIn = (form: FormData): LoginBody => {
   const field = (name: string): string => String(form.get(name) ?? "");
   const code = field("code").replaceAll(" ", "");
   const who = { username: field("username"), password: field("password") };
   return code === "" ? who : { ...who, totp_code: code };
 };
 
-const logIn = (given: Given): Promise<LoginAnswer> => restOf(null).logIn(given);
+const logIn = (given: LoginBody): Promise<LoginAnswer> => restOf(null).logIn(given);

@@ -6,6 +6,7 @@
  * "packet_version":"1"}}}`: what a profile says of secrets, so that a profile is such a text too.
  */
 import { isVersion, type Version } from "./crypto/versions.ts";
+import { isObject } from "./encoding/json.ts";
 import { parseJson } from "./parse-json.ts";
 import { AGENT_ID_PATTERN } from "./spec.ts";
 import { tokenProblem } from "./tokens.ts";
@@ -33,9 +34,6 @@ const DEVICE_KEY = /^[A-Za-z0-9_-]{43}$/;
 const VARIABLE = /^(?:export )?BLINDRELAY_(\w+)=(["']?)(.*)\2\r?$/gm;
 
 type Members = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Members =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Throws an Error that names what is wrong, and not the secret. */
 const checkEntry = (agentId: string, entry: unknown): KeyringEntry => {

@@ -17,7 +17,7 @@ import { renderUnicodeCompact } from "uqr";
 import pkg from "../package.json" with { type: "json" };
 import { contained, fault } from "./base/contain.ts";
 import { MASTER_KEY_VARIABLE } from "./control/master-key.ts";
-import { addOperations } from "./ops/commands.ts";
+import { addOperations, type DataFlags } from "./ops/commands.ts";
 import { PASSWORD_STDIN, readPassword } from "./ops/password.ts";
 import {
   CONFIG_KEYS,
@@ -47,12 +47,9 @@ const repeated =
   (value: string, before?: string): string =>
     "items" in Config.properties[key] && before !== undefined ? `${before},${value}` : value;
 
-interface InitFlags {
-  data?: string;
-  store?: string;
+interface InitFlags extends DataFlags {
   username: string;
   passwordStdin?: boolean;
-  json?: boolean;
   totp: boolean;
 }
 

@@ -30,7 +30,9 @@ export interface BoardConfig {
   /** The private half of the device's own key, under "3" and "4", which only Moddable has here. */
   readonly device_key?: string;
   readonly name?: string;
-  /** False: it accepts no programs over the relay. */
+  /**
+   * False: it accepts no programs over the relay; `blindrelay flash` omits that code from the file.
+   */
   readonly push?: false;
   /** It accepts only programs that are proven with this push key. */
   readonly push_key?: string;
@@ -39,10 +41,14 @@ export interface BoardConfig {
    * room for it.
    */
   readonly rekey?: boolean;
+  /** The network that the SDK joins; without it, joining is left to the board. */
   readonly wifi?: Wifi;
+  /** The UART with a bridge at its other end, on a board without a network. */
   readonly serial?: {
+    /** Such as "Serial1". */
     readonly port: string;
     readonly baud: number;
+    /** The second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
     readonly options?: object;
   };
 }

@@ -1,8 +1,9 @@
 /** The Wi-Fi that a board joins. */
 
 export interface Wifi {
+  /** 1 to 32 bytes of UTF-8. */
   readonly ssid: string;
-  /** "" for an open network. */
+  /** 8 to 63 characters; "" for an open network. */
   readonly password: string;
 }
 

@@ -5,45 +5,14 @@
  */
 import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
 import type { AgentSessionLimits } from "@blindrelay/protocol/session";
+import type { BoardConfig as WrittenConfig } from "../board/provision.ts";
 import type { StoragePort } from "../ports.ts";
 import type { EspruinoStorage } from "./board.ts";
 
-/** A Wi-Fi network. */
-export interface BoardWifi {
-  /** 1 to 32 bytes of UTF-8. */
-  readonly ssid: string;
-  /** 8 to 63 characters; "" for an open network. */
-  readonly password: string;
-}
-
 /** The file "blindrelay.json" in Storage. Written by `blindrelay provision`. */
-export interface BoardConfig {
-  /** ws:// or wss:// of the relay, with its path. */
-  readonly url: string;
-  readonly agent_id: string;
-  readonly relay_token: string;
-  readonly agent_token: string;
+export interface BoardConfig extends Omit<WrittenConfig, "v" | "device_key"> {
   /** "2" if the board has AES. */
   readonly v: "1" | "2";
-  readonly name?: string;
-  /**
-   * False: it accepts no programs over the relay; `blindrelay flash` omits that code from the file.
-   */
-  readonly push?: boolean;
-  /** `push_`: it accepts only programs that are proven with this key. */
-  readonly push_key?: string;
-  /** True: `blindrelay flash` writes a file whose secret can be replaced over the relay. */
-  readonly rekey?: boolean;
-  /** The network that the SDK joins; without it, joining is left to the board. See wifi.ts. */
-  readonly wifi?: BoardWifi;
-  /** The UART with a bridge at its other end, on a board without a network; see serial.ts. */
-  readonly serial?: {
-    /** Such as "Serial1". */
-    readonly port: string;
-    readonly baud: number;
-    /** The second argument of Espruino's `Serial.setup`, such as `{"rx": "D8", "tx": "D6"}`. */
-    readonly options?: object;
-  };
   /** Bytes of the ring that `system.log` answers from: 1,024 unless set; 0: no such method. */
   readonly log?: number;
   /** In place of SMALL_AGENT_LIMITS, or of some of them. */

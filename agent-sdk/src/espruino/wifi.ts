@@ -4,12 +4,13 @@
  *
  * [portable]
  */
+
+import type { Wifi } from "../board/wifi.ts";
 import { NetworkLinks } from "../core/join-network.ts";
 import type { AgentStatus } from "../core/link.ts";
 import type { Log } from "../ports.ts";
 import type { BoardLinks } from "./agent.ts";
 import { agentStatus } from "./agent.ts";
-import type { BoardWifi } from "./files.ts";
 import { boardTimer } from "./ports.ts";
 import { socketLinks } from "./sockets.ts";
 import { wifiProblem } from "./wifi-problem.ts";
@@ -22,7 +23,7 @@ export interface BoardNetwork {
   /**
    * Joins it, and calls `done` with null or with the problem that the driver reports. May throw.
    */
-  join(wifi: BoardWifi, done: (problem: string | null | undefined) => void): void;
+  join(wifi: Wifi, done: (problem: string | null | undefined) => void): void;
   /** Calls `fn` whenever the network is lost. Called once. */
   onLost(fn: () => void): void;
 }

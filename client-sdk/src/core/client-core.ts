@@ -33,8 +33,8 @@ import {
 import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
 import { RelayLink, type RelayLinkEvents, type RelayLinkOptions } from "./link.ts";
 import { Pacer } from "./pacer.ts";
-import { Peer, type PeerEvents, type PeerHost, type PeerOptions } from "./peer.ts";
-import type { Call, PeerSession } from "./session.ts";
+import { Peer, type PeerEvents, type PeerHost } from "./peer.ts";
+import type { Call, PeerSession, PeerSessionOptions } from "./session.ts";
 
 /** 96 random bits: an envelope's request_id must not be guessable (section 3). */
 const REQUEST_ID_BYTES = 12;
@@ -111,7 +111,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     this.link.stop();
   }
 
-  addPeer(options: PeerOptions, events: PeerEvents): Peer {
+  addPeer(options: PeerSessionOptions, events: PeerEvents): Peer {
     const peer = new Peer(options, events, this);
     this.peers.add(peer);
     const others = this.byAgent.get(peer.agentId) ?? [];

@@ -13,7 +13,6 @@ import {
   randomFraction,
   SESSION_RENEW_MS,
 } from "@blindrelay/protocol";
-import type { Version } from "@blindrelay/protocol/crypto";
 import { CallError } from "../errors.ts";
 import { failed, isSafe } from "./call.ts";
 import {
@@ -27,7 +26,7 @@ import {
 } from "./defaults.ts";
 import { isTooLate, type Outcome } from "./jsonrpc.ts";
 import { MovingEvents } from "./moving-events.ts";
-import type { Call, Missing } from "./session.ts";
+import type { Call, Missing, PeerSessionOptions } from "./session.ts";
 import { type PacketHost, PeerSession, type PeerSessionEvents } from "./session.ts";
 
 /** Errors of the relay after which the same bytes may be delivered a moment later. */
@@ -54,19 +53,10 @@ export interface PeerEvents {
   reopened(reason: string): void;
 }
 
-export interface PeerOptions {
-  readonly agentId: string;
-  readonly agentToken: string;
-  readonly version: Version;
-  /** See PeerSessionOptions. */
-  readonly deviceKey: Uint8Array | null;
-  readonly renewAfterMs?: number | undefined;
-}
-
 export class Peer implements PeerSessionEvents {
   readonly agentId: string;
 
-  private readonly options: PeerOptions;
+  private readonly options: PeerSessionOptions;
   private readonly host: PeerHost;
   private readonly events: PeerEvents;
   private queue: Call[] = [];
@@ -91,7 +81,7 @@ export class Peer implements PeerSessionEvents {
   /** Fires when the agent has been offline for too long. */
   private awayTimer: unknown = null;
 
-  constructor(options: PeerOptions, events: PeerEvents, host: PeerHost) {
+  constructor(options: PeerSessionOptions, events: PeerEvents, host: PeerHost) {
     this.agentId = options.agentId;
     this.options = options;
     this.events = events;

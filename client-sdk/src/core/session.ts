@@ -123,7 +123,7 @@ export interface PeerSessionEvents {
   relayError(session: PeerSession, code: string, text: string): void;
 }
 
-interface PeerSessionOptions {
+export interface PeerSessionOptions {
   readonly agentId: string;
   readonly agentToken: string;
   readonly version: Version;

@@ -14,7 +14,7 @@ import type { Unlocked } from "./users.ts";
 
 const NEW_MASTER_KEY_VARIABLE = "BLINDRELAY_NEW_MASTER_KEY";
 
-interface DataFlags {
+export interface DataFlags {
   data?: string;
   store?: string;
   json?: boolean;

@@ -1,6 +1,8 @@
 /** `user ...` and `unlock`: user management for the owner of the data folder. */
+
 import { isIP } from "node:net";
 import { Failure } from "@blindrelay/protocol/command-line";
+import type { AdminUser } from "@blindrelay/protocol/schema/rest";
 import { userProblem } from "../control/account.ts";
 import { type DataOptions, openData } from "../control/data-dir.ts";
 import { administer, createUser, type NewUser, type UserChange } from "../control/user-admin.ts";
@@ -8,16 +10,6 @@ import { noteAct } from "../store/audit.ts";
 import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import { forgiveTotp } from "../store/users.ts";
-
-/** A user as shown by `user list`. */
-interface ListedUser {
-  readonly id: string;
-  readonly username: string;
-  readonly role: "admin" | "user";
-  readonly totp_enabled: boolean;
-  readonly disabled: boolean;
-  readonly created_at: string;
-}
 
 /**
  * Creates an account and returns its id. Rejects with a Failure if the name is taken or invalid.
@@ -37,7 +29,7 @@ export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ i
 };
 
 /** All users, by name. */
-export const listUsers = async (options: DataOptions): Promise<ListedUser[]> => {
+export const listUsers = async (options: DataOptions): Promise<AdminUser[]> => {
   const { store } = await openData(options);
   try {
     const rows = await store.db

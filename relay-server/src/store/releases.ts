@@ -1,4 +1,5 @@
 /** Releases, and which agents were offered and confirmed them. */
+import type { Release, ReleaseQuery } from "@blindrelay/protocol/schema/rest";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -26,10 +27,7 @@ export const findRelease = (db: Db, id: string): Promise<ReleaseRow | undefined>
   db.selectFrom("releases").selectAll().where("id", "=", id).executeTakeFirst();
 
 /** Conditions for a list; an absent one matches everything. */
-interface ReleaseFilter {
-  readonly runtime?: string | undefined;
-  readonly channel?: string | undefined;
-  readonly status?: ReleaseRow["status"] | undefined;
+interface ReleaseFilter extends Pick<ReleaseQuery, "runtime" | "channel" | "status"> {
   readonly drafts: boolean;
 }
 
@@ -178,12 +176,7 @@ export const leaveOffers = async (
   return left.map((row) => row.release_id);
 };
 
-export interface RolloutCounts {
-  readonly offered: number;
-  readonly confirmed: number;
-  readonly running: number;
-  readonly left: number;
-}
+export type RolloutCounts = Omit<Release["rollout"], "percent" | "paused">;
 
 /**
  * How many agents each of these releases was offered to, and how many of them have confirmed it,

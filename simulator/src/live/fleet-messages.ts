@@ -1,7 +1,7 @@
 /** The messages between the fleet's process and its parent, over Node's IPC channel. */
 import type { Fault } from "../scenario/schema.ts";
 import type { BoardEngine, BoardsOptions } from "./boards.ts";
-import type { Missing } from "./fleet.ts";
+import type { Identity, Missing } from "./fleet.ts";
 import type { Shape } from "./shaped-link.ts";
 
 export interface FleetOrder {
@@ -22,11 +22,7 @@ export interface FleetOrder {
   agents: OrderedAgent[];
 }
 
-export interface OrderedAgent {
-  id: string;
-  name: string;
-  relayToken: string;
-  agentToken: string;
+export interface OrderedAgent extends Identity {
   /** Index into `programs`. */
   program: number;
   version?: "1" | "2";

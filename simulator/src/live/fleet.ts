@@ -24,12 +24,15 @@ import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
 import type { Changed } from "./outages.ts";
 
-/** One device: its identity, its two secrets, and its program. */
-export interface FleetMember {
+/** One device and its two secrets. */
+export interface Identity {
   id: string;
   name: string;
   relayToken: string;
   agentToken: string;
+}
+
+export interface FleetMember extends Identity {
   program: Program | ((agent: Agent) => Promise<void>);
   /** The packet version; defaults to "1". */
   version?: Version;

@@ -1,6 +1,6 @@
 /** The REST answers of a relay in memory, and their access rules. */
 import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
-import type { Agent } from "@blindrelay/protocol/schema/rest";
+import type { Agent, AgentCreate, AgentPatch } from "@blindrelay/protocol/schema/rest";
 import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
 import { type AgentRecord, randomBytes, USER } from "../fake-device/directory.ts";
 import type { MemoryRelay } from "../fake-device/memory-relay.ts";
@@ -120,12 +120,7 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     },
     getAccount: () => user,
     postAgents: ({ body }) => {
-      const { agent_id, name, labels, metadata } = body as {
-        agent_id?: string;
-        name: string;
-        labels?: Record<string, string>;
-        metadata?: Record<string, unknown>;
-      };
+      const { agent_id, name, labels, metadata } = body as AgentCreate;
       const id = agent_id ?? `agent-${crypto.randomUUID().slice(0, 8)}`;
       if (directory.agents.has(id)) {
         throw new Refusal("CONFLICT", "That agent_id is taken: propose another, or none.");
@@ -156,11 +151,7 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     getAgentsByAgentId: (request) => agentAnswer(own(request)),
     patchAgentsByAgentId: (request) => {
       const record = own(request);
-      const { name, labels, metadata } = request.body as {
-        name?: string;
-        labels?: Record<string, string>;
-        metadata?: Record<string, unknown>;
-      };
+      const { name, labels, metadata } = request.body as AgentPatch;
       record.name = name ?? record.name;
       record.labels = labels ?? record.labels;
       record.metadata = metadata ?? record.metadata;

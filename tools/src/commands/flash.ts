@@ -31,7 +31,7 @@ import { oneLine, printJson, printStatus, printText } from "../base/output.ts";
 import { NO_WATCHDOG } from "../base/watchdog.ts";
 import { keepBuild, shownPath } from "../config/kept-builds.ts";
 import type { Settings } from "../config/settings.ts";
-import { flashModdable } from "../flash/moddable.ts";
+import { flashModdable, type ModdableOptions } from "../flash/moddable.ts";
 import { fittedTo } from "../flash/modules.ts";
 import { type Online, waitUntilOnline } from "../flash/online.ts";
 import type { carryOwnLine } from "../flash/own-line.ts";
@@ -45,21 +45,13 @@ import type { Context } from "./context.ts";
 import { seconds } from "./number-flags.ts";
 import { version } from "./version-flags.ts";
 
-interface FlashFlags extends PortFlags {
-  readonly program: string;
+interface FlashFlags extends PortFlags, Omit<ModdableOptions, "port"> {
   readonly modules?: string;
-  readonly firmwareVersion?: string;
   readonly target: "espruino" | "moddable";
-  readonly dryRun?: boolean;
-  readonly watch?: boolean;
   readonly save: boolean;
   readonly check: boolean;
   readonly slowCrypto?: boolean;
   readonly timeout: number;
-  readonly json?: boolean;
-  readonly out?: string;
-  readonly config?: string;
-  readonly platform?: string;
 }
 
 /** Editors write a file in several steps. */

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { withLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import type { KeyringEntry } from "@blindrelay/protocol/keyring";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { readTextFile } from "../base/text-file.ts";
 import {
@@ -22,11 +23,8 @@ import {
 import { openText, type SealedText, sealText } from "./sealed.ts";
 
 /** An agent's secret with the packet suite it goes with. */
-export interface Key {
-  readonly agent_token: string;
+export interface Key extends Omit<KeyringEntry, "packet_version"> {
   readonly packet_version: string;
-  /** The public half of the device's pinned key, base64url. */
-  readonly device_key?: string;
   /** Of a pending secret that was sent to its device: the `id` of that, and when (ISO 8601). */
   readonly rekey?: { readonly id: string; readonly at: string };
 }

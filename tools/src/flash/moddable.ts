@@ -18,7 +18,7 @@ import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
-interface ModdableOptions {
+export interface ModdableOptions {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly out?: string;

@@ -166,9 +166,7 @@ export const ReleasePatch = Type.Object({
   rollout: Type.Optional(
     Type.Object({ percent: Type.Optional(Percent), paused: Type.Optional(Paused) }),
   ),
-  list: Type.Optional(List),
-  not_after: Type.Optional(NotAfter),
-  signatures: Type.Optional(Signatures),
+  ...SecondForm,
 });
 export type ReleasePatch = Static<typeof ReleasePatch>;
 
