@@ -11,6 +11,8 @@ import type { FirstError, Made, OpenBoard, SetUpTrouble } from "./board/main.ts"
 import type { WebSerial } from "./board/web-serial.ts";
 import { loadBoardCode } from "./board-code.ts";
 import {
+  type Fact,
+  FactList,
   Field,
   FileInput,
   Heading,
@@ -159,7 +161,7 @@ const FromPort = ({ model }: { model: Model }): JSX.Element => {
 
 const BoardFacts = ({ board }: { board: OpenBoard }): JSX.Element => {
   const { found, version } = board;
-  const facts = [
+  const facts: Fact[] = [
     ["Board", found.board],
     ["Engine", `Espruino ${found.version}`],
     ["Memory", `${found.variables.toLocaleString()} variables`],
@@ -167,16 +169,7 @@ const BoardFacts = ({ board }: { board: OpenBoard }): JSX.Element => {
     ["Packet version", version],
     ["Until now", found.agentId ?? "no agent"],
   ];
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 };
 
 const Describe = (props: {
@@ -248,8 +241,7 @@ const Describe = (props: {
       throw new Trouble(`${agentId} was made, and could not be removed: ${message}`, fix, "");
     });
 
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
+  const submit = () => {
     working(true);
     void act(setUp).finally(() => working(false));
   };

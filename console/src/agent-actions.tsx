@@ -11,10 +11,7 @@ export const ManageAgent = ({ model, row }: { model: Model; row: Agent }): JSX.E
   const [token, setToken] = useState<string | null>(null);
   const { agent_id: agentId } = row;
 
-  const rename = (event: SubmitEvent) => {
-    event.preventDefault();
-    void act(() => model.renameAgent(agentId, name.trim()));
-  };
+  const rename = () => act(() => model.renameAgent(agentId, name.trim()));
   const rotate = () => {
     if (!confirm(`Rotate the relay token of ${row.name}? It is offline until it has the new one.`))
       return;

@@ -4,11 +4,13 @@ import { REKEY_METHOD } from "@blindrelay/client-sdk/rekey";
 import type { Version } from "@blindrelay/protocol/crypto";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import type { Agent as AgentRow } from "@blindrelay/protocol/schema/rest";
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ManageAgent } from "./agent-actions.tsx";
 import { ChangeSecret } from "./change-secret.tsx";
 import {
+  type Fact,
+  FactList,
   Field,
   FileInput,
   Heading,
@@ -78,7 +80,7 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
 const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined }): JSX.Element => {
   const { model, row, opened } = props;
   const unknown = <span class="faint">unknown</span>;
-  const facts: [string, ComponentChildren][] = [
+  const facts: Fact[] = [
     ["Identifier", <code>{row.agent_id}</code>],
     ["Presence", <Presence online={model.isOnline(row)} />],
     ["Firmware", row.firmware_version ?? unknown],
@@ -91,16 +93,7 @@ const Facts = (props: { model: Model; row: AgentRow; opened: Opened | undefined 
   if (sdk !== undefined) facts.push(["SDK", sdk]);
   if (uptime !== undefined) facts.push(["Up since", <Moment at={agoText(uptime)} />]);
   if (free !== undefined) facts.push(["Free memory", bytesText(free)]);
-  return (
-    <dl class="facts">
-      {facts.map(([name, value]) => (
-        <div>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <FactList facts={facts} />;
 };
 
 export const labelsText = ({ labels }: AgentRow): string =>
@@ -128,10 +121,8 @@ const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.
   const [deviceKey, setDeviceKey] = useState<string | undefined>(undefined);
   const { busy, trouble, setTrouble, act } = useAction();
 
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    void act(() => model.open(agentId, { agentToken: secret.trim(), version, deviceKey }));
-  };
+  const submit = () =>
+    act(() => model.open(agentId, { agentToken: secret.trim(), version, deviceKey }));
   const take = (text: string) => {
     const read = secretIn(text, agentId);
     model.addSecrets(keyringIn(text));
@@ -205,8 +196,7 @@ const CallForm = ({ opened }: { opened: Opened }): JSX.Element => {
   const first = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => first.current?.focus(), []); // the form that had the focus has been removed
 
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault();
+  const submit = async () => {
     const given = readParams(params);
     setProblem(given.problem);
     setOutcome(null);

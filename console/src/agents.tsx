@@ -104,7 +104,7 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
   return (
     <>
       <Heading>Agents</Heading>
-      <form class="filter" role="search" onSubmit={(event) => event.preventDefault()}>
+      <form class="filter" role="search">
         <Input
           id="search"
           label="Part of a name or identifier, or a selector"

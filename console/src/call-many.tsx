@@ -27,8 +27,7 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
   const { busy, trouble, act } = useAction();
   const stop = useRef<AbortController | null>(null);
 
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
+  const submit = () => {
     const given = readParams(params);
     setProblem(given.problem);
     if (given.problem !== null) return;

@@ -36,15 +36,13 @@ export const ChangeSecret = (props: {
     setSent({ renewed, id: toBase64url(random(16)) });
     setDone(false);
   };
-  const change = (event: SubmitEvent) => {
-    event.preventDefault();
-    void act(async () => {
+  const change = () =>
+    act(async () => {
       await model.rekey(agentId, sent as Renewal, readPushKey(pushKey));
       setSent(null);
       setPushKey("");
       setDone(true);
     });
-  };
 
   return (
     <details class="manage">

@@ -86,6 +86,19 @@ export const Presence = ({ online }: { online: boolean }): JSX.Element => (
   <span class={online ? "presence online" : "presence"}>{online ? "online" : "offline"}</span>
 );
 
+export type Fact = readonly [name: string, value: ComponentChildren];
+
+export const FactList = ({ facts }: { facts: readonly Fact[] }): JSX.Element => (
+  <dl class="facts">
+    {facts.map(([name, value]) => (
+      <div key={name}>
+        <dt>{name}</dt>
+        <dd>{value}</dd>
+      </div>
+    ))}
+  </dl>
+);
+
 const MOMENT: Intl.DateTimeFormatOptions = {
   year: "numeric",
   month: "short",

@@ -87,7 +87,6 @@ const CodeForm = (props: {
   const { label, hint, button, submit } = props;
   const { busy, trouble, act } = useAction();
   const onSubmit = (event: SubmitEvent) => {
-    event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     const code = String(new FormData(form).get("code") ?? "").replaceAll(" ", "");
     void act(

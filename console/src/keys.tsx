@@ -70,9 +70,8 @@ const NewKey = ({ model, made }: { model: Model; made: () => void }): JSX.Elemen
   const [token, setToken] = useState<string | null>(null);
   const { busy, trouble, act } = useAction();
 
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
-    void act(async () => {
+  const submit = () =>
+    act(async () => {
       const ends = days === "" ? {} : { expires_at: inDays(Number(days)) };
       const chosen = where.trim() === "" ? {} : { where: where.trim() };
       const body = { name: name.trim(), scopes: [...scopes], ...chosen, ...ends };
@@ -80,7 +79,6 @@ const NewKey = ({ model, made }: { model: Model; made: () => void }): JSX.Elemen
       setName("");
       made();
     });
-  };
   const toggle = (scope: KeyScope, isOn: boolean) =>
     setScopes(KEY_SCOPES.filter((each) => (each === scope ? isOn : scopes.includes(each))));
 

@@ -23,11 +23,10 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
   }, []);
 
   const submit = (event: SubmitEvent) => {
-    event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     const enter = async () => {
       const given = givenIn(new FormData(form));
-      const login = await logIn(given);
+      const login = await restOf(null).logIn(given);
       if (login.user.api_token === null) setEnrolling({ given, token: login.access_token });
       else entered(await start(login));
     };
@@ -40,7 +39,7 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
   if (enrolling !== null) {
     const { given, token } = enrolling;
     const logInWith = async (code: string) =>
-      entered(await start(await logIn({ ...given, totp_code: code })));
+      entered(await start(await restOf(null).logIn({ ...given, totp_code: code })));
     return <Enrol token={token} logIn={logInWith} />;
   }
   const must = config?.totp === "required";
@@ -98,5 +97,3 @@ const givenIn = (form: FormData): LoginBody => {
   const who = { username: field("username"), password: field("password") };
   return code === "" ? who : { ...who, totp_code: code };
 };
-
-const logIn = (given: LoginBody): Promise<LoginAnswer> => restOf(null).logIn(given);

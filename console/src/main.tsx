@@ -113,4 +113,6 @@ const View = (props: { model: Model; here: string; agentId: string | undefined }
   return <Agents model={model} />;
 };
 
+// No form of the page is sent by the browser: its view does that.
+addEventListener("submit", (event) => event.preventDefault());
 render(<App />, document.getElementById("console") as HTMLElement);

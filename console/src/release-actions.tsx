@@ -74,7 +74,6 @@ const PercentForm = (props: {
   const id = useId();
   const { percent, busy, submit } = props;
   const onSubmit = (event: SubmitEvent) => {
-    event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     submit(Number(new FormData(form).get("percent")));
   };

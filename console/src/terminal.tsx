@@ -50,8 +50,7 @@ export const Terminal = (props: {
     const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = output.current ?? {};
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END;
   };
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault();
+  const submit = () => {
     follows.current = true;
     setTyped("");
     // A lost board says so itself.
