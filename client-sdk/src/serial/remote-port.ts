@@ -133,6 +133,8 @@ export class RemotePort {
   private opening: string | null = null;
   private turn: number | undefined;
   private readAt = 0;
+  /** Bytes that the local side has got and not passed on. */
+  private untaken = 0;
   /** Until the port has been up: what is written before, numbered from 0. */
   private kept = new NumberedBytes();
   private sendAt = 0;
@@ -185,7 +187,9 @@ export class RemotePort {
 
   /** The local side has passed on this many of the bytes it got. */
   taken(bytes: number): void {
-    this.attempt?.in?.grant(bytes);
+    this.untaken -= bytes;
+    // What it got before a loss is no credit of the stream after it; see `begin`.
+    if (this.isUp) this.attempt?.in?.grant(bytes);
   }
 
   /** Resolves when everything is written to the port; gives up with the port. */
@@ -386,9 +390,10 @@ export class RemotePort {
     attempt.since = this.options.timer.now();
     attempt.isUp = true;
     this.settings = settings;
+    const window = READ_WINDOW_BYTES - this.untaken;
+    if (window > 0) attempt.in?.grant(window);
     this.restoreSettings(settings);
     this.events.up(settings);
-    attempt.in?.grant(READ_WINDOW_BYTES);
     this.send();
     this.events.writable();
   }
@@ -406,6 +411,7 @@ export class RemotePort {
     return streams.incoming(id, {
       data: (bytes) => {
         this.readAt += bytes.length;
+        this.untaken += bytes.length;
         if (this.isPurging > 0) this.taken(bytes.length);
         else this.events.data(bytes);
       },

@@ -148,9 +148,7 @@ class Program {
           if (!this.isStalled) this.takeAll();
         },
         writable: () => undefined,
-        up: () => {
-          this.untaken = 0;
-        },
+        up: () => undefined,
         down: (reason) => {
           const text = String(reason);
           if (/credit/.test(text)) port.oracle.violate(`${claim}: ${text}`);

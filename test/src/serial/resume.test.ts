@@ -3,6 +3,9 @@ import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
 import { describe, expect, it } from "vitest";
 import { attachTo, bytes, started, World } from "./world.ts";
 
+/** What the bridge may send before the local side takes any of it. */
+const WINDOW_BYTES = 131_072;
+
 describe("attach to a raw bridge", () => {
   it.each([1, 2, 3, 4, 5, 6])(
     "loses and doubles nothing over lost links, in order %d",
@@ -41,6 +44,35 @@ describe("attach to a raw bridge", () => {
       expect(losses).toEqual([]);
     },
   );
+
+  it("fills a local side that takes nothing with one window, however often the link is lost", async () => {
+    const world = new World();
+    world.tty.plug();
+    const attached = await started(world);
+    const { remote, link, got, losses, away } = attached;
+    attached.stall();
+    const up = bytes(400_000, 7);
+    let said = 0;
+    for (let cut = 0; cut < 4; cut++) {
+      await world.run(() => {
+        if (said < up.length && !world.tty.isPaused) {
+          world.tty.says(...up.subarray(said, said + 10_000));
+          said += 10_000;
+        }
+        return got.length === WINDOW_BYTES && world.tty.isPaused;
+      });
+      const before = away.length;
+      link.cut();
+      await world.run(() => away.length > before && remote.isUp);
+      let steps = 0;
+      await world.run(() => ++steps > 100);
+      expect(got).toHaveLength(WINDOW_BYTES);
+    }
+    remote.taken(WINDOW_BYTES);
+    await world.run(() => got.length === 2 * WINDOW_BYTES);
+    expect(Buffer.from(got).equals(Buffer.from(up.subarray(0, got.length)))).toBe(true);
+    expect(losses).toEqual([]);
+  });
 
   it("says with position and number what a replugged port has not taken, and sends it to no other", async () => {
     const world = new World();
