@@ -241,6 +241,21 @@ describe("the numbers of a raw port", () => {
     expect(desk.writes[1]?.bytes).toEqual([4]);
   });
 
+  it("keeps no more than two windows of processes with a claim that come one after the other", async () => {
+    const desk = new Desk();
+    const write = async () => {
+      const { write } = await desk.resume("a", undefined, 10, true, null);
+      desk.write("a", write, ...new Uint8Array(WRITE_WINDOW));
+      await settled();
+    };
+    await write();
+    await write();
+    await expect(write()).rejects.toThrow("too much of this claim waits to be written");
+    desk.writes[0]?.taken();
+    await settled();
+    await write();
+  });
+
   it("writes what comes in any of the turns in which it has just finished", async () => {
     for (let turns = 0; turns < 12; turns++) {
       const desk = new Desk();

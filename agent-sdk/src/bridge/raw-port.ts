@@ -330,6 +330,11 @@ export class RawPort {
       if (this.opening === null) throw this.away();
       // Its session ended while another was asked.
       if (this.sessions?.heardAt(sid) === null) throw new Error("the session is over");
+      // Another process adds to what waits of the one before; one after the other, without end.
+      const isOther = asked.write !== undefined && asked.opening !== this.opening;
+      if (isOther && this.queuedOf(claim) > WRITE_WINDOW_BYTES) {
+        throw new Error("too much of this claim waits to be written: try again later");
+      }
     } catch (error) {
       if (!wrote) claim.writes = claim.in !== null;
       if (known === undefined) this.remove(claim);
