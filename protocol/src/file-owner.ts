@@ -12,6 +12,7 @@ import {
   type Stats,
   statSync,
 } from "node:fs";
+import { homedir } from "node:os";
 import { dirname, resolve } from "node:path";
 
 /**
@@ -19,6 +20,15 @@ import { dirname, resolve } from "node:path";
  * followed. Windows has none.
  */
 export const NO_LINK = constants.O_NOFOLLOW ?? 0;
+
+/** A user without an entry and without HOME, as in a container, has none: "". */
+export const homeFolder = (): string => {
+  try {
+    return homedir();
+  } catch {
+    return "";
+  }
+};
 
 const asRoot = (): boolean => process.geteuid?.() === 0;
 

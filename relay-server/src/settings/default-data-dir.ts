@@ -4,10 +4,10 @@
  * checkout.
  */
 import { existsSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 
 import { Failure } from "@blindrelay/protocol/command-line";
+import { homeFolder } from "@blindrelay/protocol/file-owner";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -23,15 +23,6 @@ const stateFolder = (environment: Environment, platform: NodeJS.Platform, home: 
     return folderOf(environment.LOCALAPPDATA) ?? join(home, "AppData", "Local");
   }
   return folderOf(environment.XDG_STATE_HOME) ?? join(home, ".local", "state");
-};
-
-/** A user without an entry and without HOME, as in a container, has none: "". */
-const homeFolder = (): string => {
-  try {
-    return homedir();
-  } catch {
-    return "";
-  }
 };
 
 /**

@@ -4,11 +4,10 @@
  * keyring can be encrypted with a passphrase; `sealed` then replaces them.
  */
 import { chmodSync, copyFileSync, existsSync, statSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { withLock } from "@blindrelay/protocol/file-lock";
-import { giveToOwner } from "@blindrelay/protocol/file-owner";
+import { giveToOwner, homeFolder } from "@blindrelay/protocol/file-owner";
 import type { KeyringEntry } from "@blindrelay/protocol/keyring";
 import { parseJson } from "@blindrelay/protocol/parse-json";
 import { readTextFile } from "../base/text-file.ts";
@@ -49,15 +48,6 @@ export interface Keyring {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 const NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
-
-/** A user without an entry and without HOME, as in a container, has none. */
-const homeFolder = (): string => {
-  try {
-    return homedir();
-  } catch {
-    return "";
-  }
-};
 
 /** The folder of all profiles; null if nothing says where it is. */
 const profileFolder = (env: Environment): string | null => {
