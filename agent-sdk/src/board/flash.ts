@@ -8,6 +8,7 @@ import { answerOf, isList, isText } from "./answer.ts";
 import { type Board, readBoard } from "./board.ts";
 import type { Dialect } from "./dialect.ts";
 import { BoardFailure } from "./failure.ts";
+import { wait } from "./port.ts";
 import type { FittedProgram } from "./program.ts";
 import type { EspruinoRepl } from "./repl.ts";
 import {
@@ -31,8 +32,6 @@ const PUSHED_FILES = ["push.0", "push.1", "program.1"];
 
 /** From the restart to the program's first output. */
 const RESTART_MS = 500;
-
-const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
 
 export interface FlashOptions {
   readonly sdk: string;

@@ -9,6 +9,8 @@ export interface ReplPortEvents {
   closed(reason: string): void;
 }
 
+export const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+
 /** Limit of what waits in the system's buffer. */
 const MAX_AHEAD_MS = 4;
 
@@ -22,7 +24,7 @@ export const paced = (byteMs: number): ((count: number) => Promise<void>) => {
   return async (count) => {
     sentAt = Math.max(sentAt, performance.now()) + count * byteMs;
     const aheadMs = sentAt - performance.now();
-    if (aheadMs >= MAX_AHEAD_MS) await new Promise((done) => setTimeout(done, aheadMs));
+    if (aheadMs >= MAX_AHEAD_MS) await wait(aheadMs);
   };
 };
 

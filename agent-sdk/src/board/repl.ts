@@ -8,9 +8,7 @@
  * XON; what is written in between is lost.
  */
 import { BoardFailure } from "./failure.ts";
-import type { Port } from "./port.ts";
-
-const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
+import { type Port, wait } from "./port.ts";
 
 const XON = 0x11;
 const XOFF = 0x13;

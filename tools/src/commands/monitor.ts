@@ -8,7 +8,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { Option } from "commander";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { jsonText, printStatus } from "../base/output.ts";
+import { type JsonFlag, jsonText, printStatus } from "../base/output.ts";
 import { buildOnPort, shownPath } from "../config/kept-builds.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
@@ -20,11 +20,10 @@ import { DeviceText } from "./device-text.ts";
 const EOL = { cr: "\r", lf: "\n", crlf: "\r\n" } as const;
 type Eol = keyof typeof EOL;
 
-interface MonitorFlags extends PortFlags {
+interface MonitorFlags extends JsonFlag, PortFlags {
   readonly eol: Eol;
   readonly echo?: boolean;
   readonly reconnect: boolean;
-  readonly json?: boolean;
 }
 
 const RETRY_MS = 500;
@@ -144,10 +143,7 @@ const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Ke
   const { stdin } = process;
   const raw = stdin.isTTY === true;
   let current: Port | null = null;
-  let resolveEnded = (): void => undefined;
-  const ended = new Promise<void>((resolve) => {
-    resolveEnded = resolve;
-  });
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const onData = (bytes: Buffer): void => {
     const at = raw ? bytes.indexOf(ESCAPE) : -1;
     const typed = at < 0 ? bytes : bytes.subarray(0, at);
@@ -163,7 +159,7 @@ const readKeys = ({ eol, echo = false }: Pick<MonitorFlags, "eol" | "echo">): Ke
           if (current === port) stdin.resume();
         });
     }
-    if (at >= 0) resolveEnded();
+    if (at >= 0) end();
   };
   if (raw) stdin.setRawMode(true).on("data", onData);
   return {

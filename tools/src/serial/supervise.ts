@@ -84,10 +84,7 @@ export class PortSupervisor {
     const { open, timer, use, report } = this.options;
     let user: PortUser | null = null;
     const early: Uint8Array[] = [];
-    let closed: (reason: string) => void = () => undefined;
-    const gone = new Promise<string>((resolve) => {
-      closed = resolve;
-    });
+    const { promise: gone, resolve: closed } = Promise.withResolvers<string>();
     let port: OpenPort;
     try {
       port = await open(this.settings, {
@@ -95,7 +92,7 @@ export class PortSupervisor {
           if (user === null) early.push(bytes);
           else user.data(bytes);
         },
-        closed: (reason) => closed(reason),
+        closed,
       });
     } catch (error) {
       return messageOf(error);
@@ -105,10 +102,7 @@ export class PortSupervisor {
       return "stopped";
     }
     const openedAt = timer.now();
-    let finish = (): void => undefined;
-    const over = new Promise<void>((resolve) => {
-      finish = resolve;
-    });
+    const { promise: over, resolve: finish } = Promise.withResolvers<void>();
     this.current = { port, over };
     this.absence = "";
     report("open", "", 0);
