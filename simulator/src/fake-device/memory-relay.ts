@@ -11,9 +11,7 @@ import type { Version } from "@blindrelay/protocol/crypto";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nobleX25519 as x25519 } from "@blindrelay/protocol/suites/noble-x25519";
 import {
-  type Connection,
   type DriverTimer,
-  type Frame,
   type HubLink,
   Lockout,
   type RunningHub,
@@ -87,7 +85,7 @@ export class MemoryRelay {
       link: {
         connect: (_url, events) => {
           const link = new MemoryLink(this, events);
-          cut = () => link.end(LOST, "cut");
+          cut = () => link.close(LOST, "cut");
           return link;
         },
       },
@@ -143,15 +141,40 @@ export class MemoryRelay {
   /** A link of any kind, such as a WebSocket; the result receives what its peer does. */
   accept(peer: PeerLink): RelayLink {
     const { hub } = this.running;
-    const link = new HubEnd(peer, (text) => {
-      try {
-        hub.receive(connection, text, encoder.encode(text), nowMs());
-      } catch {
-        peer.close(1011, "INTERNAL");
+    let isPaused = false;
+    /** Messages that came while the hub was not reading. */
+    const held: string[] = [];
+    const take = () => {
+      while (!isPaused && held.length > 0) {
+        const text = held.shift() as string;
+        try {
+          hub.receive(connection, text, encoder.encode(text), nowMs());
+        } catch {
+          peer.close(1011, "INTERNAL");
+        }
       }
-    });
-    const connection: Connection = hub.connect(link, ADDRESS, nowMs());
-    return { receive: (text) => link.receive(text), closed: () => hub.closed(connection, nowMs()) };
+    };
+    const link: HubLink = {
+      send: (frame) => peer.send(typeof frame === "string" ? frame : decoder.decode(frame)),
+      // Nothing waits: a peer in memory accepts every message at once.
+      queued: () => 0,
+      close: (code, reason) => peer.close(code, reason),
+      pause: () => {
+        isPaused = true;
+      },
+      resume: () => {
+        isPaused = false;
+        take();
+      },
+    };
+    const connection = hub.connect(link, ADDRESS, nowMs());
+    return {
+      receive: (text) => {
+        held.push(text);
+        take();
+      },
+      closed: () => hub.closed(connection, nowMs()),
+    };
   }
 
   /** Ends everything: devices, clients and the relay's own timers. */
@@ -164,46 +187,6 @@ export class MemoryRelay {
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-
-/** The hub's end: keeps messages while the hub is not reading. */
-class HubEnd implements HubLink {
-  private readonly peer: PeerLink;
-  private readonly take: (text: string) => void;
-  private isPaused = false;
-  private readonly held: string[] = [];
-
-  constructor(peer: PeerLink, take: (text: string) => void) {
-    this.peer = peer;
-    this.take = take;
-  }
-
-  receive(text: string): void {
-    if (this.isPaused) this.held.push(text);
-    else this.take(text);
-  }
-
-  send(frame: Frame): void {
-    this.peer.send(typeof frame === "string" ? frame : decoder.decode(frame));
-  }
-
-  /** Nothing waits: a peer in memory accepts every message at once. */
-  queued(): number {
-    return 0;
-  }
-
-  close(code: number, reason: string): void {
-    this.peer.close(code, reason);
-  }
-
-  pause(): void {
-    this.isPaused = true;
-  }
-
-  resume(): void {
-    this.isPaused = false;
-    while (!this.isPaused && this.held.length > 0) this.take(this.held.shift() as string);
-  }
-}
 
 /** A link between a core and the relay. Both ends are notified of its end, each once. */
 class MemoryLink implements Link, PeerLink {
@@ -218,7 +201,7 @@ class MemoryLink implements Link, PeerLink {
       this.state = "open";
       this.relay = relay.accept({
         send: (text) => this.deliver(() => events.received(text)),
-        close: (code, reason) => this.end(code, reason),
+        close: (code, reason) => this.close(code, reason),
       });
       events.opened();
     });
@@ -229,12 +212,8 @@ class MemoryLink implements Link, PeerLink {
     this.deliver(() => this.relay?.receive(text));
   }
 
-  close(code: number, reason: string): void {
-    this.end(code, reason);
-  }
-
   /** Messages that were already sent still arrive. */
-  end(code: number, reason: string): void {
+  close(code: number, reason: string): void {
     queueMicrotask(() => {
       if (this.state === "closed") return;
       this.state = "closed";
