@@ -99,15 +99,10 @@ const complete = (
       completeOperation(operation, method, path, route);
     }
   }
-  const used = new Set(
-    Object.values(document.paths).flatMap((path) =>
-      Object.values(path).flatMap(({ tags = [] }) => tags),
-    ),
-  );
   const paths = shared(document.paths) as Paths;
   return {
     ...document,
-    tags: TAGS.filter(({ name }) => used.has(name)),
+    tags: TAGS,
     paths,
     components: {
       schemas: componentSchemas(paths) as Record<string, object>,
@@ -135,9 +130,8 @@ const completeOperation = (
       if (media.schema !== undefined) media.schema = withoutUndefined(media.schema);
     }
   }
-  for (const { content, headers } of [requestBody, ...Object.values(responses)].map(asBearer)) {
-    if (headers !== null) headers["X-Request-Id"] = { $ref: "#/components/headers/RequestId" };
-    for (const [type, media] of Object.entries(content)) {
+  for (const part of [requestBody, ...Object.values(responses)]) {
+    for (const [type, media] of Object.entries(part?.content ?? {})) {
       if (!type.includes("json") || media.schema === undefined) continue;
       if (media.example === undefined && media.examples === undefined) {
         media.example = exampleOf(media.schema);
@@ -149,6 +143,8 @@ const completeOperation = (
     else describeExample(parameter);
   }
   for (const [status, answer] of Object.entries(responses)) {
+    const requestId = { $ref: "#/components/headers/RequestId" };
+    answer.headers = { ...answer.headers, "X-Request-Id": requestId };
     if (answer.description === SWAGGER_DEFAULT) answer.description = STATUS_CODES[status] ?? "";
   }
   Object.assign(responses, problemResponses(problemsOf(route, access)));
@@ -167,17 +163,6 @@ const describeExample = (parameter: Parameter): void => {
   parameter.description = [words, example === undefined ? null : `Example: \`${example}\`.`]
     .filter((part) => typeof part === "string")
     .join(" ");
-};
-
-/** A request body or a response, with what both have in common; only a response has headers. */
-const asBearer = (
-  part: { content?: Record<string, Media>; headers?: object } | undefined,
-): { content: Record<string, Media>; headers: Record<string, object> | null } => {
-  if (part === undefined || "required" in part) {
-    return { content: part?.content ?? {}, headers: null };
-  }
-  part.headers ??= {};
-  return { content: part.content ?? {}, headers: part.headers as Record<string, object> };
 };
 
 /** `POST /api/v1/agents/{agent_id}/rotate-token` as `postAgentsByAgentIdRotateToken`. */
