@@ -72,7 +72,7 @@ export interface FoundSession extends SessionRow {
 
 type NewSession = Omit<SessionRow, "requests_used" | "ended_at">;
 
-const insertSession = prepared((db, session: NewSession) =>
+export const addSession = prepared((db, session: NewSession) =>
   db.insertInto("sessions").values({
     hash: session.hash,
     kind: session.kind,
@@ -84,9 +84,6 @@ const insertSession = prepared((db, session: NewSession) =>
     expires_at: session.expires_at,
   }),
 );
-
-export const addSession = (db: Db, session: NewSession): MaybePromise<unknown> =>
-  insertSession(db, session);
 
 /** How many excess sessions are ended or deleted at a time. */
 const MAX_TOGETHER = 500;
