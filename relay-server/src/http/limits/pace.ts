@@ -19,10 +19,7 @@ const MOST_IN_ONE_TURN = 16;
 /** Requests that may wait to begin, at most 15 KB each: a second of work. */
 const MAX_ARRIVED = 4096;
 
-interface Waiting {
-  readonly begin: () => void;
-  readonly refuse: () => void;
-}
+type Waiting = PromiseWithResolvers<void>;
 
 export class Pace {
   readonly #arrived: FairQueue<Waiting>;
@@ -51,11 +48,10 @@ export class Pace {
   }
 
   #wait(queue: FairQueue<Waiting>, key: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const refused = queue.push(key, { begin: resolve, refuse: () => reject(tooMany()) });
-      refused?.refuse();
-      this.#schedule();
-    });
+    const waiting: Waiting = Promise.withResolvers();
+    queue.push(key, waiting)?.reject(tooMany());
+    this.#schedule();
+    return waiting.promise;
   }
 
   #schedule(): void {
@@ -76,7 +72,7 @@ export class Pace {
     }
     if (nowMs - this.#turnSinceMs <= TURN_MS) {
       this.#first();
-      this.#next()?.begin();
+      this.#next()?.resolve();
     }
     this.#schedule();
   });
