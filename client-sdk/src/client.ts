@@ -19,13 +19,13 @@ import {
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
 import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
 import type { Peer, PeerEvents } from "./core/peer.ts";
-import type { Missing, PeerSession } from "./core/session.ts";
+import type { Missing } from "./core/session.ts";
 import { CallError } from "./errors.ts";
 import { Fleet } from "./fleet.ts";
 import { Listeners } from "./listeners.ts";
 import type { Log, Ports } from "./ports.ts";
 import { ReadStream } from "./read-stream.ts";
-import { type SessionStreams, type StreamOptions, streamsOf } from "./streams.ts";
+import { openStream, type SessionStreams, type StreamOptions, streamsOf } from "./streams.ts";
 import { relayUrl } from "./url.ts";
 import { WriteStream } from "./write-stream.ts";
 
@@ -163,19 +163,9 @@ export class Agent {
     timeoutMs: number = CALL_TIMEOUT_MS,
   ): Promise<Result> {
     const { core, peer } = this;
-    return new Promise((resolve, reject) => {
-      const request = {
-        method,
-        params,
-        timeoutMs,
-        idempotent: false,
-        sent: (session: PeerSession) => sent(streamsOf(core, session)),
-      };
-      core.call(peer, request, (outcome) => {
-        if (outcome.ok) resolve(outcome.result as Result);
-        else reject(outcome.error);
-      });
-    });
+    return openStream({ core, peer, method, params, timeoutMs }, (session) =>
+      sent(streamsOf(core, session)),
+    );
   }
 
   /** A stream's number for `callWithStreams`. */
@@ -186,7 +176,8 @@ export class Agent {
   private opening(method: string, params: object, options: StreamOptions) {
     const { core, peer } = this;
     const { timeoutMs = CALL_TIMEOUT_MS } = options;
-    return { core, peer, method, params, timeoutMs, id: core.streamNumber() };
+    const id = core.streamNumber();
+    return { core, peer, method, params: { ...params, stream: id }, timeoutMs, id };
   }
 
   /**

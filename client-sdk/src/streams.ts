@@ -57,21 +57,15 @@ export const broken = (method: string, error: string, bytes: number): CallError 
 /** Why a stream ends whose call is made again in another session. */
 export const CALLED_AGAIN = "the agent refused its call as too late";
 
-/** Makes the call; `sent` gets the session, `failed` the reason why the stream did not open. */
-export const openStream = (
-  { core, peer, method, params, timeoutMs, id }: Opening,
+/** Makes the call; `sent` gets the session. Rejects with the reason why no stream opened. */
+export const openStream = <Result = unknown>(
+  { core, peer, method, params, timeoutMs }: Omit<Opening, "id">,
   sent: (session: PeerSession) => void,
-): Promise<unknown> =>
+): Promise<Result> =>
   new Promise((resolve, reject) => {
-    const request = {
-      method,
-      params: { ...params, stream: id },
-      timeoutMs,
-      idempotent: false,
-      sent,
-    };
+    const request = { method, params, timeoutMs, idempotent: false, sent };
     core.call(peer, request, (outcome: Outcome) => {
-      if (outcome.ok) resolve(outcome.result);
+      if (outcome.ok) resolve(outcome.result as Result);
       else reject(outcome.error);
     });
   });
