@@ -2,6 +2,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { extname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { aborted } from "../base/aborted.ts";
 import { stopChild, watch, whenEnded } from "../base/processes.ts";
 import type { Report } from "../report/report.ts";
 import type { LoadedScenario } from "../scenario/load.ts";
@@ -35,10 +36,6 @@ export async function runJobs(
   );
   const stop = (): Promise<unknown> =>
     Promise.all(children.map((child) => stopChild(child, () => child.kill(), STOP_GRACE_MS)));
-  const stopped = new Promise<void>((resolve) => {
-    signal.addEventListener("abort", () => resolve(), { once: true });
-    if (signal.aborted) resolve();
-  });
   const done = new Map<number, Report>();
   let next = 0;
   let told = 0;
@@ -58,7 +55,7 @@ export async function runJobs(
     }
   };
   try {
-    await Promise.race([Promise.all(children.map(work)), stopped]);
+    await Promise.race([Promise.all(children.map(work)), aborted(signal)]);
   } finally {
     await stop();
   }
