@@ -17,7 +17,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { identify } from "../account/identity.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printStatus, serveUnread } from "../base/output.ts";
+import { type JsonFlag, printJson, printStatus, serveUnread } from "../base/output.ts";
 import { claimUncaught, describeThrown, isOfProgram } from "../base/uncaught.ts";
 import { PASSPHRASE_VARIABLE } from "../config/passphrase.ts";
 import type { Settings } from "../config/settings.ts";
@@ -29,7 +29,7 @@ import { version } from "./version-flags.ts";
 
 type DeviceProgram = (agent: Agent) => void | Promise<void>;
 
-interface RunFlags {
+interface RunFlags extends JsonFlag {
   readonly agent?: string;
   readonly provision?: boolean;
   readonly stateDir?: string;
@@ -40,7 +40,6 @@ interface RunFlags {
   /** False with --no-rekey. */
   readonly rekey: boolean;
   readonly stubs?: string;
-  readonly json?: boolean;
 }
 
 /**

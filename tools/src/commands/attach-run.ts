@@ -18,10 +18,10 @@ import { openStdio } from "../attach/stdio-side.ts";
 import { openTcp, plainCodec } from "../attach/tcp-side.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { oneLine, printJson, printStatus, serveUnread } from "../base/output.ts";
+import { type JsonFlag, oneLine, printJson, printStatus, serveUnread } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 
-export interface AttachFlags {
+export interface AttachFlags extends JsonFlag {
   readonly pty?: string;
   readonly rfc2217?: string;
   readonly tcp?: string;
@@ -31,7 +31,6 @@ export interface AttachFlags {
   readonly takeover?: boolean;
   readonly onLoss?: "wait" | "close";
   readonly record?: string;
-  readonly json?: boolean;
 }
 
 const CONNECT_LIMIT_MS = 30_000;

@@ -84,8 +84,7 @@ needs its secret too (blindrelay agent export). A new password or account token 
       };
       const rest = accountRest(context.settings());
       const made = await rest.ask("AccessKeyCreated", "POST", "/account/keys", body);
-      if (flags.json === true) printJson(made);
-      else printText(made.api_token);
+      printResult(flags, made, made.api_token);
     });
 
   key

@@ -2,15 +2,13 @@
 
 import pkg from "../../package.json" with { type: "json" };
 import type { Command } from "../base/command.ts";
-import { oneLine, printResult, printStatus } from "../base/output.ts";
+import { type JsonFlag, oneLine, printResult, printStatus } from "../base/output.ts";
 import { type Row, reportBoard } from "../flash/board-report.ts";
 import type { PortFlags } from "../repl/port.ts";
 import { ADDRESS_FORMS } from "../serial/address.ts";
 import { withBaud, withConsole } from "./board.ts";
 
-interface ReportFlags extends PortFlags {
-  readonly json?: boolean;
-}
+type ReportFlags = JsonFlag & PortFlags;
 
 const asText = (rows: readonly Row[]): string =>
   rows.map(([name, found]) => `${name}: ${oneLine(found)}`).join("\n");

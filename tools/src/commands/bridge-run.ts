@@ -5,7 +5,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { DEFAULT_SETTINGS, type FlowControl } from "@blindrelay/protocol/serial";
 import { identify } from "../account/identity.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printResult, printStatus, serveUnread } from "../base/output.ts";
+import { type JsonFlag, printJson, printResult, printStatus, serveUnread } from "../base/output.ts";
 import { Bridge, type BridgeNews } from "../bridge/bridge.ts";
 import {
   BridgeConfig,
@@ -22,7 +22,7 @@ import {
 import { Mapping } from "../bridge/mapping.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 
-export interface BridgeFlags {
+export interface BridgeFlags extends JsonFlag {
   readonly mode?: "sealed" | "lines" | "raw";
   readonly mapping?: string;
   readonly baud?: number;
@@ -35,7 +35,6 @@ export interface BridgeFlags {
   readonly config?: string;
   readonly check?: boolean;
   readonly schema?: "config" | "mapping";
-  readonly json?: boolean;
 }
 
 const modeOf = async (settings: Settings, flags: BridgeFlags): Promise<PortMode> => {

@@ -3,18 +3,17 @@
 import { EspruinoRepl, REPL_LIMITS, readBoard, runtimeOf } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "../base/command.ts";
-import { printJson, printStatus, printText, table } from "../base/output.ts";
+import { type JsonFlag, printJson, printStatus, printText, table } from "../base/output.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { listSerialPorts } from "../serial/local.ts";
 import type { ListedPort } from "../serial/sysfs.ts";
 import { withBaud } from "./board.ts";
 import type { Context } from "./context.ts";
 
-interface DevicesFlags extends PortFlags {
+interface DevicesFlags extends JsonFlag, PortFlags {
   readonly all?: boolean;
   readonly probe: boolean;
   readonly remote?: boolean;
-  readonly json?: boolean;
 }
 
 const PROBE_LIMITS = { ...REPL_LIMITS, attachMs: 1_500, answerMs: 4_000 };

@@ -6,7 +6,7 @@ import { presentAgent } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
+import { type JsonFlag, jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
 import type { Secret, Settings } from "../config/settings.ts";
 import { matching } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
@@ -14,8 +14,7 @@ import type { Context } from "./context.ts";
 
 const CONNECT_LIMIT_MS = 30_000;
 
-interface EventsFlags {
-  readonly json?: boolean;
+interface EventsFlags extends JsonFlag {
   readonly count?: number;
   readonly where?: string;
 }

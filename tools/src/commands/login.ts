@@ -6,18 +6,17 @@ import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { demandToken } from "../account/account.ts";
 import type { Command } from "../base/command.ts";
 import { firstLines } from "../base/first-lines.ts";
-import { printJson, printStatus, printText } from "../base/output.ts";
+import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { Rest, RestFailure } from "../base/rest.ts";
 import { isSealed } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import type { Context } from "./context.ts";
 import { enrol } from "./enrol.ts";
 
-interface LoginFlags {
+interface LoginFlags extends JsonFlag {
   readonly url?: string;
   readonly username?: string;
   readonly passwordStdin?: boolean;
-  readonly json?: boolean;
 }
 
 interface Given {

@@ -6,7 +6,7 @@ import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { oneLine, printResult, printStatus } from "../base/output.ts";
+import { type JsonFlag, oneLine, printResult, printStatus } from "../base/output.ts";
 import { aboutAgent, heldAgent, matching } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import { LogReader, type LogReport } from "../fleet/logs.ts";
@@ -17,11 +17,10 @@ const CONNECT_LIMIT_MS = 15_000;
 const LINES = 100;
 const MAX_LINES = 100_000;
 
-interface LogsFlags {
+interface LogsFlags extends JsonFlag {
   readonly where?: string;
   readonly follow?: boolean;
   readonly lines: number;
-  readonly json?: boolean;
 }
 
 /** Milliseconds as seconds with three digits, aligned. */

@@ -10,10 +10,9 @@ import { isSealed, listCopies, restoreCopy } from "../config/profile.ts";
 import { httpBase, type Settings } from "../config/settings.ts";
 import type { Context } from "./context.ts";
 
-interface PassphraseFlags {
+interface PassphraseFlags extends JsonFlag {
   readonly remove?: boolean;
   readonly stdin?: boolean;
-  readonly json?: boolean;
 }
 
 const MIN_LENGTH = 8;
@@ -75,13 +74,10 @@ export const addProfile = (cli: Command, context: Context): void => {
         passphrase: isSealed(settings.profilePath),
         agents: Object.keys(shown.keyring),
       };
-      if (flags.json === true) printJson(open);
-      else {
-        const guard = open.passphrase ? "encrypted with a passphrase" : "not encrypted";
-        printText(
-          `${open.path}\n${open.username} at ${open.url}, ${guard}\n${open.agents.join("\n")}`,
-        );
-      }
+      const guard = open.passphrase ? "encrypted with a passphrase" : "not encrypted";
+      const { path, username, url, agents } = open;
+      const text = `${path}\n${username} at ${url}, ${guard}\n${agents.join("\n")}`;
+      printResult(flags, open, text);
     });
 
   profile

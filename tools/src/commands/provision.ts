@@ -26,7 +26,7 @@ import {
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import type { Command } from "../base/command.ts";
-import { printJson, printStatus, printText } from "../base/output.ts";
+import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
 import { checkAgentId, type Settings, socketAddress } from "../config/settings.ts";
@@ -37,7 +37,7 @@ import { ADDRESS_FORMS } from "../serial/address.ts";
 import { baudRate, withBaud, withConsole } from "./board.ts";
 import type { Context } from "./context.ts";
 
-interface ProvisionFlags extends PortFlags {
+interface ProvisionFlags extends JsonFlag, PortFlags {
   readonly name?: string;
   readonly id?: string;
   readonly agent?: string;
@@ -53,7 +53,6 @@ interface ProvisionFlags extends PortFlags {
   readonly serial?: string;
   readonly serialBaud: number;
   readonly serialSetup?: object;
-  readonly json?: boolean;
 }
 
 interface Made {

@@ -10,7 +10,7 @@ import { connectClient, withClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
-import { printJson, printStatus, printText } from "../base/output.ts";
+import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
 import type { Secret, Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
@@ -24,14 +24,13 @@ import type { Context } from "./context.ts";
 const CONNECT_LIMIT_MS = 15_000;
 const MAX_VERSION = 32;
 
-interface PushFlags extends FleetFlags {
+interface PushFlags extends JsonFlag, FleetFlags {
   readonly all?: boolean;
   readonly firmwareVersion?: string;
   readonly modules?: string;
   readonly pushKey?: string;
   readonly timeout: number;
   readonly wait?: boolean;
-  readonly json?: boolean;
 }
 
 const version = (value: string): string => {

@@ -7,7 +7,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { asking } from "@blindrelay/protocol/prompt";
 import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
-import { type JsonFlag, printJson, printText } from "../base/output.ts";
+import { type JsonFlag, printResult } from "../base/output.ts";
 import type { Context } from "./context.ts";
 
 const USES: { readonly [kind in TokenKind]: string } = {
@@ -65,11 +65,8 @@ Reads it from standard input, because arguments show in process lists. Exits wit
     .action(async (flags: JsonFlag) => {
       const given = process.stdin.isTTY ? await ask() : await readInput(process.stdin);
       const report = describeToken(given.replace(/\r?\n$/, ""));
-      if (flags.json === true) printJson(report);
-      else
-        printText(
-          report.problem === null ? `${report.meaning}; its checksum is right` : report.meaning,
-        );
-      if (report.problem !== null) throw new Failure("expectation", report.problem);
+      const { meaning, problem } = report;
+      printResult(flags, report, problem === null ? `${meaning}; its checksum is right` : meaning);
+      if (problem !== null) throw new Failure("expectation", problem);
     });
 };

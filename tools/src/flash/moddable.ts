@@ -12,13 +12,13 @@ import { type BoardConfig, CONFIG_FILE } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward } from "@blindrelay/protocol/crypto";
 import { parse } from "acorn";
-import { printJson, printStatus, printText } from "../base/output.ts";
+import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import { SDK_ROOT } from "./sdk.ts";
 
-export interface ModdableOptions {
+export interface ModdableOptions extends JsonFlag {
   readonly program: string;
   readonly firmwareVersion?: string;
   readonly out?: string;
@@ -27,7 +27,6 @@ export interface ModdableOptions {
   readonly port?: string | undefined;
   readonly dryRun?: boolean;
   readonly watch?: boolean;
-  readonly json?: boolean;
 }
 
 const MARK = "blindrelay-project.json";

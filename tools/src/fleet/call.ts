@@ -9,7 +9,7 @@ import { Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { connectClient } from "../account/connect.ts";
 import { interrupted } from "../base/interrupted.ts";
-import { printJson, printResult, printStatus, printText } from "../base/output.ts";
+import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { heldAgent, matching } from "./agents.ts";
@@ -18,7 +18,7 @@ import { Journal } from "./journal.ts";
 import { renderJunit } from "./junit.ts";
 import { lineOf, lineText } from "./outcome-line.ts";
 
-export interface FleetCallFlags extends FleetFlags {
+export interface FleetCallFlags extends JsonFlag, FleetFlags {
   readonly dryRun?: boolean;
   readonly atOnce?: number;
   readonly resume?: string;
@@ -26,7 +26,6 @@ export interface FleetCallFlags extends FleetFlags {
   readonly timeout: number;
   readonly idempotent?: boolean;
   readonly wait?: boolean;
-  readonly json?: boolean;
 }
 
 const CONNECT_LIMIT_MS = 30_000;
