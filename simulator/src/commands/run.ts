@@ -180,14 +180,9 @@ async function runSeeds(
 ): Promise<number> {
   const isLive = loaded.scenario.world === "live";
   const jobs = isLive ? 1 : Math.min(flags.jobs ?? availableParallelism(), seeds.length);
-  const task = {
-    shrinks: flags.shrink,
-    ...(flags.log === undefined ? {} : { log: flags.log }),
-    ...(flags.crypto === undefined ? {} : { crypto: flags.crypto }),
-    ...(flags.live === undefined ? {} : { live: flags.live }),
-    ...(flags.metricsPort === undefined ? {} : { metricsPort: flags.metricsPort }),
-    ...(flags.maxTime === undefined ? {} : { hardStopMs: flags.maxTime * 1000 }),
-  };
+  const { shrink: shrinks, log, crypto, live, metricsPort, maxTime } = flags;
+  const hardStopMs = maxTime === undefined ? undefined : maxTime * 1000;
+  const task = { shrinks, log, crypto, live, metricsPort, hardStopMs };
   const reports: Report[] = [];
   const progress = new Progress(process.stderr);
   const take = async (report: Report): Promise<void> => {

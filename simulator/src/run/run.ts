@@ -131,15 +131,8 @@ async function runInLive(
   const warning = openFileWarning(count, openFileLimit());
   if (warning !== null) progress.say(warning);
   const { runLive } = await import("../live/run.ts");
-  const report = await runLive(scenario, folder, {
-    seed,
-    progress,
-    signal,
-    engines,
-    ...(metricsPort === undefined ? {} : { metricsPort }),
-    ...(live === undefined ? {} : { url: live }),
-    ...(hardStopMs === undefined ? {} : { hardStopMs }),
-  });
+  const options = { seed, progress, signal, engines, metricsPort, url: live, hardStopMs };
+  const report = await runLive(scenario, folder, options);
   return { ...report, programs };
 }
 

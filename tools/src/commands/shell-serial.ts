@@ -40,11 +40,7 @@ const openStreams = async (agent: Agent, { port, baud, dtr, rts }: SerialFlags) 
   try {
     if (baud !== undefined) await agent.call("serial.configure", { ...named, baud_rate: baud });
     if (dtr !== undefined || rts !== undefined) {
-      await agent.call("serial.signals", {
-        ...named,
-        ...(dtr === undefined ? {} : { dtr }),
-        ...(rts === undefined ? {} : { rts }),
-      });
+      await agent.call("serial.signals", { ...named, dtr, rts });
     }
     const reader = await agent.readStream("serial.read", named);
     return { reader, writer: await agent.writeStream("serial.write", named) };

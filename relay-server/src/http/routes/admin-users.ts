@@ -100,12 +100,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
     },
     async (request) => {
       const { role, disabled, password, totp_enabled } = request.body;
-      const change = {
-        ...(role === undefined ? {} : { role }),
-        ...(disabled === undefined ? {} : { disabled }),
-        ...(password === undefined ? {} : { password }),
-        ...(totp_enabled === undefined ? {} : { totpEnabled: totp_enabled }),
-      };
+      const change = { role, disabled, password, totpEnabled: totp_enabled };
       const id = knowable(request.params.id);
       const result = await administer(context, credentialOf(request).userId, id, change);
       if (typeof result === "string") throw refused(result);
