@@ -4,13 +4,9 @@ import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
-import { finish, printReport, reserve, writeReport } from "./run.ts";
+import { finish, printReport, type RunFlags, reserve, writeReport } from "./run.ts";
 
-export interface MergeFlags {
-  report?: string;
-  junit?: string;
-  json?: boolean;
-}
+export type MergeFlags = Pick<RunFlags, "report" | "junit" | "json">;
 
 export async function merge(folders: readonly string[], flags: MergeFlags): Promise<number> {
   const reports = folders.flatMap(reportsIn).sort((a, b) => a.seed - b.seed);

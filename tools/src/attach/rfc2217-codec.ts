@@ -176,12 +176,8 @@ class Rfc2217Codec implements Codec {
   private async tellModem(): Promise<void> {
     if (!this.hasRoom()) return;
     this.undone++;
-    let lines: StatusLinesJson = {};
-    try {
-      lines = await this.remote.status();
-    } catch {
-      // Unknown lines are told as off.
-    }
+    // Unknown lines are told as off.
+    const lines = await this.remote.status().catch((): StatusLinesJson => ({}));
     this.undone--;
     this.modem = bitsOf(lines);
     this.answer(COM_PORT.notifyModemState, [this.modem]);
@@ -214,7 +210,7 @@ class Rfc2217Codec implements Codec {
   /** Whatever came before is on its way to the bridge. */
   private settle(): void {
     this.sequence.flush();
-    if (this.isScheduled) this.settleSettings();
+    this.settleSettings();
   }
 
   private settleSettings(): void {
@@ -240,7 +236,7 @@ class Rfc2217Codec implements Codec {
   private control(value: number): void {
     const lines = LINES[value];
     if (lines !== undefined) {
-      if (this.isScheduled) this.settleSettings();
+      this.settleSettings();
       this.lines = { ...this.lines, ...lines };
       this.sequence.add(lines);
       this.answer(COM_PORT.setControl, [value]);
