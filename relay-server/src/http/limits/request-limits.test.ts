@@ -1,8 +1,9 @@
 /** How many requests one user, one agent and one address may make (docs/limits.md). */
 import type { LightMyRequestResponse } from "fastify";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../../control/quotas.ts";
 import { type Rest, startRest } from "../testing/test-rest.ts";
+import { Untaken } from "./untaken.ts";
 
 let rest: Rest;
 afterEach(() => rest.close());
@@ -30,6 +31,26 @@ test("a user's requests have a common rate for all tokens, separate from other u
   expect(Number(refused.headers["retry-after"])).toBeGreaterThan(0);
   expect(Number(refused.headers["retry-after"])).toBeLessThanOrEqual(60);
   expect((await ask(other)).statusCode).toBe(200);
+});
+
+test("a user who does not take answers gets no more of them, and every answer is counted", async () => {
+  await start({});
+  const { user } = await rest.login();
+  const ask = () => rest.call("GET", "/account", { token: user.api_token });
+  const added = vi.spyOn(Untaken.prototype, "add");
+  const answer = await ask();
+  const counted = [`user/${user.id}`, answer.body.length, expect.anything(), expect.anything()];
+  expect(added.mock.calls).toEqual([counted]);
+  const over = vi.spyOn(Untaken.prototype, "isOver").mockReturnValueOnce(true);
+  const refused = await ask();
+  expect(refused.json()).toMatchObject({
+    status: 429,
+    code: "RATE_LIMITED",
+    detail: "Answers of this account wait to be taken.",
+  });
+  expect((await ask()).statusCode).toBe(200);
+  added.mockRestore();
+  over.mockRestore();
 });
 
 test("an agent's requests count for the agent, not for its owner", async () => {

@@ -12,6 +12,7 @@ import { HttpProblem } from "../base/problem.ts";
 import { isHealth } from "../routes/health.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { Pace, paceRequests } from "./pace.ts";
+import { Untaken } from "./untaken.ts";
 
 const WINDOW_MS = 60_000;
 /** Users, agents and addresses remembered at once; the least recent is dropped. */
@@ -39,6 +40,7 @@ export class RequestLimits {
   readonly #paced: ReturnType<typeof paceRequests>;
   readonly #holders = new WeakMap<FastifyRequest, string>();
   readonly #ends = new WeakMap<FastifyRequest, () => void>();
+  readonly #untaken = new Untaken();
   #holder: Check = async () => undefined;
   #address: Check = async () => undefined;
 
@@ -79,8 +81,9 @@ export class RequestLimits {
       );
     });
     const end = async (request: FastifyRequest): Promise<void> => this.#end(request);
-    app.addHook("onSend", async (request: FastifyRequest, _reply: FastifyReply, payload) => {
+    app.addHook("onSend", async (request: FastifyRequest, reply: FastifyReply, payload) => {
       this.#end(request);
+      this.#countAnswer(request, reply, payload);
       return payload;
     });
     app.addHook("onResponse", end);
@@ -104,17 +107,24 @@ export class RequestLimits {
 
   /** Counts a request by its caller, and waits for its turn among those of the same user. */
   async admit(request: FastifyRequest, { userId, agentId }: Credential): Promise<void> {
-    this.#holders.set(request, agentId === null ? `user/${userId}` : `agent/${agentId}`);
+    const holder = agentId === null ? `user/${userId}` : `agent/${agentId}`;
+    this.#holders.set(request, holder);
     await this.#holder(request);
     if (request.routeOptions.config.streams === true) return;
     const end = await this.#concurrency.take(userId);
     if (end === null) {
-      throw new HttpProblem("RATE_LIMITED", "Too many requests of this account wait.", {
-        headers: { "retry-after": "1" },
-      });
+      throw waiting("Too many requests of this account wait.");
     }
     this.#ends.set(request, end);
     if (request.raw.destroyed) this.#end(request); // disconnected while it waited
+    if (this.#untaken.isOver(holder)) throw waiting("Answers of this account wait to be taken.");
+  }
+
+  /** Streams read no further than they are taken. */
+  #countAnswer(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
+    const holder = this.#holders.get(request);
+    if (holder === undefined || typeof payload !== "string") return;
+    this.#untaken.add(holder, payload.length, request.raw.socket, reply.raw);
   }
 
   #end(request: FastifyRequest): void {
@@ -122,6 +132,9 @@ export class RequestLimits {
     this.#ends.delete(request);
   }
 }
+
+const waiting = (detail: string): HttpProblem =>
+  new HttpProblem("RATE_LIMITED", detail, { headers: { "retry-after": "1" } });
 
 const tooMany = (max: number, ttlInSeconds: number): HttpProblem =>
   new HttpProblem("RATE_LIMITED", `More than ${max} requests within a minute.`, {
