@@ -114,13 +114,18 @@ const listen = (path: string, serve: (socket: Socket) => void): Promise<Server> 
 const isAlive = (path: string): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = createConnection(path);
-    const found = (alive: boolean) =>
-      contained("request", "cannot tell whether a node uses the socket", () => {
-        socket.destroy();
-        resolve(alive);
-      });
-    socket.on("connect", found(true));
-    socket.on("error", found(false));
+    const found = (alive: boolean) => {
+      socket.destroy();
+      resolve(alive);
+    };
+    socket.on(
+      "connect",
+      contained("request", "cannot tell whether a node uses the socket", () => found(true)),
+    );
+    socket.on(
+      "error",
+      contained("request", "cannot tell whether a node uses the socket", () => found(false)),
+    );
   });
 
 const answer = (socket: Socket, rebalance: Rebalance): void => {
