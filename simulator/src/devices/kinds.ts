@@ -127,7 +127,7 @@ function interviewSensor(name: string): Interview {
 
 interface Move {
   readonly percent: number;
-  /** When it was answered, and when a later one had surely followed it; in steps of the interview. */
+  /** When it was answered, and when a later one had surely followed it: in steps. */
   answered: number;
   over: number;
 }
