@@ -185,6 +185,17 @@ describe("the first auth", () => {
     expect(w.hub.stats().connections).toEqual({ ...before, waiting: 0, closing: 0 });
   });
 
+  it("of an agent that has moved to another node ends its link once", () => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(authOf("lamp"));
+    w.hub.authenticated(peer.connection, lampsLogin(w), w.now, { kind: "superseded" });
+    w.settle();
+    w.advance(60_000);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }, { code: "REPLACED" }]);
+  });
+
   it("passes on the store's text for a token of the wrong kind", () => {
     const w = world();
     const peer = w.connect();
@@ -210,6 +221,40 @@ describe("the first auth", () => {
     peer.say(good);
     expect(peer.take()).toMatchObject([{ status: "failed", code: "UNAVAILABLE" }]);
     expect(w.lockout.failures).toBe(0);
+  });
+});
+
+describe("connections of an address that have not authenticated", () => {
+  const ADDRESS = "192.0.2.1";
+
+  it("are limited, by address", () => {
+    const w = new World({ waitingPerAddress: 2 });
+    w.connect(ADDRESS);
+    expect(w.hub.hasRoom(ADDRESS)).toBe(true);
+    w.connect(ADDRESS);
+    expect(w.hub.hasRoom(ADDRESS)).toBe(false);
+    expect(w.hub.hasRoom("192.0.2.2")).toBe(true);
+  });
+
+  it("are limited by the /64 of IPv6", () => {
+    const w = new World({ waitingPerAddress: 2 });
+    for (const end of ["1", "2"]) w.connect(`2001:db8:1:2::${end}`);
+    expect(w.hub.hasRoom("2001:db8:1:2:ffff::9")).toBe(false);
+    expect(w.hub.hasRoom("2001:db8:1:3::1")).toBe(true);
+  });
+
+  it.each([
+    ["authenticates", (peer: VirtualPeer) => peer.say(good)],
+    ["leaves", (peer: VirtualPeer) => peer.hangUp()],
+  ])("make room for one more when one %s, and only once", (_, go) => {
+    const w = new World({ waitingPerAddress: 2 });
+    w.user("ann");
+    const [first] = [w.connect(ADDRESS), w.connect(ADDRESS)];
+    go(first);
+    expect(w.hub.hasRoom(ADDRESS)).toBe(true);
+    first.hangUp();
+    w.connect(ADDRESS);
+    expect(w.hub.hasRoom(ADDRESS)).toBe(false);
   });
 });
 
@@ -315,6 +360,17 @@ describe("lockout", () => {
     const later = w.connect("198.51.100.1");
     later.say(good);
     expect(later.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+
+  it("refuses without a look-up, which would cost the relay time", () => {
+    const w = world();
+    failFrom(w, "198.51.100.1", 5);
+    w.slowStore = true;
+    const peer = w.connect("198.51.100.1");
+    peer.say(good);
+    expect(w.lookUps).toEqual([]);
+    const text = "Too many failed authentications from this address";
+    expect(peer.take()).toEqual([failed("LOCKED_OUT", 600, text)]);
   });
 
   it("refuses a valid token if its look-up was in progress when the lockout began", () => {
@@ -502,6 +558,58 @@ describe("an agent on several nodes", () => {
     expect(lamp.closed?.code).toBe(1008);
   });
 
+  it.each<[string, (w: World) => unknown]>([
+    ["ends", (w) => w.hub.drain(60_000)],
+    [
+      "sends it away",
+      (w) => {
+        w.hub.rebalance(100);
+        w.advance(100);
+      },
+    ],
+  ])("is given away however often, and as planned, by a node that %s", (_, move) => {
+    const { w, login } = node();
+    const takeoverAgesMs = Array.from({ length: MAX_TAKEOVERS_PER_MINUTE }, () => 0);
+    const lamp = login(yielded({ takeoverAgesMs }), 1);
+    move(w);
+    lamp.take();
+    const claim = w.hub.claimAgent("lamp", "B", 2, w.now);
+    expect(claim).toMatchObject({ kind: "yielded", isPlanned: true });
+    expect(lamp.codes()).toEqual(["REPLACED"]);
+    expect(w.hub.counters.takeovers).toBe(0);
+  });
+
+  it("that comes from another node, which has not answered, was online all the time", () => {
+    const { w, told, login } = node();
+    const client = w.client("ann");
+    const there = { agentId: "lamp", loginNumber: 1, onlineForMs: 5_000 };
+    w.hub.remoteAgents.online("ann", "B", [there], true, w.now);
+    expect(client.take()).toMatchObject([{ agent_id: "lamp", online: true }]);
+    const lamp = login(FREE, 2);
+    expect(told).toEqual([["online", "ann", { ...there, loginNumber: 2 }, false]]);
+    w.advance(6_000);
+    expect(client.take()).toEqual([]);
+    lamp.hangUp();
+    expect(client.take()).toMatchObject([{ agent_id: "lamp", online: false }]);
+    expect(w.hub.isOnlineAnywhere("ann", "lamp")).toBe(false);
+  });
+
+  it("stays online for its clients, whatever its earlier node says late", () => {
+    const { w, login } = node();
+    const client = w.client("ann");
+    login(FREE, 2);
+    client.take();
+    w.hub.claimAgent("lamp", "B", 3, w.now);
+    w.hub.remoteAgents.offline("ann", "lamp", 2, false, w.now);
+    expect(client.take()).toEqual([]);
+    const there = { agentId: "lamp", loginNumber: 3, onlineForMs: 0 };
+    w.hub.remoteAgents.online("ann", "B", [there], false, w.now);
+    w.advance(10_000);
+    expect(client.take()).toEqual([]);
+    w.hub.remoteAgents.offline("ann", "lamp", 3, false, w.now);
+    expect(client.take()).toMatchObject([{ agent_id: "lamp", online: false }]);
+  });
+
   it("is given away again a minute later", () => {
     const { w, login } = node();
     const takeoverAgesMs = Array.from({ length: MAX_TAKEOVERS_PER_MINUTE - 1 }, () => 0);
@@ -518,6 +626,16 @@ describe("an agent on several nodes", () => {
     expect(lamp.closed?.code).toBe(1008);
     expect(w.hub.counters).toMatchObject({ authSuccesses: 0, authFailures: 1 });
   });
+});
+
+it("remembers whose an agent is that was online, and asks the store no more", () => {
+  const w = world();
+  const client = w.client("ann");
+  w.agent("lamp").hangUp();
+  client.take();
+  w.store.broken = true;
+  client.say(envelope(packet("C"), { agent_id: "lamp" }));
+  expect(client.codes()).toEqual(["AGENT_OFFLINE"]);
 });
 
 describe("a client's login", () => {
@@ -626,9 +744,9 @@ describe("what an agent reports about itself", () => {
     const peer = w.connect();
     peer.say({ ...authOf("pump-7"), runtime: "node 26.10.0", firmware_version: "1.2.3" });
     peer.hangUp();
-    expect(w.store.seen.map(({ report }) => report)).toEqual([
-      { runtime: "node 26.10.0", firmwareVersion: "1.2.3" },
-      null,
+    expect(w.store.seen.map(({ report, online }) => [online, report])).toEqual([
+      [true, { runtime: "node 26.10.0", firmwareVersion: "1.2.3" }],
+      [false, null],
     ]);
   });
 

@@ -97,6 +97,23 @@ describe("labels that change", () => {
     expect(lamp.take()).toEqual([]);
   });
 
+  // A login that does not know of all changes might show an agent that was hidden meanwhile.
+  it.each([
+    [1000, "key:hall", "authenticated"],
+    [1001, "key:hall", "failed"],
+    [1001, "acct:ann", "authenticated"],
+  ])("%i times while %s logs in: it is %s", (times, api_token, status) => {
+    const { w } = world();
+    w.slowStore = true;
+    const ci = w.connect();
+    ci.say({ type: "auth", client_type: "client", api_token });
+    for (let n = 0; n < times; n++) w.hub.relabel("pump");
+    w.slowStore = false;
+    w.settle();
+    const refusal = { code: "UNAVAILABLE", error: "Too much has changed meanwhile" };
+    expect(ci.take()).toMatchObject([{ status, ...(status === "failed" ? refusal : {}) }]);
+  });
+
   it("are taken from the latest answer, if they change while they are looked up", () => {
     const { w, relabel } = world();
     const ci = w.clientWithKey("hall");
@@ -158,6 +175,105 @@ describe("labels that change", () => {
     expect(ci.codes()).toEqual(["AGENT_NOT_FOUND"]);
   });
 
+  it("of another account's agent show it to nobody", () => {
+    const { w, relabel } = world();
+    w.agent("bobs");
+    const ci = w.clientWithKey("hall");
+    relabel("bobs", HALL);
+    expect(ci.take()).toEqual([]);
+    ci.say(to("bobs", packet("C")));
+    expect(ci.codes()).toEqual(["AGENT_NOT_FOUND"]);
+  });
+
+  it("are told to each client of a key, until it leaves", () => {
+    const { w, relabel } = world();
+    const [one, two] = [w.clientWithKey("hall"), w.clientWithKey("hall")];
+    const told = () => [one, two].map((ci) => ci.take().map(({ online }) => online));
+    relabel("pump", HALL);
+    expect(told()).toEqual([[true], [true]]);
+    one.hangUp();
+    relabel("pump", CELLAR);
+    expect(told()).toEqual([[], [false]]);
+    two.hangUp();
+    relabel("pump", HALL);
+    const three = w.clientWithKey("hall");
+    three.say(to("pump", packet("C")));
+    expect(three.take()).toEqual([]);
+  });
+
+  it("are looked up only while somebody has such a key, and one look-up at a time", () => {
+    const { w, relabel } = world();
+    w.slowStore = true;
+    relabel("pump", HALL);
+    expect(w.lookUps).toHaveLength(0);
+    w.slowStore = false;
+    const ci = w.clientWithKey("hall");
+    w.slowStore = true;
+    for (const labels of [CELLAR, HALL, CELLAR]) relabel("pump", labels);
+    expect(w.lookUps).toHaveLength(1);
+    w.answer();
+    expect(w.lookUps).toHaveLength(1);
+    w.answer();
+    expect(w.lookUps).toHaveLength(0);
+    ci.hangUp();
+    w.settle();
+    relabel("pump", HALL);
+    expect(w.lookUps).toHaveLength(0);
+  });
+
+  it("that changed during a login are looked up after it, and no others", () => {
+    const { w, relabel } = world();
+    for (const labels of [HALL, CELLAR]) relabel("pump", labels);
+    w.slowStore = true;
+    const [during, before] = [w.connect(), w.connect()];
+    const login = { type: "auth", client_type: "client", api_token: "key:hall" };
+    during.say(login);
+    relabel("lamp", HALL);
+    before.say(login);
+    const [first, second] = w.lookUps.splice(0) as [() => void, () => void];
+    second();
+    expect(w.lookUps).toHaveLength(0);
+    first();
+    expect(w.lookUps).toHaveLength(1);
+  });
+
+  it.each<[string, (w: World) => void]>([
+    ["succeeds", () => undefined],
+    ["concerns an agent that is deleted", (w) => w.hub.forgetAgent("lamp", "REVOKED", w.now)],
+  ])("are looked up once a second after a failure, until a look-up %s", (_, end) => {
+    const { w, relabel } = world();
+    w.clientWithKey("hall");
+    w.store.broken = true;
+    relabel("lamp", HALL);
+    const count = (ms: number): number => {
+      w.slowStore = true;
+      let asked = 0;
+      for (let passed = 0; passed < ms; passed += 100) {
+        w.advance(100);
+        asked += w.lookUps.length;
+        w.answer();
+      }
+      w.slowStore = false;
+      return asked;
+    };
+    expect(count(5_000)).toBe(5);
+    end(w);
+    w.store.broken = false;
+    w.advance(1_000);
+    expect(count(5_000)).toBe(0);
+  });
+
+  it("do not hide an agent while their look-up takes less than a second", () => {
+    const { w, lamp, relabel } = world();
+    const ci = w.clientWithKey("hall");
+    w.advance(1_000);
+    w.slowStore = true;
+    relabel("lamp", HALL);
+    w.advance(900);
+    ci.say(to("lamp", packet("C")));
+    expect([ci.take(), lamp.take().length]).toEqual([[], 1]);
+  });
+
   it("of a new agent count, and a deleted one is gone", () => {
     const { w, relabel } = world();
     const ci = w.clientWithKey("hall");
@@ -183,6 +299,15 @@ describe("an access key that ends", () => {
     w.advance(2_900);
     expect(ci.codes()).toContain("SESSION_EXPIRED");
     expect([ci.closed === null, other.closed, ann.closed]).toEqual([false, null, null]);
+  });
+
+  it("by itself ends no link that has left, and those that stay once", () => {
+    const { w } = world(60_000);
+    const [gone, ci] = [w.clientWithKey("hall"), w.clientWithKey("hall")];
+    gone.hangUp();
+    w.advance(70_000);
+    expect(gone.take()).toEqual([]);
+    expect(ci.codes()).toEqual(["SESSION_EXPIRED"]);
   });
 
   it("when it is removed, ends its links at once", () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ALONE } from "../bus.ts";
 import { HELD_BYTES_PER_USER, type HubLimits } from "../limits/limits.ts";
 import {
   authOf,
@@ -318,6 +319,100 @@ describe("requests", () => {
     client.say(toLamp());
     client.hangUp();
     expect(w.saved.at(-1)).toEqual({ sessionHash: `#${client.session}`, used: 6 });
+  });
+});
+
+describe("requests that are reserved in the store, on a node of a cluster", () => {
+  const node = () => {
+    const w = new World({}, ALONE, true);
+    w.user("ann", "lamp");
+    const lamp = w.agent("lamp");
+    /** The store's answer: so many, or null if it cannot tell. */
+    const answer = (requests: number | null): void => {
+      const [sessionHash] = w.reservations.splice(0) as [string];
+      w.hub.reserved(sessionHash, requests, w.now);
+      w.settle();
+    };
+    return { w, lamp, answer };
+  };
+  const numbered = (id: number): Fields => envelope("x", { agent_id: "lamp", request_id: `${id}` });
+  const ids = (lamp: VirtualPeer) => lamp.take().map(({ request_id }) => Number(request_id));
+
+  it("are asked for once, and what waits for them goes on in order", () => {
+    const { w, lamp, answer } = node();
+    const client = w.client("ann");
+    const again = w.clientAgain(client.session);
+    for (const id of [1, 2, 3]) client.say(numbered(id));
+    again.say(numbered(4));
+    expect([w.reservations, lamp.take()]).toEqual([[`#${client.session}`], []]);
+    answer(10);
+    expect(ids(lamp)).toEqual([1, 2, 3, 4]);
+    client.say(numbered(5));
+    expect(ids(lamp)).toEqual([5]);
+    expect(w.reservations).toEqual([]);
+  });
+
+  it("are asked for again when they do not suffice for what waits", () => {
+    const { w, lamp, answer } = node();
+    const client = w.client("ann");
+    for (const id of [1, 2, 3]) client.say(numbered(id));
+    answer(2);
+    expect(ids(lamp)).toEqual([1, 2]);
+    client.say(numbered(4));
+    answer(2);
+    expect(ids(lamp)).toEqual([3, 4]);
+  });
+
+  it("are refused for a while if the store cannot tell", () => {
+    const { w, lamp, answer } = node();
+    const client = w.client("ann");
+    for (const id of [1, 2]) client.say(numbered(id));
+    answer(null);
+    expect(client.take()).toMatchObject([
+      { code: "UNAVAILABLE", request_id: "1" },
+      { code: "UNAVAILABLE", request_id: "2" },
+    ]);
+    w.advance(1_000);
+    client.say(numbered(3));
+    answer(1);
+    expect([ids(lamp), client.closed]).toEqual([[3], null]);
+  });
+
+  it("end the connection if there are none left, as the store says twice", () => {
+    const { w, lamp, answer } = node();
+    const client = w.client("ann");
+    client.say(numbered(1));
+    answer(0);
+    expect(client.take()).toEqual([]);
+    w.advance(3_000);
+    answer(0);
+    expect(client.take()).toMatchObject([{ code: "LIMIT_EXCEEDED", request_id: "1" }]);
+    expect([client.closed?.code, lamp.take()]).toEqual([1008, []]);
+  });
+
+  it("come too late for a client that has left, and are given back", () => {
+    const { w, lamp, answer } = node();
+    const client = w.client("ann");
+    client.say(numbered(1));
+    client.hangUp();
+    expect(w.dropped()).toEqual({ SENDER_LEFT: 1 });
+    answer(5);
+    w.advance(2_000);
+    expect(lamp.take()).toEqual([]);
+    expect(w.saved.map(({ used }) => used)).toEqual([0]);
+  });
+
+  it("let what waits behind them wait for the owner of an agent, too", () => {
+    const { w, lamp, answer } = node();
+    const client = w.client("ann");
+    w.slowStore = true;
+    client.say(envelope("x", { agent_id: "elsewhere" }));
+    client.say(numbered(2));
+    answer(5);
+    expect(lamp.take()).toEqual([]);
+    w.slowStore = false;
+    w.settle();
+    expect([client.codes(), ids(lamp)]).toEqual([["AGENT_NOT_FOUND"], [2]]);
   });
 });
 

@@ -38,7 +38,12 @@ export class MemoryStore {
     }
   >();
   readonly sessions = new Map<string, { who: string; expiresAtMs: number; used: number }>();
-  readonly seen: { agentId: string; nowMs: number; report: AgentReport | null }[] = [];
+  readonly seen: {
+    agentId: string;
+    nowMs: number;
+    report: AgentReport | null;
+    online: boolean;
+  }[] = [];
   /** While true, look-ups fail as they do when a database is unavailable. */
   broken = false;
   #issued = 0;
@@ -252,11 +257,13 @@ export class World {
   /** While true, a look-up is answered before the call that asks for it returns. */
   storeAtHand = false;
   readonly lookUps: (() => void)[] = [];
+  /** In a cluster: the sessions for which requests are to be reserved. */
+  readonly reservations: string[] = [];
   /** How the next turn of the event loop comes about. */
   turn = (happen: () => void): void => this.later(happen);
   #later: (() => void)[] = [];
 
-  constructor(limits: Partial<HubLimits> = {}, bus: BusPort = ALONE) {
+  constructor(limits: Partial<HubLimits> = {}, bus: BusPort = ALONE, reserves = false) {
     const port: HubPort = {
       authenticate: (connection, request) => {
         const result = this.store.authenticate(request);
@@ -291,9 +298,12 @@ export class World {
         const session = this.store.sessions.get(sessionHash.slice(1));
         if (session !== undefined) session.used = used;
       },
-      agentSeen: (agentId, nowMs, report) => {
-        this.store.seen.push({ agentId, nowMs, report });
+      agentSeen: (agentId, nowMs, report, online) => {
+        this.store.seen.push({ agentId, nowMs, report, online });
       },
+      ...(reserves
+        ? { reserveRequests: (sessionHash: string) => this.reservations.push(sessionHash) }
+        : {}),
     };
     this.hub = new Hub(port, { lockout: this.lockout, limits, bus }, this.now);
   }
