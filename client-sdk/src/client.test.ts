@@ -178,7 +178,11 @@ describe("a call", () => {
       await world.run(200);
       return call;
     };
-    const error = { code: "BAD_ARGUMENT", message: "echo could not be sealed: Unknown cipher" };
+    const error = {
+      code: "BAD_ARGUMENT",
+      message: "echo could not be sealed: Unknown cipher",
+      cause: { message: "Unknown cipher" },
+    };
     expect(await outcome()).toMatchObject({ times: 1, error });
     throws = false;
     expect(await outcome()).toMatchObject({ times: 1, result: { n: 1 } });

@@ -133,6 +133,16 @@ it("loses no event unsaid, however late the packets of each session come", async
   );
 });
 
+it("says how many are missing once there are too many to compare", async () => {
+  const { world, agent, told, before, renew } = await listening();
+  world.relay.toClient = (_, text) => (text.includes(before) ? 300 : 5);
+  const data = "x".repeat(40_000);
+  for (let n = 0; n < 30; n++) agent.emit("big", data);
+  renew();
+  await world.run(2_000);
+  expect(told).toEqual([[27, "events"]]);
+});
+
 it("compares a bounded number of events", () => {
   const moving = new MovingEvents("before", "after");
   const data = "x".repeat(40_000);

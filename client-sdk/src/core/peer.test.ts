@@ -458,8 +458,9 @@ describe("calls that wait for an offline agent", () => {
     const waiting = [1, 2].map((n) => world.follow(pump.call("echo", [n], WAIT)));
     await world.run(100);
     const other = world.follow(pump.call("echo", [3]));
-    await world.run(1_800_000);
+    await world.run(20);
     expect(other.error).toMatchObject({ code: "AGENT_OFFLINE", retryable: true });
+    await world.run(1_800_000);
     expect(waiting.map(({ times }) => times)).toEqual([0, 0]);
     agent.restart();
     agent.goOnline();
@@ -484,6 +485,60 @@ describe("calls that wait for an offline agent", () => {
     expect(call.result).toEqual([1]);
   });
 
+  it("go on waiting when another one is aborted", async () => {
+    const { world, agent, pump } = await talking();
+    agent.goOffline();
+    await world.run(100);
+    const leaving = new AbortController();
+    const first = world.follow(pump.call("echo", [1], { ...WAIT, signal: leaving.signal }));
+    const second = world.follow(pump.call("echo", [2], WAIT));
+    await world.run(100);
+    leaving.abort();
+    await world.run(100);
+    agent.goOnline();
+    await world.run(100);
+    expect([first.error?.code, second.result]).toEqual(["ABORTED", [2]]);
+    expect(agent.executed.slice(1)).toEqual(["echo:[2]"]);
+  });
+
+  it("go on waiting if they were sent, are idempotent, and the relay could not deliver them", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.agents.delete(agent.id);
+    const call = world.follow(pump.call("echo", [1], { ...WAIT, idempotent: true }));
+    await world.run(1_000);
+    expect(call.times).toBe(0);
+    agent.goOnline();
+    await world.run(100);
+    expect(call.result).toEqual([1]);
+  });
+
+  it("are retried less and less often, and soon again once the agent was reached", async () => {
+    const { world, agent, pump } = await talking();
+    /** The waits between attempts for 100 s. */
+    const waits = async (): Promise<number[]> => {
+      agent.goOffline();
+      await world.run(100);
+      const at: number[] = [];
+      world.relay.refuse = () => {
+        at.push(world.clock.now());
+        return null;
+      };
+      const call = world.follow(pump.call("echo", [1], WAIT));
+      await world.run(100_000);
+      agent.goOnline();
+      await world.run(100);
+      expect(call.result).toEqual([1]);
+      return at.slice(1).map((time, n) => time - (at[n] as number));
+    };
+    for (let times = 0; times < 2; times++) {
+      for (const [n, wait] of (await waits()).slice(0, 4).entries()) {
+        // An attempt and its refusal take 10 ms.
+        expect(wait).toBeGreaterThan(1_000 * 2 ** n);
+        expect(wait).toBeLessThanOrEqual(2_000 * 2 ** n + 10);
+      }
+    }
+  });
+
   it("end with AGENT_OFFLINE at their deadline", async () => {
     const { world, agent, pump } = await talking();
     agent.goOffline();
@@ -498,7 +553,9 @@ describe("calls that wait for an offline agent", () => {
     const client = await world.connected();
     const call = world.follow(client.agent("nobody", SECRET).call("echo", [1], WAIT));
     await world.run(500);
-    expect(call.error?.code).toBe("AGENT_NOT_FOUND");
+    const code = "AGENT_NOT_FOUND";
+    expect(call.error).toMatchObject({ code, relayCode: code, retryable: false });
+    expect(call.error?.message).toMatch(/^nobody: ./);
   });
 
   it("are not repeated if the relay reports offline for a call that was sent", async () => {
@@ -587,6 +644,39 @@ describe("an agent that the relay reports as gone", () => {
     expect(packetsOf(world)).toHaveLength(before + 1);
   });
 
+  it("is not asked again if it is back within two seconds", async () => {
+    const { world, agent, pump } = await talking();
+    const call = world.follow(pump.call("never"));
+    await world.run(100);
+    const { pings } = agent;
+    agent.goOffline();
+    await world.run(1_000);
+    agent.goOnline();
+    await world.run(5_000);
+    expect([agent.pings - pings, call.times]).toEqual([1, 0]);
+  });
+
+  it("is not asked anything for a mere subscriber", async () => {
+    const { world, agent, pump } = await talking();
+    pump.on("event", () => undefined);
+    await world.run(100);
+    const before = packetsOf(world).length;
+    world.relay.setPresence(agent.id, false);
+    await world.run(5_000);
+    expect(packetsOf(world)).toHaveLength(before);
+  });
+
+  it("may still answer an opening", async () => {
+    const world = new World();
+    const agent = world.agent();
+    const client = await world.connected();
+    const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
+    await world.run(1);
+    world.relay.setPresence(agent.id, false);
+    await world.run(500);
+    expect([call.result, openings(world)]).toEqual([[1], 1]);
+  });
+
   it("leaves no timer behind when the client closes meanwhile", async () => {
     const { world, agent, client, pump } = await talking();
     pump.on("event", () => undefined);
@@ -596,8 +686,8 @@ describe("an agent that the relay reports as gone", () => {
     agent.goOffline();
     await world.run(100);
     client.close();
-    await world.run(40_000);
-    expect(world.clock.pending).toBe(0);
+    await world.run(100);
+    expect(world.clock.pending).toBe(1); // the relay's ping
   });
 });
 
@@ -660,6 +750,95 @@ describe("an idle session", () => {
     agent.emit("back", []);
     await world.run(100);
     expect(events).toEqual(["back"]);
+  });
+});
+
+describe("the end of a session", () => {
+  type Talk = Awaited<ReturnType<typeof talking>>;
+
+  it.each<[string, object, (talk: Talk) => unknown]>([
+    ["the link was lost", {}, ({ world }) => world.relay.cutAll()],
+    [
+      "the link is a new one",
+      { isIdle: true },
+      ({ world }) => {
+        world.relay.forgetSessions();
+        world.relay.loseClients();
+      },
+    ],
+    [
+      "the relay has bound its sid elsewhere",
+      {},
+      ({ world, pump }) => {
+        world.relay.refuse = () => "SID_IN_USE";
+        world.follow(pump.call("echo"));
+      },
+    ],
+    [
+      "the relay says AGENT_OFFLINE",
+      {},
+      ({ world, agent, pump }) => {
+        world.relay.agents.delete(agent.id);
+        world.follow(pump.call("echo"));
+      },
+    ],
+    [
+      "the agent reconnected",
+      { isIdle: true },
+      ({ world }) => world.relay.setPresence("pump-7", true),
+    ],
+    ["the agent left", { isIdle: true }, ({ world }) => world.relay.setPresence("pump-7", false)],
+    [
+      "a call passed its deadline",
+      {},
+      ({ world, pump }) => world.follow(pump.call("never", [], { timeoutMs: 1_000 })),
+    ],
+    [
+      "idle for too long",
+      { isIdle: true },
+      ({ world, pump }) => {
+        world.clock.jump(92_000); // its timer is late
+        world.follow(pump.call("echo"));
+      },
+    ],
+    ["the client ends", { isIdle: true }, ({ client }) => client.close()],
+  ])(
+    "because %s is logged, and told to a caller who waits",
+    async (reason, { isIdle }: { isIdle?: boolean }, end) => {
+      const talk = await talking();
+      const { world, pump } = talk;
+      const logged: unknown[] = [];
+      const log = (level: string, text: string, more: object) => {
+        if (text === "session over") logged.push([level, more]);
+      };
+      Object.assign(world.ports, { log });
+      const call = isIdle ? null : world.follow(pump.call("never", [], { timeoutMs: 90_000 }));
+      await world.run(100);
+      end(talk);
+      await world.run(5_000);
+      expect(logged[0]).toEqual(["debug", { agentId: "pump-7", reason }]);
+      if (call === null) return;
+      expect(call.error?.code).toBe("OUTCOME_UNKNOWN");
+      expect(call.error?.message).toBe(`outcome of never on pump-7 unknown: ${reason}`);
+    },
+  );
+
+  it("comes before it is open if its only call is aborted", async () => {
+    const world = new World();
+    world.agent();
+    const client = await world.connected();
+    const lines: unknown[] = [];
+    Object.assign(world.ports, { log: (...line: unknown[]) => lines.push(line) });
+    const leaving = new AbortController();
+    const pump = client.agent("pump-7", SECRET);
+    const call = world.follow(pump.call("echo", [], { signal: leaving.signal }));
+    await world.run(2);
+    leaving.abort();
+    await world.run(60_000);
+    expect(call.error?.code).toBe("ABORTED");
+    const reason = "nobody waits for it";
+    expect(lines).toEqual([["debug", "session over", { agentId: "pump-7", reason }]]);
+    expect(packetsOf(world)).toHaveLength(1);
   });
 });
 
@@ -787,6 +966,70 @@ describe("a session that the agent closes", () => {
 });
 
 describe("a subscriber", () => {
+  it("is told of no interruption before the first session is open", async () => {
+    const world = new World();
+    const agent = world.agent();
+    agent.goOffline();
+    const pump = (await world.connected()).agent("pump-7", SECRET);
+    const told: string[] = [];
+    pump.on("interrupted", () => told.push("interrupted"));
+    pump.on("reopened", () => told.push("reopened"));
+    pump.on("event", (event) => told.push(event));
+    await world.run(60_000);
+    agent.goOnline();
+    await world.run(100);
+    agent.emit("level", []);
+    await world.run(100);
+    expect(told).toEqual(["level"]);
+  });
+
+  it("who leaves before a session is open ends its opening", async () => {
+    const world = new World();
+    world.agent();
+    const pump = (await world.connected()).agent("pump-7", SECRET);
+    world.relay.toAgent = () => null;
+    const off = pump.on("event", () => undefined);
+    await world.run(100);
+    expect(packetsOf(world)).toHaveLength(1);
+    off();
+    await world.run(60_000);
+    expect(packetsOf(world)).toHaveLength(1);
+  });
+
+  it("who leaves while the next session opens leaves the one before, too", async () => {
+    const { world, agent, client } = await talking();
+    const pump = client.agent("pump-7", SECRET, { renewAfterMs: 60_000 });
+    const off = pump.on("event", () => undefined);
+    await world.run(100);
+    world.relay.toAgent = (_id, text) => (JSON.parse(text).sid.includes(".") ? 5 : null);
+    await world.run(100_000);
+    expect(agent.sessions.held().length).toBeGreaterThan(0);
+    off();
+    await world.run(100);
+    expect(agent.sessions.held()).toEqual([]);
+  });
+
+  it("who left during an interruption is told nothing of it when they come back", async () => {
+    const { world, agent, pump } = await talking();
+    const told: string[] = [];
+    pump.on("interrupted", () => told.push("interrupted"));
+    pump.on("reopened", () => told.push("reopened"));
+    const off = pump.on("event", () => undefined);
+    await world.run(60_000);
+    agent.dropSession();
+    agent.goOffline();
+    await world.run(100);
+    expect(told).toEqual(["interrupted"]);
+    off();
+    agent.goOnline();
+    await world.run(60_000);
+    pump.on("event", (event) => told.push(event));
+    await world.run(1_000);
+    agent.emit("level", []);
+    await world.run(100);
+    expect(told).toEqual(["interrupted", "level"]);
+  });
+
   it("needs no call to be connected, and reconnects by itself", async () => {
     const world = new World();
     const agent = world.agent();

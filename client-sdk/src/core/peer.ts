@@ -482,10 +482,7 @@ export class Peer implements PeerSessionEvents {
         again.push(call);
       } else {
         const text = `outcome of ${call.method} on ${this.agentId} unknown: ${reason}`;
-        this.host.settle(
-          call,
-          failed(new CallError("OUTCOME_UNKNOWN", text, { retryable: isSafe(call) })),
-        );
+        this.host.settle(call, failed(new CallError("OUTCOME_UNKNOWN", text)));
       }
     }
     this.queue.unshift(...again);
