@@ -80,7 +80,8 @@ export class RelayOracle {
     }
     if (text.startsWith(`${TYPE}auth_response"`)) this.answered(wire, text);
     else if (text.startsWith(`${TYPE}agent_status"`)) this.told(wire, text);
-    else if (text.includes('"reconnect_in":')) this.saidGoodbye(text);
+    // Who comes to a node that drains is refused in its own time.
+    else if (this.sessionOf.has(wire) && text.includes('"reconnect_in":')) this.saidGoodbye(text);
   }
 
   private answered(wire: ObservedWire, text: string): void {

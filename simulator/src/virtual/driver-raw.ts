@@ -133,6 +133,7 @@ export class RawWorld {
   private readonly draws: Stream;
   private readonly peers: RawPeer[] = [];
   private agentToken = "";
+  private sinceUs = 0;
   private made = 0;
 
   /** `network`: the first three numbers of its addresses, with a dot. */
@@ -163,9 +164,14 @@ export class RawWorld {
     });
   }
 
-  /** Whether no fault has been active for a while, so that the relay must answer. */
+  /** A play begins. */
+  begin(): void {
+    this.sinceUs = this.world.clock.nowUs;
+  }
+
+  /** Whether no fault has been active since a while before it, so that the relay must answer. */
   get isQuiet(): boolean {
-    return this.world.liveness.isQuiet(this.world.clock.nowUs);
+    return this.world.liveness.isQuiet(this.sinceUs);
   }
 
   /** A connection that has sent nothing; null if there is none. */

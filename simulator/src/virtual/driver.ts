@@ -72,6 +72,7 @@ export const startDriver = (
   const play = RAW[spec.kind];
   const repeat = (): void => {
     world.stir();
+    raw.begin();
     void play(raw).then(() => {
       raw.leave();
       if (clock.nowUs + everyMs * 1000 < endUs) clock.after(everyMs, repeat);
