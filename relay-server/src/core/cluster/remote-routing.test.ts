@@ -185,7 +185,7 @@ describe("a message from another node", () => {
 });
 
 it("nodes that know a client as a guest are told when it leaves", () => {
-  const { w, bus, remoteRouting } = node();
+  const { w, bus, arrive, remoteRouting } = node();
   const [client, quiet] = [w.client("ann"), w.client("ann")];
   expect(remoteRouting.welcomed(1, "B")).toBe(false);
   client.say(open("C"));
@@ -194,5 +194,5 @@ it("nodes that know a client as a guest are told when it leaves", () => {
   expect(bus).toEqual([]);
   client.hangUp();
   expect(bus).toEqual([["leave", 1, ["B", "C"]]]);
-  expect(remoteRouting.welcomed(1, "B")).toBe(false);
+  expect([remoteRouting.welcomed(1, "B"), arrive(1, packet("C.A"))]).toEqual([false, false]);
 });

@@ -41,8 +41,19 @@ describe("pings", () => {
     expect(agent.pings).toBe(2);
     expect(agent.closed).toBeNull();
     w.advance(200);
-    expect(agent.closed?.code).toBe(1008);
-    expect(agent.pings).toBe(2);
+    expect(agent.closed).toEqual({ code: 1008, reason: "missed pings" });
+    expect([agent.pings, w.hub.counters.closedForMissedPings]).toEqual([2, 1]);
+  });
+
+  it("leave time for an answer after a pause of the whole process", () => {
+    const w = world();
+    const agent = w.agent("lamp");
+    agent.silent = true;
+    w.now += 600_000;
+    w.advance(10_000);
+    expect(agent.pings).toBe(1);
+    w.advance(6_000);
+    expect([agent.pings, agent.closed]).toEqual([2, null]);
   });
 
   it("are answered by a pong message", () => {
