@@ -330,7 +330,7 @@ export class RawPort {
       if (this.opening === null) throw this.away();
       // Its session ended while another was asked.
       if (this.sessions?.heardAt(sid) === null) throw new Error("the session is over");
-      // Another process adds to what waits of the one before; one after the other, without end.
+      // Processes that follow one another would each add to what waits, without end.
       const isOther = asked.write !== undefined && asked.opening !== this.opening;
       if (isOther && this.queuedOf(claim) > WRITE_WINDOW_BYTES) {
         throw new Error("too much of this claim waits to be written: try again later");
@@ -397,7 +397,8 @@ export class RawPort {
         const granted = out.credit + out.sent;
         if (claim.window === 0) claim.window = granted;
         if (claim.out === out) {
-          const unacknowledged = out.sent - (granted - claim.window);
+          // Some clients also acknowledge what they got by the stream before.
+          const unacknowledged = Math.max(0, out.sent - (granted - claim.window));
           claim.acknowledged = Math.max(claim.acknowledged, claim.next - unacknowledged);
         }
         this.send(claim);

@@ -79,7 +79,7 @@ interface Resumed {
   readonly settings: SettingsJson;
 }
 
-/** The wait after one more than this many failures. */
+/** `failures`: before the last one. */
 const backoffMs = (failures: number): number =>
   Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** failures);
 
@@ -120,6 +120,8 @@ interface Attempt {
   /** When it was up. */
   since: number;
   isUp: boolean;
+  /** `in` has had its first grant. */
+  isReading: boolean;
   isOver: boolean;
 }
 
@@ -135,7 +137,7 @@ export class RemotePort {
   private readAt = 0;
   /** Bytes that the local side has got and not passed on. */
   private untaken = 0;
-  /** Until the port has been up: what is written before, numbered from 0. */
+  /** What is written before the first opening is numbered from 0; `accept` renumbers it. */
   private kept = new NumberedBytes();
   private sendAt = 0;
   private attempt: Attempt | null = null;
@@ -188,8 +190,10 @@ export class RemotePort {
   /** The local side has passed on this many of the bytes it got. */
   taken(bytes: number): void {
     this.untaken -= bytes;
-    // What it got before a loss is no credit of the stream after it; see `begin`.
-    if (this.isUp) this.attempt?.in?.grant(bytes);
+    const { attempt } = this;
+    if (attempt?.isUp !== true) return;
+    if (attempt.isReading) attempt.in?.grant(bytes);
+    else this.read(attempt);
   }
 
   /** Resolves when everything is written to the port; gives up with the port. */
@@ -390,12 +394,21 @@ export class RemotePort {
     attempt.since = this.options.timer.now();
     attempt.isUp = true;
     this.settings = settings;
-    const window = READ_WINDOW_BYTES - this.untaken;
-    if (window > 0) attempt.in?.grant(window);
+    this.read(attempt);
     this.restoreSettings(settings);
     this.events.up(settings);
     this.send();
     this.events.writable();
+  }
+
+  /**
+   * The first grant, once nothing of the streams before is left: a later one would acknowledge
+   * bytes of this stream that have not come.
+   */
+  private read(attempt: Attempt): void {
+    if (this.untaken > 0) return;
+    attempt.isReading = true;
+    attempt.in?.grant(READ_WINDOW_BYTES);
   }
 
   /** A restarted bridge has its configuration's settings. */
@@ -550,5 +563,6 @@ const newAttempt = (): Attempt => ({
   base: 0,
   since: 0,
   isUp: false,
+  isReading: false,
   isOver: false,
 });

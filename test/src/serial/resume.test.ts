@@ -74,6 +74,25 @@ describe("attach to a raw bridge", () => {
     expect(losses).toEqual([]);
   });
 
+  it("acknowledges nothing of a stream by what it got of the one before", async () => {
+    const world = new World();
+    world.tty.plug();
+    const attached = await started(world);
+    const { remote, link, got, losses, away } = attached;
+    attached.stall();
+    world.tty.says(...bytes(10_000, 3));
+    await world.run(() => got.length === 10_000);
+    link.cut();
+    await world.run(() => away.length === 1 && remote.isUp);
+    for (let taken = 0; taken < 10_000; taken += 1_000) remote.taken(1_000);
+    let steps = 0;
+    await world.run(() => ++steps > 100);
+    // The second one waits to be gathered with what comes after it.
+    for (const byte of [1, 2]) world.tty.says(byte);
+    await world.run(() => got.length === 10_002);
+    expect([got.slice(-2), losses]).toEqual([[1, 2], []]);
+  });
+
   it("says with position and number what a replugged port has not taken, and sends it to no other", async () => {
     const world = new World();
     world.tty.plug();
