@@ -54,7 +54,7 @@ export interface Control {
 
 /** Nobody publishes here. */
 const MAX_RELEASE_BYTES = 1;
-/** Requests are counted by the caller's clock, in which many may be made at once. */
+/** The caller's fleets are as large as it likes, and by its clock are made at once. */
 const ANY_NUMBER = 1_000_000;
 
 /** What `parts` tell may change between two requests, never during one. */
@@ -80,7 +80,7 @@ export const openControl = async (parts: ControlParts): Promise<Control> => {
     },
     nowMs,
     steadyMs,
-    quotas: { ...DEFAULT_QUOTAS, requestsPerMinute: ANY_NUMBER },
+    quotas: { ...DEFAULT_QUOTAS, requestsPerMinute: ANY_NUMBER, agentsPerUser: ANY_NUMBER },
   });
   const app = buildApp(
     {

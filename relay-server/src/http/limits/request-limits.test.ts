@@ -33,13 +33,13 @@ test("a user's requests have a common rate for all tokens, separate from other u
   expect((await ask(other)).statusCode).toBe(200);
 });
 
-test("a user who does not take answers gets no more of them, and every answer is counted", async () => {
+test("a user who does not take answers gets no more of them, but may change things; every answer is counted", async () => {
   await start({});
   const { user } = await rest.login();
   const ask = () => rest.call("GET", "/account", { token: user.api_token });
   const added = vi.spyOn(Untaken.prototype, "add");
   const answer = await ask();
-  const counted = [`user/${user.id}`, answer.body.length, expect.anything(), expect.anything()];
+  const counted = [user.id, answer.body.length, expect.anything(), expect.anything()];
   expect(added.mock.calls).toEqual([counted]);
   const over = vi.spyOn(Untaken.prototype, "isOver").mockReturnValueOnce(true);
   const refused = await ask();
@@ -49,6 +49,9 @@ test("a user who does not take answers gets no more of them, and every answer is
     detail: "Answers of this account wait to be taken.",
   });
   expect((await ask()).statusCode).toBe(200);
+  over.mockReturnValue(true);
+  const made = await rest.call("POST", "/agents", { token: user.api_token, body: { name: "a" } });
+  expect(made.statusCode).toBe(201);
   added.mockRestore();
   over.mockRestore();
 });

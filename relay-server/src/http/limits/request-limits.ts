@@ -39,6 +39,7 @@ export class RequestLimits {
   readonly #pace: Pace;
   readonly #paced: ReturnType<typeof paceRequests>;
   readonly #holders = new WeakMap<FastifyRequest, string>();
+  readonly #users = new WeakMap<FastifyRequest, string>();
   readonly #ends = new WeakMap<FastifyRequest, () => void>();
   readonly #untaken = new Untaken();
   #holder: Check = async () => undefined;
@@ -109,6 +110,7 @@ export class RequestLimits {
   async admit(request: FastifyRequest, { userId, agentId }: Credential): Promise<void> {
     const holder = agentId === null ? `user/${userId}` : `agent/${agentId}`;
     this.#holders.set(request, holder);
+    this.#users.set(request, userId);
     await this.#holder(request);
     if (request.routeOptions.config.streams === true) return;
     const end = await this.#concurrency.take(userId);
@@ -117,14 +119,17 @@ export class RequestLimits {
     }
     this.#ends.set(request, end);
     if (request.raw.destroyed) this.#end(request); // disconnected while it waited
-    if (this.#untaken.isOver(holder)) throw waiting("Answers of this account wait to be taken.");
+    // Changes go on: their answers are small, and one may end the key that takes no answers.
+    if (request.method === "GET" && this.#untaken.isOver(userId)) {
+      throw waiting("Answers of this account wait to be taken.");
+    }
   }
 
   /** Streams read no further than they are taken. */
   #countAnswer(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
-    const holder = this.#holders.get(request);
-    if (holder === undefined || typeof payload !== "string") return;
-    this.#untaken.add(holder, payload.length, request.raw.socket, reply.raw);
+    const userId = this.#users.get(request);
+    if (userId === undefined || typeof payload !== "string") return;
+    this.#untaken.add(userId, payload.length, request.raw.socket, reply.raw);
   }
 
   #end(request: FastifyRequest): void {

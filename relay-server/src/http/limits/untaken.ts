@@ -34,6 +34,8 @@ export class Untaken {
   add(holder: string, bytes: number, socket: Socket, response: ServerResponse): void {
     if (socket.destroyed) return;
     const answers = this.#answers.get(socket) ?? this.#watch(socket);
+    // Asked again where a hook has failed after this.
+    if (answers.has(response)) return;
     answers.set(response, { holder, bytes });
     this.#count(holder, bytes);
     const taken = contained("request", "an answer is not counted", () => {
