@@ -31,7 +31,13 @@ const inMemory = (): Twin => {
 const model = (): Twin => {
   const clock = new Clock();
   const ignored = (): void => undefined;
-  const watcher = { stored: ignored, requestsSaved: ignored, told: ignored, stir: ignored };
+  const watcher = {
+    stored: ignored,
+    requestsSaved: ignored,
+    told: ignored,
+    failed: ignored,
+    stir: ignored,
+  };
   const store = new ModelStore(clock, new Stream("a test"), watcher, { latencyMs: 1 });
   const played = <T>(answer: Promise<T>): Promise<T> => {
     while (clock.nextUs() !== null) clock.step();

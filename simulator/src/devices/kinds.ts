@@ -151,8 +151,12 @@ function interviewValve(name: string): Interview {
   const add = (move: Move): void => {
     moves.push(move);
     if (moves.length <= MAX_MOVES) return;
-    const oldest = moves.shift() as Move;
-    forgotten = Math.max(forgotten, oldest.over);
+    const at = Math.max(
+      0,
+      moves.findIndex(({ over }) => over < never),
+    );
+    const [left] = moves.splice(at, 1) as [Move];
+    forgotten = Math.max(forgotten, left.over);
   };
   return {
     restarted() {

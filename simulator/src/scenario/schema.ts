@@ -418,7 +418,7 @@ export const ScenarioSchema = Type.Object(
     clients: Type.Optional(Type.Array(ClientGroup, { maxItems: 100 })),
     drivers: Type.Optional(Type.Array(Driver, { maxItems: 100 })),
     same: flag(
-      "Also play the run a second time, with every ping, with a model of cryptography, and with the relay's own store in place of a model: all take the same course.",
+      "Also play the run a second time, with every ping, with a model of cryptography, and (one node, no session_ttl) with the relay's own store: all take the same course.",
     ),
     phases: Type.Optional(
       Type.Array(

@@ -130,7 +130,13 @@ test("a node's wall clock jumps without affecting any other", async () => {
 
 test("what an unsure store is asked to do is done, although its answer is lost", async () => {
   const clock = new Clock();
-  const watcher = { stored: () => {}, requestsSaved: () => {}, told: () => {}, stir: () => {} };
+  const watcher = {
+    stored: () => {},
+    requestsSaved: () => {},
+    told: () => {},
+    failed: () => {},
+    stir: () => {},
+  };
   const store = new ModelStore(clock, new Stream("store"), watcher, { latencyMs: 1 });
   const ask = async <T>(answer: Promise<T>): Promise<T | "lost"> => {
     const heard = answer.catch(() => "lost" as const);

@@ -22,6 +22,8 @@ export interface StoreWatcher {
   requestsSaved(sessionHash: string, used: number): void;
   /** REST says whether an agent is online. */
   told(agentId: string, online: boolean): void;
+  /** REST answers otherwise than it must. */
+  failed(detail: string): void;
   /** Promises were settled. */
   stir(): void;
 }

@@ -175,7 +175,8 @@ export class SqlStore extends RelayStore {
         this.request(method, path, account, body),
       told: (id: string, online: boolean) => this.watcher.told(id, online),
     };
-    this.work(operate(desk, agentId, acts));
+    const failed = (error: Error): void => this.watcher.failed(error.message);
+    this.work(operate(desk, agentId, acts).catch(failed));
     this.watcher.stir();
     this.clock.after(OPERATE_MS, () => this.operate(acts));
   }

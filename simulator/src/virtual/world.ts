@@ -209,6 +209,7 @@ export class World implements Observer {
         if (online === this.relay.isOnline(id)) return;
         this.violate("presence", `REST says that ${id} is ${online ? "online" : "offline"}`);
       },
+      failed: (detail: string) => this.violate("bounds", detail),
       stir: () => this.stir(),
     };
     const latencyMs = durationMs(relay.store_latency ?? "1ms");
