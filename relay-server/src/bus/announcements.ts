@@ -38,8 +38,8 @@ export class Announcements {
     this.#users.delete(userId);
   }
 
-  agentOnline(userId: string, agent: OnlineAgent, isNews: boolean): void {
-    this.#sayHere(`u.${userId}`, userId, [agent], isNews);
+  agentOnline(userId: string, agent: OnlineAgent): void {
+    this.#sayHere(`u.${userId}`, userId, [agent], true);
   }
 
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void {

@@ -217,9 +217,9 @@ export class Cluster implements Bus {
     }
   }
 
-  agentOnline(userId: string, agent: OnlineAgent, isNews: boolean): void {
+  agentOnline(userId: string, agent: OnlineAgent): void {
     this.holdings.add(agent.agentId, userId, agent.loginNumber);
-    this.#announcements.agentOnline(userId, agent, isNews);
+    this.#announcements.agentOnline(userId, agent);
   }
 
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void {

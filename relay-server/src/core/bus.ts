@@ -63,8 +63,11 @@ export interface BusPort {
   leave(connection: number, nodes: Iterable<string>): void;
   /** A client's bindings, for the agent's new node; parts of sids as in `Bindings`. */
   bind(agentId: string, from: Omit<Origin, "node">, firsts: readonly string[]): void;
-  /** An agent has taken its place here. `isNews`: it was not online anywhere. */
-  agentOnline(userId: string, agent: OnlineAgent, isNews: boolean): void;
+  /**
+   * An agent has taken its place here: news for the nodes that do not know it. After a move others
+   * do; those that took its node for lost have told their clients that it is offline.
+   */
+  agentOnline(userId: string, agent: OnlineAgent): void;
   /** An agent has lost its place here. `moving`: another node is about to take it. */
   agentOffline(userId: string, agentId: string, loginNumber: number, moving: boolean): void;
   /** A user now has clients here, or no longer has any. */

@@ -474,7 +474,7 @@ describe("an agent on several nodes", () => {
       {},
       {
         ...ALONE,
-        agentOnline: (user, agent, isNews) => told.push(["online", user, agent, isNews]),
+        agentOnline: (user, agent) => told.push(["online", user, agent]),
         agentOffline: (...what) => told.push(["offline", ...what]),
       },
     );
@@ -504,7 +504,7 @@ describe("an agent on several nodes", () => {
     const { w, told, login } = node();
     login(FREE, 1);
     const agent = { agentId: "lamp", loginNumber: 1, onlineForMs: 0 };
-    expect(told).toEqual([["online", "ann", agent, true]]);
+    expect(told).toEqual([["online", "ann", agent]]);
     w.advance(1_000);
     expect(w.hub.claimAgent("lamp", "B", 2, w.now)).toEqual({
       kind: "yielded",
@@ -515,6 +515,18 @@ describe("an agent on several nodes", () => {
     expect(w.hub.counters).toMatchObject({ authSuccesses: 1, takeovers: 1 });
   });
 
+  it("is told to clients here that were told it is gone with its node, though that has had it", () => {
+    const { w, login } = node();
+    const client = w.client("ann");
+    const { remoteAgents } = w.hub;
+    const lamp = { agentId: "lamp", loginNumber: 1, onlineForMs: 0 };
+    remoteAgents.online("ann", "B", [lamp], true, w.now);
+    remoteAgents.nodeLost("B", w.now);
+    login(yielded(), 2);
+    w.settle();
+    expect(client.take().map(({ online }) => online)).toEqual([true, false, true]);
+  });
+
   it.each([
     ["with the takeovers of the last minute, and this one", {}, [20_000, 10_000, 0]],
     ["without counting a move that its node has asked for", { isPlanned: true }, [20_000, 10_000]],
@@ -522,7 +534,7 @@ describe("an agent on several nodes", () => {
     const { w, told, login } = node();
     const lamp = login(yielded(more), 1);
     const agent = { agentId: "lamp", loginNumber: 1, onlineForMs: 5_000 };
-    expect(told.splice(0)).toEqual([["online", "ann", agent, false]]);
+    expect(told.splice(0)).toEqual([["online", "ann", agent]]);
     lamp.take();
     const claim = w.hub.claimAgent("lamp", "B", 1, w.now);
     expect(claim).toMatchObject({ kind: "yielded", onlineForMs: 5_000, takeoverAgesMs });
@@ -587,7 +599,7 @@ describe("an agent on several nodes", () => {
     w.hub.remoteAgents.online("ann", "B", [there], true, w.now);
     expect(client.take()).toMatchObject([{ agent_id: "lamp", online: true }]);
     const lamp = login(FREE, 2);
-    expect(told).toEqual([["online", "ann", { ...there, loginNumber: 2 }, false]]);
+    expect(told).toEqual([["online", "ann", { ...there, loginNumber: 2 }]]);
     w.advance(6_000);
     expect(client.take()).toEqual([]);
     lamp.hangUp();

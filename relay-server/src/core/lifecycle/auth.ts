@@ -188,9 +188,9 @@ export class Authenticator {
     ownerCache.remember(agentId, userId);
     port.agentSeen(agentId, now, connection.report, true);
     connection.report = null; // not needed again; with 10,000 agents it would add up
-    const isNews = earlier === null && abroad === undefined;
-    bus.agentOnline(userId, { agentId, loginNumber, onlineForMs: now - peer.onlineSince }, isNews);
-    if (isNews) {
+    bus.agentOnline(userId, { agentId, loginNumber, onlineForMs: now - peer.onlineSince });
+    // Also if it comes from a node that was taken for lost: clients here were told that it is gone.
+    if (older === undefined && abroad === undefined) {
       presence.announce(user, agentId, true, now);
     } else if (older !== undefined) {
       counters.takeovers += 1;
