@@ -140,6 +140,8 @@ export class RemotePort {
   /** What is written before the first opening is numbered from 0; `accept` renumbers it. */
   private kept = new NumberedBytes();
   private sendAt = 0;
+  /** What is below was sent in this opening, perhaps on an earlier stream. */
+  private sentTo = 0;
   private attempt: Attempt | null = null;
   /** The bridge is older than `serial.resume`. */
   private isOld = false;
@@ -242,14 +244,16 @@ export class RemotePort {
 
   /** Forgets bytes that are under way. Rejects with a CallError. */
   async purge(read: boolean, write: boolean): Promise<void> {
+    // The bridge may have what was sent on the stream before, and counts on its coming again.
+    const comesAgain = !this.isUp || this.sendAt < this.sentTo;
     if (write) {
-      this.kept.truncate(this.sendAt);
+      this.kept.truncate(Math.max(this.sendAt, this.sentTo));
       this.events.writable();
     }
     if (this.isOld) return;
     if (read) this.isPurging++;
     try {
-      await this.call("serial.purge", { read, write });
+      await this.call("serial.purge", { read, write: write && !comesAgain });
     } finally {
       if (read) this.isPurging--;
     }
@@ -321,6 +325,7 @@ export class RemotePort {
       this.tellUnacknowledged();
       this.kept = new NumberedBytes(written);
     }
+    if (!isSame || !isKnown) this.sentTo = written;
     this.opening = opening;
     this.turn = turn;
     this.readAt = Math.max(read, readAt);
@@ -360,6 +365,7 @@ export class RemotePort {
       this.kept = new NumberedBytes();
     }
     this.sendAt = this.kept.from;
+    this.sentTo = this.sendAt;
     this.begin(attempt, settings);
   }
 
@@ -532,6 +538,7 @@ export class RemotePort {
         return;
       }
       this.sendAt += out.write(this.kept.read(this.sendAt, CHUNK_BYTES));
+      this.sentTo = Math.max(this.sentTo, this.sendAt);
     }
     if (this.finished !== null && this.sendAt === this.kept.end) out.end();
   }
@@ -544,14 +551,14 @@ export class RemotePort {
 
   /** Nothing is sent again to another opening of the port. */
   private tellUnacknowledged(): void {
-    const { kept, sendAt } = this;
+    const { kept, sentTo } = this;
     const tell = (outcome: Loss["outcome"], from: number, to: number): void => {
       if (to <= from) return;
       const number = this.isOld ? null : from;
       this.events.lost({ direction: "to the device", outcome, from: number, bytes: to - from });
     };
-    tell("unknown", kept.from, Math.min(sendAt, kept.end));
-    tell("not sent", Math.max(kept.from, sendAt), kept.end);
+    tell("unknown", kept.from, Math.min(sentTo, kept.end));
+    tell("not sent", Math.max(kept.from, sentTo), kept.end);
   }
 }
 

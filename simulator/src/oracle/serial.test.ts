@@ -7,7 +7,7 @@ const written = () => {
   const violations: string[] = [];
   const oracle = new SerialOracle((what) => violations.push(what));
   oracle.opened("first");
-  const numbers = { opening: "first", readAt: 0, sendAt: 0, kept: { end: 0 } };
+  const numbers = { opening: "first", readAt: 0, sendAt: 0, sentTo: 0, kept: { end: 0 } };
   const user = new SerialUser(oracle, "main", () => numbers as unknown as RemotePort);
   user.writes(Uint8Array.of(1, 2, 3));
   return {

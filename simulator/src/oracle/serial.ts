@@ -23,6 +23,7 @@ interface Numbers {
   readonly opening: string | null;
   readonly readAt: number;
   readonly sendAt: number;
+  readonly sentTo: number;
   readonly kept: { readonly end: number };
 }
 
@@ -145,12 +146,13 @@ export class SerialUser {
 
   /** Before it purges, and again once that is over: the port may have been opened meanwhile. */
   purging(read: boolean, write: boolean): void {
-    const { sendAt, opening } = this.numbers;
+    const { sendAt, sentTo, opening } = this.numbers;
+    const unsentAt = Math.max(sendAt, sentTo);
     if (write) {
       for (const one of this.open) {
         one.isPurged = true;
         // What was not sent leaves its number to the next byte.
-        if (one.opening === opening && one.number >= sendAt) one.told = "not sent";
+        if (one.opening === opening && one.number >= unsentAt) one.told = "not sent";
       }
     }
     if (read && opening !== null) this.purgedIn.add(opening);
