@@ -235,11 +235,11 @@ const REVOKED_MS = 1500;
 
 const revokedSoon = (world: Faulty, token: string, wires: readonly Wire[]): void => {
   const { clock, relay, store } = world;
-  const judge = (): void => {
+  const judge = (isDue: boolean): void => {
     // A frozen process cannot end anything; it has the same time afterwards.
-    if (relay.nodes.some(({ isFrozen }) => isFrozen) || store.away > 0)
-      clock.after(REVOKED_MS, judge);
+    const isHindered = relay.nodes.some(({ isFrozen }) => isFrozen) || store.away > 0;
+    if (isHindered || !isDue) clock.after(REVOKED_MS, () => judge(!isHindered));
     else world.relayOracle.revokedNow(token, wires);
   };
-  clock.after(REVOKED_MS + store.latencyMs, judge);
+  clock.after(REVOKED_MS + store.latencyMs, () => judge(true));
 };

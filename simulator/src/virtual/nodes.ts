@@ -84,7 +84,8 @@ export class VirtualNodes implements Station {
 
   /** Handled by the node that a REST request reaches. */
   revokeAgent(agentId: string): void {
-    this.pick()?.revokeAgent(agentId);
+    const node = this.pick() ?? this.nodes.find(({ isUp }) => isUp);
+    node?.revokeAgent(agentId);
   }
 
   /** Null: no node is running. */

@@ -286,8 +286,10 @@ export class VirtualRelay {
       return;
     }
     const notice = node.common.post("end_agent", agentId, this.nowMs());
-    node.take(notice);
-    node.cluster.post([notice]);
+    this.run(() => {
+      node.take(notice);
+      node.cluster.post([notice]);
+    });
   }
 
   get hub() {
