@@ -129,6 +129,32 @@ const PORTABLE_FILES = [
 
 const PURE_FILES = [...PORTABLE_FILES, "relay-server/src/core/hub.ts"];
 
+describe("a virtual run starts without a server", () => {
+  const server = {
+    "relay-server/src/index.ts": `export { open } from "./store/open.ts";`,
+    "relay-server/src/store/open.ts": "export const open = (): void => {};",
+  };
+
+  test("it may not load one at its start, not even through other files", () => {
+    const found = check({
+      ...server,
+      "simulator/src/virtual/run.ts": `import { open } from "@blindrelay/relay-server";`,
+    });
+    expect(found).toEqual([
+      "simulator/src/virtual/run.ts:1 reaches relay-server/src/store/open.ts",
+    ]);
+  });
+
+  test("but once it uses one", () => {
+    const late = `const open = () => import("@blindrelay/relay-server");`;
+    const found = check({
+      ...server,
+      "simulator/src/virtual/run.ts": late,
+    });
+    expect(found).toEqual([]);
+  });
+});
+
 describe("portable code and the relay's core are pure", () => {
   describe.each(PURE_FILES)("%s", (path) => {
     test.each([
@@ -449,7 +475,7 @@ describe("the program", () => {
   test("reports that all rules hold, with exit code 0", () => {
     expect(run({})).toMatchObject({
       status: 0,
-      stdout: "boundaries: 7 files, 10 rules, all hold\n",
+      stdout: "boundaries: 7 files, 11 rules, all hold\n",
       stderr: "",
     });
   });
@@ -462,7 +488,7 @@ describe("the program", () => {
       "relay-server/node_modules/a/index.js": text,
     });
     expect(status).toBe(1);
-    expect(stdout).toBe("boundaries: 8 files, 10 rules, 1 violations\n");
+    expect(stdout).toBe("boundaries: 8 files, 11 rules, 1 violations\n");
     expect(stderr).toMatch(/^relay-server\/src\/main\.ts:2 {2}reaches protocol\/src\/crypto/);
   });
 });

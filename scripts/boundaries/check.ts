@@ -67,7 +67,8 @@ function checkReach(graph: Graph, rule: ReachRule): Violation[] {
   const violations: Violation[] = [];
   const isForbidden = (path: string) => matches(path, rule.mayNotReach);
   walk(graph, startOf(graph, rule.files), (edge, chain) => {
-    if (edge.target.kind === "unknown") {
+    if (rule.late === true && edge.how === "late") return false;
+    if (edge.target.kind === "unknown" && rule.late !== true) {
       violations.push(found(rule, chain, `cannot be followed: ${edge.target.why}`));
     }
     if (edge.target.kind !== "file" && edge.target.kind !== "node") return false;

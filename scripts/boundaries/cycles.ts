@@ -51,7 +51,7 @@ function importsOf(graph: Graph, keep: (path: string) => boolean): Edge[] {
     for (const edge of own) {
       // `new URL("./worker.ts", import.meta.url)` names a program that is started, not one that is
       // imported.
-      if (edge.target.kind === "file" && edge.how === "import" && keep(edge.target.path)) {
+      if (edge.target.kind === "file" && edge.how !== "start" && keep(edge.target.path)) {
         edges.push(edge);
       }
     }

@@ -28,8 +28,11 @@ export interface Edge {
   specifier: string;
   /** Erased before the program runs. */
   typeOnly: boolean;
-  /** A `start` names a program by its URL: it is loaded, but by another thread or process. */
-  how: "import" | "start";
+  /**
+   * `late`: by an `import()`, so only once it is used. A `start` names a program by its URL: it is
+   * loaded, but by another thread or process.
+   */
+  how: "import" | "late" | "start";
   target: Target;
 }
 
@@ -98,14 +101,14 @@ type Found = Omit<Edge, "target">;
 
 function valueEdges(from: string, program: Program): Found[] {
   const edges: Found[] = [];
-  const add = (node: Node, source: Node | null | undefined) => {
+  const add = (node: Node, source: Node | null | undefined, how: Edge["how"] = "import") => {
     const value = source ? literal(source) : undefined;
     edges.push({
       from,
       line: lineOf(node),
       specifier: value ?? "",
       typeOnly: false,
-      how: "import",
+      how,
     });
   };
   simple(program, {
@@ -114,7 +117,7 @@ function valueEdges(from: string, program: Program): Found[] {
     ExportNamedDeclaration: (node) => {
       if (node.source) add(node, node.source);
     },
-    ImportExpression: (node) => add(node, node.source),
+    ImportExpression: (node) => add(node, node.source, "late"),
     CallExpression: (node) => {
       const isRequire = node.callee.type === "Identifier" && node.callee.name === "require";
       if (isRequire && node.arguments.length === 1) add(node, node.arguments[0]);

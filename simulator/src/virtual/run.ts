@@ -1,7 +1,7 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
 import type { Suite } from "@blindrelay/protocol/crypto";
-import { openControl } from "@blindrelay/relay-server/control";
+import type { Control, ControlParts } from "@blindrelay/relay-server/control";
 import { oraclesOf } from "../oracle/names.ts";
 import { makeReport } from "../report/make-report.ts";
 import type { Report } from "../report/report.ts";
@@ -122,6 +122,10 @@ const cpuMs = (): number => {
   return (user + system) / 1000;
 };
 
+/** Loaded only when it is used: REST and SQL are larger than all else that a run loads. */
+const openStore = async (parts: ControlParts): Promise<Control> =>
+  (await import("@blindrelay/relay-server/control")).openControl(parts);
+
 async function playOnce(
   scenario: Scenario,
   options: RunOptions,
@@ -135,13 +139,12 @@ async function playOnce(
   const thresholds = thresholdsOf(scenario);
   let world: World;
   const node = (): VirtualRelay => world.relay.node(1);
-  const control = options.hasRealStore
-    ? await openControl({
-        wallMs: () => node().wallMs(),
-        steadyMs: () => node().nowMs(),
-        hub: () => node().hub,
-      })
-    : null;
+  const parts = {
+    wallMs: () => node().wallMs(),
+    steadyMs: () => node().nowMs(),
+    hub: () => node().hub,
+  };
+  const control = options.hasRealStore ? await openStore(parts) : null;
   world = new World({
     scenario,
     plan,
