@@ -29,7 +29,7 @@ const FILES = {
     "relay-server/src/{settings/default-data-dir,disk,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",
-    "simulator/src/{cli,base/processes}.test.ts",
+    "simulator/src/{cli,base/processes,search/jobs}.test.ts",
     "simulator/src/testing/planted/seek.test.ts",
     "simulator/src/virtual/watchdog.test.ts",
     "test/src/{agent-life,bridge,cli,engines,examples,field,fleet,instruments,releases}/**",

@@ -19,6 +19,8 @@ export interface HuntOptions {
   readonly seed: number;
   /** Numbered from 0. */
   readonly job: number;
+  /** The number of its first case. */
+  readonly from: number;
   readonly base?: Base;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
   /** What the programs' paths are relative to. */
@@ -33,6 +35,7 @@ export interface HuntOptions {
 }
 
 export interface HuntEvents {
+  begun(number: number, scenario: Scenario, seed: number): void;
   played(cases: number, triples: number): void;
   found(finding: Finding): void;
   /** A case that showed something new. */
@@ -67,13 +70,13 @@ export async function hunt(options: HuntOptions, events: HuntEvents): Promise<vo
 }
 
 async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guard): Promise<void> {
-  const { seed, job, jobs, base, folder, corpus, signal, endsAt, programs } = options;
+  const { seed, job, from, jobs, base, folder, corpus, signal, endsAt, programs } = options;
   const novelty = new Novelty();
   const found = new Set(options.known);
   const kept = [...corpus];
   const first = corpus.filter((_, i) => i % jobs === job);
   const spent = { all: 0, serial: 0 };
-  for (let number = 0; performance.now() < endsAt && !signal.aborted; number++) {
+  for (let number = from; performance.now() < endsAt && !signal.aborted; number++) {
     const drawing = new Drawing(new Stream(`search ${seed}/${job}/${number}`));
     const own = first[number];
     const isMutant = kept.length > 0 && drawing.likely(MUTANTS_PERCENT);
@@ -87,6 +90,7 @@ async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guar
     const caseSeed = own?.seed ?? drawing.below(MAX_SEED);
     if (!isValid(scenario, folder)) continue;
     novelty.begin();
+    events.begun(number, scenario, caseSeed);
     const asked = { seed: caseSeed, programs, signal, cpuStopMs: CASE_MS, watch: novelty.watch };
     const result = await playWorld(scenario, { ...asked, crypto: "model" }, guard);
     const { played } = result.world.clock;

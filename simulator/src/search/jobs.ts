@@ -1,5 +1,5 @@
 /** The processes of a search: each is one job, and this one collects what they find. */
-import { fork } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 import { extname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { stopChild, watch, whenEnded } from "../base/processes.ts";
@@ -12,8 +12,15 @@ export type SearchTask = Omit<HuntOptions, "programs" | "endsAt" | "signal"> & {
   readonly scenario?: Scenario;
   readonly forMs: number;
 };
+/** One that is being played. */
+interface Case {
+  readonly number: number;
+  readonly scenario: Scenario;
+  readonly seed: number;
+}
 export type ToSearchProcess = SearchTask | "stop";
 export type FromSearchProcess =
+  | ({ kind: "begun" } & Case)
   | { kind: "played"; cases: number; triples: number }
   | { kind: "found"; finding: Finding }
   | { kind: "kept"; scenario: Scenario; seed: number }
@@ -24,22 +31,18 @@ export type FromSearchProcess =
 /** What was found before an interruption is still made small, if that is quick. */
 const STOP_GRACE_MS = 15_000;
 
-/** Resolves when all jobs are over; rejects if one fails. */
+/**
+ * Resolves when all jobs are over; rejects if one fails. A case that ends its process, or throws,
+ * is a finding: a new process goes on after it.
+ */
 export async function searchInJobs(
-  task: Omit<SearchTask, "job">,
+  task: Omit<SearchTask, "job" | "from">,
   signal: AbortSignal,
   heard: (message: FromSearchProcess, job: number) => void,
 ): Promise<void> {
   const program = join(import.meta.dirname, `search-process${extname(import.meta.filename)}`);
-  const children = Array.from({ length: task.jobs }, () =>
-    watch(
-      fork(program, {
-        serialization: "advanced",
-        stdio: ["ignore", "ignore", "inherit", "ipc"],
-        execArgv: [...process.execArgv, "--disable-warning=ExperimentalWarning"],
-      }),
-    ),
-  );
+  const endsAt = performance.now() + task.forMs;
+  const children = new Set<ChildProcess>();
   let hurry: NodeJS.Timeout | undefined;
   const stop = (): void => {
     for (const child of children) if (child.connected) child.send("stop");
@@ -48,24 +51,50 @@ export async function searchInJobs(
     }, STOP_GRACE_MS);
   };
   signal.addEventListener("abort", stop, { once: true });
-  const work = (child: (typeof children)[number], job: number): Promise<void> =>
+  /** Resolves with the case that ended the process and how, or null when the job is over. */
+  const work = (job: number, from: number): Promise<[Case, string] | null> =>
     new Promise((resolve, reject) => {
+      const child = watch(
+        fork(program, {
+          serialization: "advanced",
+          stdio: ["ignore", "ignore", "inherit", "ipc"],
+          execArgv: [...process.execArgv, "--disable-warning=ExperimentalWarning"],
+        }),
+      );
+      children.add(child);
+      let playing: Case | null = null;
+      const broke = (how: string, failure: string): void => {
+        if (playing === null) reject(new Failure("fault", failure));
+        else resolve([playing, how]);
+      };
       child.on("message", (message: FromSearchProcess) => {
-        if (message.kind === "over") resolve();
-        else if (message.kind === "failed") reject(new Failure("fault", message.reason));
+        if (message.kind === "over") resolve(null);
+        else if (message.kind === "failed") {
+          broke(message.reason, message.reason);
+          child.kill();
+        } else if (message.kind === "begun") playing = message;
         else heard(message, job);
       });
       whenEnded(child).then((how) => {
-        if (signal.aborted) resolve();
-        else reject(new Failure("fault", `a job of the search ended (${how})`));
+        children.delete(child);
+        if (signal.aborted) resolve(null);
+        else broke(`its process ended (${how})`, `a job of the search ended (${how})`);
       });
-      child.send({ ...task, job } satisfies SearchTask);
+      child.send({ ...task, job, from, forMs: endsAt - performance.now() } satisfies SearchTask);
     });
+  const whole = async (_: unknown, job: number): Promise<void> => {
+    for (let ended = await work(job, 0); ended !== null; ) {
+      const [{ number, scenario, seed }, how] = ended;
+      const detail = how.split("\n", 1)[0] ?? how;
+      heard({ kind: "found", finding: { oracle: "crash", detail, seed, scenario } }, job);
+      ended = signal.aborted ? null : await work(job, number + 1);
+    }
+  };
   try {
-    await Promise.all(children.map(work));
+    await Promise.all(Array.from({ length: task.jobs }, whole));
   } finally {
     clearTimeout(hurry);
     signal.removeEventListener("abort", stop);
-    await Promise.all(children.map((child) => stopChild(child, () => child.kill(), 500)));
+    await Promise.all([...children].map((child) => stopChild(child, () => child.kill(), 500)));
   }
 }

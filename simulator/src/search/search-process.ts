@@ -35,6 +35,7 @@ async function work({ scenario, forMs, ...task }: SearchTask): Promise<void> {
       signal: ended.signal,
     },
     {
+      begun: (number, one, seed) => tell({ kind: "begun", number, scenario: one, seed }),
       played: (cases, triples) => tell({ kind: "played", cases, triples }),
       found: (finding) => tell({ kind: "found", finding }),
       kept: (one, seed) => tell({ kind: "kept", scenario: one, seed }),

@@ -23,6 +23,7 @@ await hunt(
   {
     seed: Number(process.argv[2] ?? "1"),
     job: 0,
+    from: 0,
     jobs: 1,
     ...(isSmall ? { base: { scenario: SMALL, methods: [] } } : {}),
     programs: loadPrograms({ name: "drawn", duration: "1s", devices: [] }, "."),
@@ -33,6 +34,7 @@ await hunt(
     signal: ended.signal,
   },
   {
+    begun: () => undefined,
     played: (count) => {
       cases = count;
     },
