@@ -248,6 +248,21 @@ describe("blindrelay-sim", () => {
     expect((await sim(...few, "--shard", "4/5")).err).toContain("there are only 3 seeds");
   });
 
+  test("live, shares the agents among processes, and compares what all of them executed", async () => {
+    const groups = ["a", "b"].map((group) => ({ group, count: 10, kind: "echo" }));
+    const clients = groups.map(({ group }) => ({ devices: group, calls: 3 }));
+    const live = { name: "live", duration: "60s", world: "live", devices: groups, clients };
+    await writeFile(join(folder, "live.yaml"), JSON.stringify(live));
+    const ran = await sim("run", "live.yaml", "--jobs", "2", "--json");
+    expect([ran.code, ran.err]).toEqual([
+      0,
+      expect.stringMatching(/^agents in processes \d+, \d+$/m),
+    ]);
+    const report = JSON.parse(ran.out) as Report;
+    expect(report).toMatchObject({ agents: { connected: 20 }, calls: { planned: 60, ok: 60 } });
+    expect(report.oracles.map(({ name }) => name)).toContain("exactly-once");
+  });
+
   test.each([
     [["run"], "give a scenario"],
     [["run", "nothing-of-that-name"], 'the library has no scenario "nothing-of-that-name"'],

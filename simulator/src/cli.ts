@@ -66,7 +66,7 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
     .option("--seeds <a..b>", "one run for each seed", seedRange)
     .option(
       "--jobs <n>",
-      "seeds at a time, each in a process (default: as many as cores; live: 1)",
+      "seeds at a time, each in a process (default: as many as cores); live: processes for the agents (default: 1)",
       wholeNumber(1, MAX_JOBS),
     )
     .option("--shard <i/n>", "of --seeds only this machine's share, such as 2/5", shardOf)

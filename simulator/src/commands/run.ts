@@ -182,7 +182,9 @@ async function runSeeds(
   const jobs = isLive ? 1 : Math.min(flags.jobs ?? availableParallelism(), seeds.length);
   const { shrink: shrinks, log, crypto, live, metricsPort, maxTime } = flags;
   const hardStopMs = maxTime === undefined ? undefined : maxTime * 1000;
-  const task = { shrinks, log, crypto, live, metricsPort, hardStopMs };
+  // Live, a run has all of this machine, and its jobs share the agents.
+  const processes = isLive ? flags.jobs : undefined;
+  const task = { shrinks, log, crypto, live, metricsPort, processes, hardStopMs };
   const reports: Report[] = [];
   const progress = new Progress(process.stderr);
   const take = async (report: Report): Promise<void> => {

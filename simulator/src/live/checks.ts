@@ -6,7 +6,7 @@ import type { Plan, PlannedLoad } from "../scenario/plan.ts";
 import { durationMs } from "../scenario/units.ts";
 import type { LiveAgents } from "./agents.ts";
 import type { Called, Clients } from "./clients.ts";
-import type { FleetChild } from "./fleet-child.ts";
+import type { FleetChildren } from "./fleet-children.ts";
 import type { LiveOracles } from "./oracles.ts";
 import type { LiveRelay } from "./relay.ts";
 import { onlineAgents } from "./rest.ts";
@@ -40,7 +40,7 @@ const turnMs = ({ timeoutMs, spec }: PlannedLoad): number =>
     0,
   ) ?? timeoutMs;
 
-export async function settle(clients: Clients, fleet: FleetChild, plan: Plan): Promise<void> {
+export async function settle(clients: Clients, fleet: FleetChildren, plan: Plan): Promise<void> {
   const now = performance.now();
   const { length: count } = plan.devices;
   const isBusy = (): boolean =>
@@ -54,7 +54,7 @@ export async function settle(clients: Clients, fleet: FleetChild, plan: Plan): P
  * different fleet.
  */
 export async function checkWhole(
-  fleet: FleetChild,
+  fleet: FleetChildren,
   count: number,
   stopping: AbortController,
 ): Promise<void> {
@@ -87,7 +87,7 @@ export async function checkExecutions({
   plan: Plan;
   agents: LiveAgents;
   clients: Clients;
-  fleet: FleetChild;
+  fleet: FleetChildren;
   executions: ExecutionOracle;
   oracles: LiveOracles;
 }): Promise<void> {
@@ -139,7 +139,7 @@ export async function checkPresence({
   signal,
 }: {
   agents: LiveAgents;
-  fleet: FleetChild;
+  fleet: FleetChildren;
   relay: LiveRelay;
   liveness: LivenessOracle;
   oracles: LiveOracles;

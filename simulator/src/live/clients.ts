@@ -60,7 +60,7 @@ export interface ClientsOptions {
   readonly accountToken: string;
   readonly devices: readonly Called[];
   /** The whole fleet has come online: what loads with a number of calls wait for. */
-  readonly whole: Promise<void>;
+  readonly whole: Promise<unknown>;
   /** The network of each client, by its number over all loads. */
   links(client: number): LinkPort;
   /** A call begins. `dueMs`: when it was meant to; null: now. */

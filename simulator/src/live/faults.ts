@@ -4,14 +4,14 @@ import { makeToken } from "@blindrelay/protocol";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { PlannedFault } from "../scenario/plan.ts";
 import type { Called } from "./clients.ts";
-import type { FleetChild } from "./fleet-child.ts";
+import type { FleetChildren } from "./fleet-children.ts";
 import type { ClientNetworks } from "./networks.ts";
 import type { LiveRelay } from "./relay.ts";
 import { eachAtOnce, rotateAgent } from "./rest.ts";
 
 export interface LiveFaultsOptions {
   relay: LiveRelay;
-  fleet: FleetChild;
+  fleet: FleetChildren;
   /** Their restarts and new secrets are noted. */
   devices: readonly Called[];
   networks: ClientNetworks;
@@ -66,7 +66,8 @@ export class LiveFaults {
     const { fleet, networks, relay, stopping } = this.options;
     try {
       if (spec.kind.startsWith("net.")) {
-        if (agents.length > 0) fleet.take({ do: "play", agents, fault: spec, on });
+        const targets = agents.map((agent) => ({ agent }));
+        fleet.take({ do: "play", targets, fault: spec, on });
         for (const client of clients) networks.play(client, spec, on);
       } else if (spec.kind === "device.reboot") this.reboot(fault, on);
       else if (spec.kind === "operator.rotate") await this.rotate(fault, on);
@@ -81,20 +82,18 @@ export class LiveFaults {
   private reboot({ devices: agents, spec }: PlannedFault, on: boolean): void {
     const { fleet, devices } = this.options;
     for (const n of agents) (devices[n] as Called).restarts += 1;
-    if (on) {
-      fleet.take({ do: "power off", agents });
+    if (on || spec.storage !== "lose") {
+      const targets = agents.map((agent) => ({ agent }));
+      fleet.take({ do: on ? "power off" : "power on", targets });
       return;
     }
-    if (spec.storage !== "lose") {
-      fleet.take({ do: "power on", agents });
-      return;
-    }
-    // A boot count must never start over under the previous secret.
-    const agentTokens = agents.map(() => makeToken("e2e", randomBytes(32)));
-    agents.forEach((n, i) => {
-      (devices[n] as Called).agentToken = agentTokens[i] as string;
+    const targets = agents.map((agent) => {
+      // A boot count must never start over under the previous secret.
+      const agentToken = makeToken("e2e", randomBytes(32));
+      (devices[agent] as Called).agentToken = agentToken;
+      return { agent, changed: { agentToken } };
     });
-    fleet.take({ do: "power on", agents, agentTokens });
+    fleet.take({ do: "power on", targets });
   }
 
   /**
@@ -120,8 +119,11 @@ export class LiveFaults {
       this.revoked.delete(n);
       (devices[n] as Called).restarts += 1;
     }
-    const relayTokens = agents.map((n) => this.relayTokens.get(n) as string);
-    fleet.take({ do: "power off", agents });
-    fleet.take({ do: "power on", agents, relayTokens });
+    const targets = agents.map((agent) => {
+      const relayToken = this.relayTokens.get(agent) as string;
+      return { agent, changed: { relayToken } };
+    });
+    fleet.take({ do: "power off", targets });
+    fleet.take({ do: "power on", targets });
   }
 }

@@ -1,12 +1,11 @@
-/** The parent's end of a fleet in a separate process. */
+/** The parent's end of a process of a fleet. */
 import { fork } from "node:child_process";
-import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { stopChild, watch, whenEnded } from "../base/processes.ts";
 import type { FleetOrder, FleetStep, FromFleet, ToFleet } from "./fleet-messages.ts";
 
-export type FleetReport = Extract<FromFleet, { type: "report" }>;
+export type FleetShare = Extract<FromFleet, { type: "report" }>;
 
 const STOP_GRACE_MS = 800;
 /** Only for a fleet that hangs. */
@@ -24,27 +23,23 @@ const NODE_FLAGS = [
 
 export interface FleetChild {
   readonly pid: number;
-  /** Agents logged in a tenth of a second ago. */
+  /** Resolves with its first progress report. */
+  readonly started: Promise<unknown>;
+  /** Resolves once each of its agents was online at some time. */
+  readonly whole: Promise<unknown>;
   connected(): number;
-  /**
-   * Resolves at the next progress report after so many agents were online at some time, and never
-   * if there is none.
-   */
-  untilConnected(wanted: number): Promise<void>;
-  /** Agents that were logged in at some time, and the total number of logins. */
   everConnected(): number;
   logins(): number;
-  /** Makes some of its agents do something. */
   take(step: FleetStep): void;
   /** Null if the process has ended or hangs. */
-  report(): Promise<FleetReport | null>;
+  report(): Promise<FleetShare | null>;
   /** How the process ended; also after a `stop`. */
   readonly ended: Promise<string>;
   stop(): Promise<void>;
 }
 
-/** Forks the fleet's process and starts connecting. `folder`: for files of boards' engines. */
-export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
+/** Forks the process and starts connecting. `folder`: for files of boards' engines. */
+export function startFleetChild(order: FleetOrder, folder: string): FleetChild {
   const program = join(import.meta.dirname, `fleet-process${extname(import.meta.filename)}`);
   const child = watch(
     fork(program, {
@@ -80,16 +75,16 @@ export function startFleet(order: FleetOrder, folder = tmpdir()): FleetChild {
     waiting.add(hear);
     return promise;
   }
+  const { length: size } = order.agents;
   tell({ type: "start", order });
   return {
     pid: child.pid ?? 0,
+    started: next(() => true),
+    whole: next((message) => (message.ever >= size ? true : undefined)),
     connected: () => connected,
     everConnected: () => ever,
     logins: () => logins,
     take: (step) => tell({ type: "step", step }),
-    async untilConnected(wanted) {
-      await next((message) => (message.ever >= wanted ? true : undefined));
-    },
     report() {
       const answer = next((message) => (message.type === "report" ? message : undefined));
       tell({ type: "report" });

@@ -1,12 +1,14 @@
-/** The messages between the fleet's process and its parent, over Node's IPC channel. */
+/** The messages between a fleet's process and its parent, over Node's IPC channel. */
 import type { Fault } from "../scenario/schema.ts";
 import type { BoardEngine, BoardsOptions } from "./boards.ts";
 import type { Identity, Missing } from "./fleet.ts";
+import type { Changed } from "./outages.ts";
 import type { Shape } from "./shaped-link.ts";
 
 export interface FleetOrder {
   url: string;
   connectionsPerSecond: number;
+  connectingAtOnce: number;
   /** For what is drawn while it runs. */
   seed: number;
   /** Of the devices' local time. */
@@ -34,13 +36,17 @@ export interface OrderedAgent extends Identity {
   engine?: BoardEngine;
 }
 
-/** `agents`: indices into the order's agents. */
-export type FleetStep = { agents: number[] } & (
+export type FleetStep = { targets: FleetTarget[] } & (
   | { do: "play"; fault: Fault; on: boolean }
-  | { do: "power off" }
-  /** In the order of `agents`; new secrets are for those that lost their storage. */
-  | { do: "power on"; agentTokens?: string[]; relayTokens?: string[] }
+  | { do: "power off" | "power on" }
 );
+
+export interface FleetTarget {
+  /** Index into the order's agents. */
+  agent: number;
+  /** With its power. */
+  changed?: Changed;
+}
 
 export type ToFleet =
   | { type: "start"; order: FleetOrder }
@@ -58,12 +64,13 @@ export interface FleetProgress {
 export type FromFleet =
   | ({ type: "progress" } & FleetProgress)
   /**
-   * The answer to `report`. `rssBytesPerAgent`: what connecting added to this process; null before.
-   * `executed`: handler runs by agent, if they are counted.
+   * The answer to `report`. `rssBytes`: what connecting added to this process; null with boards,
+   * whose engines do not count as the cost of a device on Node. `executed`: handler runs by agent,
+   * if they are counted.
    */
   | ({
       type: "report";
       missing: Missing[];
-      rssBytesPerAgent: number | null;
+      rssBytes: number | null;
       executed: Record<string, number>;
     } & FleetProgress);

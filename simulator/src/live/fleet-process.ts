@@ -1,5 +1,5 @@
 /**
- * The process of a fleet: a forked child that starts on command and reports its progress. It ends
+ * A process of a fleet: a forked child that starts on command and reports its progress. It ends
  * on command, and when its parent ends for any reason.
  */
 import { randomBytes } from "node:crypto";
@@ -73,9 +73,10 @@ async function start(order: FleetOrder): Promise<void> {
     }
   });
   // Not the order itself, which would keep all its agents in memory.
-  const { url, connectionsPerSecond, engines = {} } = order;
+  const { url, connectionsPerSecond, connectingAtOnce, engines = {} } = order;
   if (order.countsExecutions) executions = new Map();
-  fleet = new Fleet({ url, connectionsPerSecond, ports, executions }, members);
+  const pace = { connectionsPerSecond, connectingAtOnce };
+  fleet = new Fleet({ url, ...pace, ports, executions }, members);
   boards = new Boards({ url, engines }, boardMembers);
   fleet.start();
   await boards.start();
@@ -96,25 +97,20 @@ async function readProgram(name: string, stubs: string | undefined): Promise<Pro
 }
 
 function take(step: FleetStep): void {
-  step.agents.forEach((n, i) => {
-    const id = ids[n] as string;
-    const shaper = shapers.get(n);
+  for (const { agent, changed = {} } of step.targets) {
+    const id = ids[agent] as string;
+    const shaper = shapers.get(agent);
     const devices = boards?.has(id) ? boards : fleet;
     if (step.do === "play") shaper?.play(step.fault, step.on);
     else if (step.do === "power off") {
-      outages.begin(n);
+      outages.begin(agent);
       shaper?.vanish();
       devices?.powerOff(id);
     } else {
-      const agentToken = step.agentTokens?.[i];
-      const relayToken = step.relayTokens?.[i];
-      const changed = outages.end(n, {
-        ...(agentToken === undefined ? {} : { agentToken }),
-        ...(relayToken === undefined ? {} : { relayToken }),
-      });
-      if (changed !== null) devices?.powerOn(id, changed);
+      const all = outages.end(agent, changed);
+      if (all !== null) devices?.powerOn(id, all);
     }
-  });
+  }
 }
 
 async function importProgram(file: string): Promise<Program> {
@@ -136,16 +132,13 @@ function fail(error: unknown): void {
 }
 
 function report(): void {
-  // Boards' engines do not count as the cost of a device on Node.
-  const size = boards?.size === 0 ? (fleet?.size ?? 0) : 0;
   globalThis.gc?.();
   tell({
     type: "report",
     ...progress(),
     executed: Object.fromEntries(executions ?? []),
     missing: [...(fleet?.missing() ?? []), ...(boards?.missing() ?? [])],
-    rssBytesPerAgent:
-      size === 0 ? null : Math.max(0, Math.round((process.memoryUsage.rss() - rssBefore) / size)),
+    rssBytes: boards?.size === 0 ? Math.max(0, process.memoryUsage.rss() - rssBefore) : null,
   });
 }
 

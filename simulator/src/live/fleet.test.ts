@@ -63,6 +63,8 @@ async function until(done: () => boolean): Promise<void> {
   }
 }
 
+const pace = { connectionsPerSecond: 5000, connectingAtOnce: 256 };
+
 function ports(): AgentPorts {
   return {
     link: liveLinkPort(),
@@ -85,7 +87,7 @@ function members(count: number): FleetMember[] {
 
 describe("a fleet", () => {
   test("connects all its members and reports their number", async () => {
-    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(30));
+    const fleet = new Fleet({ url, ...pace, ports: ports() }, members(30));
     expect([fleet.size, fleet.connected]).toEqual([30, 0]);
     fleet.start();
     await until(() => fleet.connected === 30);
@@ -98,7 +100,7 @@ describe("a fleet", () => {
 
   test("names the missing agents and the reasons", async () => {
     refused.add("agent-1");
-    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
+    const fleet = new Fleet({ url, ...pace, ports: ports() }, members(3));
     fleet.start();
     await until(() => fleet.connected === 2 && fleet.missing()[0]?.code === "INVALID_TOKEN");
     expect(fleet.missing()).toMatchObject([{ id: "agent-1", code: "INVALID_TOKEN" }]);
@@ -106,7 +108,7 @@ describe("a fleet", () => {
   });
 
   test("stops one member by its id without affecting the others", async () => {
-    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(3));
+    const fleet = new Fleet({ url, ...pace, ports: ports() }, members(3));
     fleet.start();
     await until(() => fleet.connected === 3);
     expect(fleet.powerOff("agent-1")).toBe(true);
@@ -118,7 +120,7 @@ describe("a fleet", () => {
   });
 
   test("counts a member as offline when its link is lost", async () => {
-    const fleet = new Fleet({ url, connectionsPerSecond: 5000, ports: ports() }, members(2));
+    const fleet = new Fleet({ url, ...pace, ports: ports() }, members(2));
     fleet.start();
     await until(() => fleet.connected === 2);
     online.get("agent-0")?.terminate();
@@ -144,7 +146,7 @@ describe("a fleet", () => {
       },
     };
     const fleet = new Fleet(
-      { url, connectionsPerSecond: 1000, ports: { ...ports(), link, timer } },
+      { url, ...pace, connectionsPerSecond: 1000, ports: { ...ports(), link, timer } },
       members(400),
     );
     // The last timer is the fleet's, which is set after the agents it starts.

@@ -49,15 +49,13 @@ export interface LiveFleetOptions {
   url: string;
   /** New connections a second, at most. */
   connectionsPerSecond: number;
+  /** Agents that are connecting and not yet logged in, at most. */
+  connectingAtOnce: number;
   ports: AgentPorts;
   /** Counts handler runs by agent, across all its starts; null: they are not counted. */
   executions?: Map<string, number> | null;
 }
 
-/**
- * The most agents that are connecting and not yet logged in: what a relay has to answer at once.
- */
-const CONNECTING_AT_ONCE = 256;
 const TICK_MS = 10;
 
 /** Mixed in but never relied on; a separate one for each device would take 120 bytes of memory. */
@@ -194,8 +192,9 @@ export class Fleet {
 
   private connectDue(): void {
     const elapsedMs = this.options.ports.timer.now() - this.startedAt;
-    const due = Math.ceil(((elapsedMs + TICK_MS) * this.options.connectionsPerSecond) / 1000);
-    while (this.started < due && this.connecting < CONNECTING_AT_ONCE) {
+    const { connectionsPerSecond, connectingAtOnce } = this.options;
+    const due = Math.ceil(((elapsedMs + TICK_MS) * connectionsPerSecond) / 1000);
+    while (this.started < due && this.connecting < connectingAtOnce) {
       const next = this.waiting.at(-1);
       if (next === undefined || next.startMs > elapsedMs) break;
       const { core } = next;

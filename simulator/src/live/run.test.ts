@@ -11,7 +11,7 @@ import { runScenario } from "../run/run.ts";
 import type { DeviceGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
 import { startRelay } from "./relay-process.ts";
 import { logIn } from "./rest.ts";
-import { runLive } from "./run.ts";
+import { type LiveOptions, runLive } from "./run.ts";
 
 /** The title names the engine, or says that it is missing. */
 const xs = await findXs(import.meta.dirname);
@@ -79,7 +79,7 @@ const withSequences = ({ devices, clients = [], allow = [], ...rest }: Scenario)
 
 /** Discards its output. */
 const silent = () => new Progress({ write: () => true } as never);
-const run = (what: Scenario, more: { url?: string; signal?: AbortSignal } = {}) =>
+const run = (what: Scenario, more: Partial<LiveOptions> = {}) =>
   runLive(what, folder, { seed: 1, progress: silent(), signal: never, ...more });
 
 const runs = async () => (await readdir(tmpdir())).filter((name) => /^blindrelay-live-/.test(name));
@@ -129,6 +129,21 @@ describe("a live scenario", () => {
       false,
       expect.stringMatching(/^only [0-3] of 6 devices came online: /),
     ]);
+  });
+
+  test("ends with the first process of a fleet that ends, and leaves none", async () => {
+    let pids: number[] = [];
+    const write = (text: string): boolean => {
+      const [, listed] = /^agents in processes ([0-9, ]+)$/m.exec(text) ?? [];
+      if (listed === undefined) return true;
+      pids = listed.split(", ").map(Number);
+      return process.kill(pids[1] as number, "SIGKILL");
+    };
+    const progress = new Progress({ write } as never);
+    const report = await run(scenario("60s"), { processes: 3, progress });
+    expect(report.stopped).toBe(`the fleet's process ${pids[1]} ended (SIGKILL)`);
+    expect([report.ok, pids.length]).toEqual([false, 3]);
+    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow();
   });
 
   const mixed = (engine: "xs" | "espruino", faults: Fault[]): Scenario => ({

@@ -1,6 +1,6 @@
 /**
  * One run in the live world: a scenario's plan over real sockets, against our own relay or an
- * external one. The fleet is in a separate process, the clients are in this one.
+ * external one. The fleet is in separate processes, the clients are in this one.
  *
  * Whatever happens, the run ends in bounded time, and every process, folder and agent that it
  * created is removed.
@@ -37,7 +37,7 @@ import {
 import { Clients } from "./clients.ts";
 import { LiveFaults } from "./faults.ts";
 import { type FiguresPort, openFigures } from "./figures-port.ts";
-import { type FleetChild, type FleetReport, startFleet } from "./fleet-child.ts";
+import { FleetChildren, type FleetReport } from "./fleet-children.ts";
 import type { OrderedAgent } from "./fleet-messages.ts";
 import { missingDevices } from "./missing.ts";
 import { ClientNetworks } from "./networks.ts";
@@ -55,11 +55,14 @@ export interface LiveOptions {
   url?: string;
   /** Serves figures while it runs, on this port of loopback; 0 picks one. */
   metricsPort?: number;
+  /** So many processes share the agents; defaults to 1. */
+  processes?: number;
   /** Paths of the boards' engines that the scenario requires. */
   engines?: BoardsOptions["engines"];
 }
 
-const CONNECTIONS_PER_SECOND = 2_000;
+/** So that the start of a fleet is not a flood, and what a relay has to answer at once. */
+const PACE = { connectionsPerSecond: 2_000, connectingAtOnce: 256 };
 const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
 const REASON_WAIT_MS = 500;
 const LOOK_MS = 10;
@@ -125,7 +128,7 @@ class LiveRun {
   private readonly relay: LiveRelay;
   private readonly agents: LiveAgents;
   private readonly timers: NodeJS.Timeout[] = [];
-  private fleet: FleetChild | null = null;
+  private fleet: FleetChildren | null = null;
   private sampler: Sampler | null = null;
   private faults: LiveFaults | null = null;
   private clients: Clients | null = null;
@@ -245,12 +248,12 @@ class LiveRun {
   /** Starts the fleet; the plan's time begins when it resolves. */
   private async startFleet(
     agents: OrderedAgent[],
-  ): Promise<{ fleet: FleetChild; sampler: Sampler }> {
+  ): Promise<{ fleet: FleetChildren; sampler: Sampler }> {
     const { scenario, plan, thresholds, folder, data, options } = this.setup;
     const { relay, measured, elapsedMs, stopping } = this;
     const order = {
       url: relayUrl(relay.url),
-      connectionsPerSecond: CONNECTIONS_PER_SECOND,
+      ...PACE,
       seed: options.seed,
       timezone: scenario.timezone ?? "UTC",
       programs: programsOf(plan).map((name) =>
@@ -262,8 +265,10 @@ class LiveRun {
       agents,
     };
     await relay.readFigures();
-    const fleet = startFleet(order, data);
-    options.progress.say(`agents in process ${fleet.pid}`);
+    const fleet = new FleetChildren(order, options.processes ?? 1, data);
+    const { pids } = fleet;
+    const where = pids.length === 1 ? "process" : "processes";
+    options.progress.say(`agents in ${where} ${pids.join(", ")}`);
     this.fleet = fleet;
     const { length: count } = plan.devices;
     const sampler = new Sampler({
@@ -278,17 +283,17 @@ class LiveRun {
     });
     this.sampler = sampler;
     fleet.ended.then((how) => {
-      if (!this.isOver) stopping.abort(new Error(`the fleet's process ended (${how})`));
+      if (!this.isOver) stopping.abort(new Error(`the fleet's ${how}`));
     });
     // A process takes a moment to load; the plan's time begins with its first message.
-    await Promise.race([fleet.untilConnected(0), aborted(stopping.signal)]);
+    await Promise.race([fleet.started, aborted(stopping.signal)]);
     stopping.signal.throwIfAborted();
     this.begunMs = performance.now();
     return { fleet, sampler };
   }
 
   /** Starts what happens in the plan's time: calls, faults and samples. */
-  private play(fleet: FleetChild, sampler: Sampler): Clients {
+  private play(fleet: FleetChildren, sampler: Sampler): Clients {
     const { scenario, plan, options } = this.setup;
     const { relay, agents, measured, oracles, liveness, executions, elapsedMs, stopping } = this;
     const { devices } = agents;
@@ -326,7 +331,7 @@ class LiveRun {
       accountToken: relay.accountToken,
       devices,
       links: (client) => networks.linkOf(client),
-      whole: fleet.untilConnected(plan.devices.length),
+      whole: fleet.whole,
       asked: (device, isFirst, dueMs) => calls.asked(device, isFirst, dueMs),
       ended: (call) => calls.ended(call),
       turnBegins: () => measured.tally.beginTurn(),

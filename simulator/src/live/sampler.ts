@@ -5,7 +5,7 @@
 
 import type { Measurements } from "../report/measure.ts";
 import { reasonToAbort, type Threshold } from "../report/thresholds.ts";
-import type { FleetChild } from "./fleet-child.ts";
+import type { FleetChildren } from "./fleet-children.ts";
 import type { LiveRelay } from "./relay.ts";
 
 const SAMPLE_MS = 1_000;
@@ -13,7 +13,7 @@ const SAMPLE_MS = 1_000;
 const SHORT_SAMPLE_MS = 250;
 
 export interface SamplerOptions {
-  fleet: FleetChild;
+  fleet: FleetChildren;
   isShort: boolean;
   /** Devices of the plan. */
   count: number;

@@ -36,6 +36,8 @@ export interface RunScenarioOptions {
   log?: string;
   /** Of a live run: serves its figures on this port; 0 picks one. */
   metricsPort?: number;
+  /** Of a live run: so many processes share the agents; defaults to 1. */
+  processes?: number;
   /** An external relay to use. */
   live?: string;
   /** Loaded before, for a replay. */
@@ -117,7 +119,7 @@ export async function runScenario(
 async function runInLive(
   scenario: Scenario,
   folder: string,
-  { live, seed, progress, signal, hardStopMs, metricsPort }: RunScenarioOptions,
+  { live, seed, progress, signal, hardStopMs, metricsPort, processes }: RunScenarioOptions,
 ): Promise<Report> {
   const engines = await findEngines(scenario, folder);
   const programs: Record<string, string> = {};
@@ -128,11 +130,13 @@ async function runInLive(
     programs[path] = readProgramFile(program, shown(program));
   }
   const count = scenario.devices.reduce((sum, group) => sum + group.count, 0);
-  const warning = openFileWarning(count, openFileLimit());
+  // The bundled relay holds them all in one process.
+  const most = live === undefined ? count : Math.ceil(count / (processes ?? 1));
+  const warning = openFileWarning(most, openFileLimit());
   if (warning !== null) progress.say(warning);
   const { runLive } = await import("../live/run.ts");
-  const options = { seed, progress, signal, engines, metricsPort, url: live, hardStopMs };
-  const report = await runLive(scenario, folder, options);
+  const given = { seed, progress, signal, metricsPort, processes, hardStopMs };
+  const report = await runLive(scenario, folder, { ...given, engines, url: live });
   return { ...report, programs };
 }
 
