@@ -164,10 +164,11 @@ describe("a live scenario", () => {
     thresholds: ["agents.online == 7", "call.wrong == 0"],
     allow: [{ rate: "100%" }],
   });
+  /** In two processes: one has the valve, the other the sensor. */
   const runMixed = async (what: Scenario) => {
     const report = await runScenario(
       { scenario: what, file: "mixed.yaml", folder },
-      { seed: 1, progress: silent(), signal: never, shrinks: false },
+      { seed: 1, progress: silent(), signal: never, shrinks: false, processes: 2 },
     );
     expect(report).toMatchObject({ ok: true, stopped: null, agents: { connected: 7 } });
     for (const { kind, ok } of report.kinds) expect([kind, ok > 0]).toEqual([kind, true]);
