@@ -91,7 +91,11 @@ export class TelnetReader {
 
   receive(bytes: Uint8Array): void {
     const data = new Uint8Array(bytes.length);
-    let length = 0;
+    let [told, length] = [0, 0];
+    const tellData = (): void => {
+      if (length > told) this.events.data(data.subarray(told, length));
+      told = length;
+    };
     for (const byte of bytes) {
       const isPadding = this.text && this.afterCr && byte === NUL;
       this.afterCr = this.state === "data" && byte === CR;
@@ -100,12 +104,13 @@ export class TelnetReader {
       else if (this.state === "iac" && byte === IAC) {
         this.state = "data";
         data[length++] = IAC;
-      } else this.command(byte);
+      } else this.command(byte, tellData);
     }
-    if (length > 0) this.events.data(data.subarray(0, length));
+    tellData();
   }
 
-  private command(byte: number): void {
+  /** `before`: tells the data that came before the command. */
+  private command(byte: number, before: () => void): void {
     switch (this.state) {
       case "data":
         this.state = "iac";
@@ -123,6 +128,7 @@ export class TelnetReader {
       }
       case "verb":
         this.state = "data";
+        before();
         this.events.asked(this.verb, byte);
         return;
       case "sub":
@@ -137,6 +143,7 @@ export class TelnetReader {
         }
         this.state = "data";
         if (byte === SE && this.sub.length > 0) {
+          before();
           this.events.told(this.sub[0] as number, Uint8Array.from(this.sub.slice(1)));
         }
     }
