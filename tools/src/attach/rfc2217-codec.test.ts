@@ -11,8 +11,10 @@ const END = [255, 240];
 const RATE_9600 = [...COM_PORT, 1, 0, 0, 0x25, 0x80, ...END];
 const PURGE_OUTPUT = [...COM_PORT, 12, 2, ...END];
 const RTS_ON = [...COM_PORT, 5, 11, ...END];
+const RTS_OFF = [...COM_PORT, 5, 12, ...END];
 
 const world = () => {
+  const timer = new ManualTimer();
   const done: string[] = [];
   const remote: Remote = {
     write: (bytes) => void done.push(`wrote ${[...bytes]}`),
@@ -28,8 +30,8 @@ const world = () => {
     settings,
     isUp: true,
   };
-  const codec = rfc2217Codec(new ManualTimer())(remote, () => undefined);
-  return { done, codec };
+  const codec = rfc2217Codec(timer)(remote, () => undefined);
+  return { timer, done, codec };
 };
 
 it("keeps the order of bytes and of what is set between them, however they come together", () => {
@@ -46,4 +48,14 @@ it("keeps the order of bytes and of what is set between them, however they come 
     '[{"rts":true,"after_ms":0}]',
     "wrote 4,255",
   ]);
+});
+
+it("runs the last steps of a tool that ends right after them, as esptool does", () => {
+  const { timer, done, codec } = world();
+  codec.receive(Uint8Array.from(RTS_ON));
+  timer.advance(100);
+  codec.receive(Uint8Array.from(RTS_OFF));
+  timer.advance(1);
+  codec.end();
+  expect(done).toEqual(['[{"rts":true,"after_ms":0},{"rts":false,"after_ms":100}]']);
 });

@@ -151,7 +151,8 @@ class Rfc2217Codec implements Codec {
 
   end(): void {
     this.isOver = true;
-    this.sequence.stop();
+    // A tool may end right after a reset, whose lines have changed as far as it knows.
+    this.sequence.flush();
   }
 
   private turn(on: Set<number>, verb: Verb, option: number): void {

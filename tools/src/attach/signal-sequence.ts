@@ -67,11 +67,4 @@ export class SignalSequence {
     this.takesMs = 0;
     if (steps.length > 0) this.run(steps);
   }
-
-  /** Forgets it: the tool is gone. */
-  stop(): void {
-    if (this.waiting !== null) this.timer.clear(this.waiting);
-    this.waiting = null;
-    this.steps = [];
-  }
 }
