@@ -127,9 +127,9 @@ export class RawPort {
   private sessions: SessionsOfPort | null = null;
   private kept = new NumberedBytes();
   private taken = 0;
-  /** How often it went to another one who writes, and whose bytes were the last. */
-  private turn = 0;
+  /** Whose bytes were the last, and the number after those that others had written before. */
   private lastWriter: string | null = null;
+  private lastFrom = 0;
   private jobs: Job[] = [];
   private running: Promise<void> | null = null;
   private readonly claims = new Map<string, Claim>();
@@ -155,8 +155,8 @@ export class RawPort {
     this.opening = toBase64url(this.edge.random(16));
     this.kept = new NumberedBytes();
     this.taken = 0;
-    this.turn = 0;
     this.lastWriter = null;
+    this.lastFrom = 0;
     this.paused = false;
     for (const claim of this.claims.values()) {
       claim.next = 0;
@@ -306,8 +306,9 @@ export class RawPort {
   }
 
   /**
-   * `serial.resume`. Another `turn` than the claim's last one in this opening: others have written
-   * since, so that `written` is not about its bytes. Rejects with an Error if it is refused, or a
+   * `serial.resume`. `turn`: the number after the last byte that another one wrote. It is not the
+   * claim's last one in this opening: others have written since, so that `written` is not about its
+   * bytes. Rejects with an Error if it is refused, or a
    * DeviceAway without a port.
    */
   async resume(
@@ -362,7 +363,7 @@ export class RawPort {
       throw error;
     }
     this.bound();
-    const turn = this.turn + (this.lastWriter === claim.id ? 0 : 1);
+    const turn = this.lastWriter === claim.id ? this.lastFrom : this.taken;
     return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written, turn };
   }
 
@@ -579,10 +580,9 @@ export class RawPort {
   }
 
   private count({ id }: Claim, bytes: number): void {
-    this.taken += bytes;
-    if (this.lastWriter === id) return;
+    if (this.lastWriter !== id) this.lastFrom = this.taken;
     this.lastWriter = id;
-    this.turn++;
+    this.taken += bytes;
   }
 
   private run(job: Job): void {

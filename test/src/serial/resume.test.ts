@@ -195,6 +195,34 @@ describe("attach to a raw bridge", () => {
     ]);
   });
 
+  it("takes another's bytes for none of its own, though nothing of it had come between", async () => {
+    const world = new World({ access: "takeover" });
+    world.tty.plug();
+    const first = await started(world, { user: "ada" });
+    first.remote.write(Uint8Array.of(1, 2, 3));
+    await world.run(() => world.tty.device.length === 3);
+    const second = await started(world, { takeover: true, user: "bob" });
+    second.remote.write(Uint8Array.of(4, 5, 6, 7));
+    // What it wrote is lost with its link, and it stays away.
+    second.link.cut();
+    second.link.isDead = true;
+    await world.run(() => first.away.length > 0 && first.remote.isUp);
+    first.remote.write(Uint8Array.of(8, 9));
+    await world.run(() => world.tty.device.length === 5);
+    first.remote.stop();
+    world.forget(first.link.sid, CLIENT_LEFT);
+    second.link.isDead = false;
+    second.link.cut();
+    await world.run(() => second.away.length > 0 && second.remote.isUp);
+    second.remote.write(Uint8Array.of(10));
+    await world.run(() => world.tty.device.includes(10));
+    expect(world.tty.device).toEqual([1, 2, 3, 8, 9, 10]);
+    expect([first.losses, second.losses]).toEqual([
+      [],
+      [{ direction: "to the device", outcome: "unknown", from: 3, bytes: 4 }],
+    ]);
+  });
+
   it("shows a watcher what the writer reads, and does not wait for one that stalls", async () => {
     const world = new World();
     world.tty.plug();
