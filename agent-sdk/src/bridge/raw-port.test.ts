@@ -256,6 +256,26 @@ describe("the numbers of a raw port", () => {
     await write();
   });
 
+  it("grants the next process with a claim nothing that the one before has written", async () => {
+    const desk = new Desk();
+    const half = WRITE_WINDOW / 2;
+    const first = await desk.resume("a", undefined, 10, true);
+    desk.write("a", first.write, ...new Uint8Array(half));
+    await settled();
+    const second = await desk.resume("a", undefined, 10, true, null);
+    desk.write("a", second.write, ...new Uint8Array(half).fill(1));
+    const third = await desk.resume("a", 0, 10, true);
+    expect([second.written, third.written]).toEqual([half, half]);
+    desk.write("a", third.write, ...new Uint8Array(half).fill(1));
+    desk.granted = [];
+    desk.writes[0]?.taken();
+    await settled();
+    expect(desk.granted).toEqual([]);
+    desk.writes[1]?.taken();
+    await settled();
+    expect([desk.granted, desk.writes.length]).toEqual([[half], 2]);
+  });
+
   it("writes what comes in any of the turns in which it has just finished", async () => {
     for (let turns = 0; turns < 12; turns++) {
       const desk = new Desk();

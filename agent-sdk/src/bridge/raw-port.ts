@@ -105,6 +105,8 @@ interface Job {
   bytes: number;
   run(port: OpenPort): Promise<void>;
   isPurged: boolean;
+  /** Of a process with this claim that came before, so that nobody sends these bytes again. */
+  isEarlier: boolean;
   drop(): void;
 }
 
@@ -222,6 +224,7 @@ export class RawPort {
         sid,
         bytes: 0,
         isPurged: false,
+        isEarlier: false,
         run: (port) => change(port).then(resolve, reject),
         drop: () => reject(this.away()),
       });
@@ -346,15 +349,18 @@ export class RawPort {
     claim.user = asked.user;
     this.stopExpiry(claim);
     this.goOn(claim, asked);
-    // Another process, which does not know what waits of the one before, sends nothing again.
-    const waiting = this.queuedOf(claim);
-    const written = asked.opening === this.opening ? this.taken : this.taken + waiting;
+    // Another process does not know what waits of the one before, and writes after that.
+    if (asked.opening !== this.opening) {
+      for (const job of this.jobs) if (job.claim === claim) job.isEarlier = true;
+    }
+    const before = this.queuedOf(claim, ({ isEarlier }) => isEarlier);
+    const written = this.taken + before;
     try {
       this.startReading(claim, asked.read.stream);
       if (asked.write !== undefined) {
         claim.writes = true;
         this.startWriting(claim, asked.write.stream);
-        claim.again.left = this.taken + waiting - written;
+        claim.again.left = this.queuedOf(claim) - before;
       } else claim.writes = false;
     } catch (error) {
       this.endStreams(claim, messageOf(error));
@@ -525,6 +531,7 @@ export class RawPort {
       sid: null,
       bytes: 0,
       isPurged: false,
+      isEarlier: false,
       run: async () => {
         stream.confirm();
         if (claim.in !== stream) return;
@@ -550,6 +557,7 @@ export class RawPort {
       sid: null,
       bytes: bytes.length,
       isPurged: false,
+      isEarlier: false,
       run: async (port) => {
         try {
           if (!job.isPurged) await port.write(bytes);
@@ -562,7 +570,7 @@ export class RawPort {
         if (!job.isPurged) this.counts.bytes_out += count;
         if (this.opening === opening) this.count(claim, count);
         if (claim.in === stream) stream.grant(count);
-        else {
+        else if (!job.isEarlier) {
           claim.again.done += count;
           this.grantAgain(claim);
         }
@@ -623,8 +631,9 @@ export class RawPort {
     }
   }
 
-  private queuedOf(claim: Claim): number {
-    return this.jobs.reduce((sum, job) => sum + (job.claim === claim ? job.bytes : 0), 0);
+  private queuedOf(claim: Claim, counts: (job: Job) => boolean = () => true): number {
+    const jobs = this.jobs.filter((job) => job.claim === claim && counts(job));
+    return jobs.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   /** Drops what was not written by `claim`. */

@@ -261,6 +261,29 @@ describe("attach to a raw bridge", () => {
     expect(second.got.filter((byte) => byte <= 2)).toEqual([]);
   });
 
+  it("loses nothing of the next process with a claim, though bytes of the one before still wait", async () => {
+    const world = new World();
+    world.tty.plug();
+    world.tty.slowMs = 2_000;
+    const claim = "c".repeat(22);
+    const first = await started(world, { claim });
+    for (const byte of [1, 2, 3]) {
+      first.remote.write(Uint8Array.of(byte));
+      const sentAt = world.timer.now();
+      await world.run(() => world.timer.now() > sentAt + 20);
+    }
+    first.link.isDead = true;
+    const { remote, link, away, losses } = await started(world, { claim });
+    remote.write(Uint8Array.of(4, 5));
+    const sentAt = world.timer.now();
+    await world.run(() => world.timer.now() > sentAt + 20);
+    link.cut();
+    await world.run(() => away.length === 1 && remote.isUp);
+    remote.write(Uint8Array.of(6, 7));
+    await world.run(() => world.tty.device.length === 7);
+    expect([world.tty.device, losses]).toEqual([[1, 2, 3, 4, 5, 6, 7], []]);
+  });
+
   it("runs a sequence of control lines before what is written after it", async () => {
     const world = new World();
     world.tty.plug();

@@ -201,8 +201,8 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
     file: "agent-sdk/src/bridge/raw-port.ts",
     edits: [
       {
-        from: "? this.taken : this.taken + waiting;",
-        to: "? Math.max(0, this.taken - 1) : this.taken + waiting;",
+        from: "const written = this.taken + before;",
+        to: "const written = Math.max(0, this.taken - 1) + before;",
       },
     ],
   },
