@@ -28,6 +28,7 @@ class Desk {
   readonly lost = new Map<string, { from: number; bytes: number }[]>();
   /** What the bridge has granted to the writer's stream. */
   granted: number[] = [];
+  came: () => void = () => undefined;
   isPaused = false;
   private readonly part: SessionPart;
   private number = 0;
@@ -111,6 +112,7 @@ class Desk {
   }
 
   private take(sid: string, data: string): void {
+    this.came();
     this.got.set(sid, [...(this.got.get(sid) ?? []), ...(fromBase64(data) ?? [])]);
   }
 }
@@ -173,6 +175,22 @@ describe("the numbers of a raw port", () => {
     expect(await desk.resume("a", 0, 100)).toMatchObject({ read: 4 });
     desk.says(4);
     expect(desk.got.get("a")).toEqual([4]);
+  });
+
+  it("gathers what a reader gets, whatever one that is away or stalls has not taken", async () => {
+    const desk = new Desk();
+    let messages = 0;
+    await desk.resume("stalled", undefined, 0);
+    await desk.resume("away", undefined, 100);
+    desk.line.lost("away", "the session is over");
+    await desk.resume("a", undefined, 1_000_000);
+    desk.says(...new Uint8Array(20_000));
+    desk.came = () => messages++;
+    for (let n = 0; n < 100; n++) {
+      desk.line.data(new Uint8Array(300));
+      desk.timer.advance(1);
+    }
+    expect(messages).toBeLessThan(10);
   });
 
   it("pauses the port when it keeps all it may, and resumes it at half of that", async () => {

@@ -193,8 +193,12 @@ export class RawPort {
       return;
     }
     this.kept.push(bytes);
-    const waiting = this.kept.end - Math.min(...readers.map((claim) => claim.next));
-    this.gather.add(waiting, waiting >= CHUNK_BYTES);
+    // What cannot be sent fills no message.
+    const waiting = readers.map(({ out, next }) =>
+      Math.min(out?.credit ?? 0, this.kept.end - next),
+    );
+    const most = Math.max(...waiting);
+    if (most > 0) this.gather.add(most, most >= CHUNK_BYTES);
     this.bound();
   }
 
