@@ -666,8 +666,10 @@ export class RawPort {
   private async demand(claim: Claim, takeover: boolean): Promise<void> {
     for (let holder = this.writer(); holder !== null && holder !== claim; holder = this.writer()) {
       if (takeover && this.access === "takeover") this.takeFrom(holder, claim);
-      else if (await this.isGone(holder)) this.remove(holder);
-      else {
+      else if (await this.isGone(holder)) {
+        // It may come back, with streams that it takes for open.
+        if (this.writer() === holder) this.takeFrom(holder, claim);
+      } else {
         const how = takeover ? `; its access is ${this.access}, not takeover` : "";
         throw new Error(`${this.name} is in use by ${holder.user} since ${holder.since}${how}`);
       }

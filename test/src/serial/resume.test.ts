@@ -152,6 +152,32 @@ describe("attach to a raw bridge", () => {
     await world.run(() => world.tty.device.length === 1);
   });
 
+  it("tells one that was silent that its port was given on, and writes nothing of it after that", async () => {
+    const world = new World();
+    world.tty.plug();
+    const first = await started(world, { user: "ada" });
+    const { receive } = world;
+    world.receive = (sid, method, params, answer) => {
+      // As a process that is stopped, and goes on later.
+      if (method !== "system.ping") receive.call(world, sid, method, params, answer);
+    };
+    const second = await started(world, { user: "bob" });
+    world.receive = receive;
+    first.remote.write(Uint8Array.of(1));
+    second.remote.write(Uint8Array.of(2));
+    await world.run(() => world.tty.device.length > 0 && first.away.length > 0);
+    expect([world.tty.device, first.away[0]]).toEqual([[2], "bob took over"]);
+    second.remote.stop();
+    world.forget(second.link.sid, CLIENT_LEFT);
+    await world.run(() => first.remote.isUp);
+    world.tty.says(3);
+    await world.run(() => first.got.length === 1);
+    expect(world.tty.device).toEqual([2]);
+    expect(first.losses).toEqual([
+      { direction: "to the device", outcome: "not sent", from: 0, bytes: 1 },
+    ]);
+  });
+
   it("lets one take over only where the port's access says so", async () => {
     const strict = new World();
     strict.tty.plug();
