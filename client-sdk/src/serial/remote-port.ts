@@ -29,6 +29,8 @@ const STEADY_MS = 5_000;
 const CALL_MS = 30_000;
 /** JSON-RPC 2.0, "Method not found". */
 export const UNKNOWN_METHOD = -32_601;
+/** Section 2, "Inside a packet": the bridge's handler threw. */
+const HANDLER_FAILED = -32_000;
 
 /** Bytes that are gone, or may be, by their numbers since the opening of the port. */
 export interface Loss {
@@ -94,6 +96,22 @@ const badAnswer = (method: string): CallError =>
 const readSettings = (method: string, value: unknown): SettingsJson => {
   if (isSettings(value)) return value;
   throw badAnswer(method);
+};
+
+/** What is asked for, unless it was asked for again since, is what it was `before`. */
+const withoutRefused = (
+  asked: Partial<SettingsJson>,
+  refused: Partial<SettingsJson>,
+  before: Partial<SettingsJson>,
+): Partial<SettingsJson> => {
+  const left: Record<string, unknown> = { ...asked };
+  for (const [name, value] of Object.entries(refused)) {
+    if (left[name] !== value) continue;
+    const known = before[name as keyof SettingsJson];
+    if (known === undefined) delete left[name];
+    else left[name] = known;
+  }
+  return left;
 };
 
 /** Throws a CallError for another value. */
@@ -225,10 +243,17 @@ export class RemotePort {
 
   /** Rejects with a CallError. */
   async configure(settings: Partial<SettingsJson>): Promise<SettingsJson> {
-    this.asked = { ...this.asked, ...settings };
+    const before = this.asked;
+    this.asked = { ...before, ...settings };
     this.send();
     const method = "serial.configure";
-    this.settings = readSettings(method, await this.call(method, settings));
+    const answer = await this.call(method, settings).catch((error) => {
+      // Asked for again with the others, it would have them refused too.
+      const isRefused = error instanceof CallError && error.remote?.code === HANDLER_FAILED;
+      if (isRefused) this.asked = withoutRefused(this.asked, settings, before);
+      throw error;
+    });
+    this.settings = readSettings(method, answer);
     return this.settings;
   }
 

@@ -1,10 +1,22 @@
 /** `attach` and a raw bridge over links that are lost. */
 import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
+import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { describe, expect, it } from "vitest";
 import { attachTo, bytes, started, World } from "./world.ts";
 
 /** What the bridge may send before the local side takes any of it. */
 const WINDOW_BYTES = 131_072;
+
+/** The outcome of a call, which takes turns of the world. */
+const done = async <Result>(world: World, call: Promise<Result>): Promise<Result> => {
+  let isOver = false;
+  const over = (): void => {
+    isOver = true;
+  };
+  call.then(over, over);
+  await world.run(() => isOver);
+  return call;
+};
 
 describe("attach to a raw bridge", () => {
   it.each([1, 2, 3, 4, 5, 6])(
@@ -334,6 +346,27 @@ describe("attach to a raw bridge", () => {
     });
     await world.run(() => refused !== undefined);
     expect(refused).toMatchObject({ remote: { message: "steps is a list of at most 32" } });
+  });
+
+  it("asks a bridge that restarts for the settings that it had made, not for those that it refused", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, away } = await started(world);
+    const set: object[] = [];
+    let refuses = false;
+    world.tty.configured = (settings) => {
+      if (refuses && settings.parity !== "none") throw new Error("only the rate can change");
+      set.push(settings);
+    };
+    await done(world, remote.configure({ baud_rate: 9_600 }));
+    refuses = true;
+    const refused = done(world, remote.configure({ parity: "even" }));
+    await expect(refused).rejects.toThrow("only the rate can change");
+    await world.tty.pull();
+    world.tty.raw.settings = DEFAULT_SETTINGS;
+    world.tty.plug();
+    await world.run(() => away.length > 0 && remote.isUp && set.length === 2);
+    expect(set[1]).toMatchObject({ baudRate: 9_600, parity: "none" });
   });
 
   it("runs no more of a session that is over than what runs already, and then what came later", async () => {

@@ -13,7 +13,7 @@ import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import type { Agent as BridgeAgent, SessionPart } from "@blindrelay/agent-sdk/node";
 import { type Agent, CallError, type SessionStreams } from "@blindrelay/client-sdk";
 import { type Loss, RemotePort } from "@blindrelay/client-sdk/serial";
-import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
+import { DEFAULT_SETTINGS, type LineSettings } from "@blindrelay/protocol/serial";
 import { StreamTable } from "@blindrelay/protocol/streams";
 
 type Handler = (params: unknown, context: { readonly sid: string }) => unknown;
@@ -38,6 +38,8 @@ export class WorldPort {
   /** How long the port takes for each write. */
   slowMs = 0;
   control: string[] = [];
+  /** Sees settings, and may throw. */
+  configured: (settings: LineSettings) => void = () => undefined;
   /** The device got these; `user` is the claim that wrote them. */
   accepted: (bytes: Uint8Array, number: number, user: string) => void = () => undefined;
   private readonly world: World;
@@ -78,7 +80,7 @@ export class WorldPort {
       resume: () => {
         this.isPaused = false;
       },
-      configure: async () => undefined,
+      configure: async (settings) => this.configured(settings),
       control: async (lines) => void this.control.push(JSON.stringify(lines)),
       status: async () => NO_STATUS,
       close: async () => undefined,
@@ -230,6 +232,8 @@ export class LinkedClient {
   private sessions = 0;
   /** A dead process: it takes nothing and sends nothing. */
   isDead = false;
+  /** How many answers are lost on their way. */
+  loses = 0;
 
   constructor(world: World) {
     this.world = world;
@@ -256,6 +260,11 @@ export class LinkedClient {
     table?.fail("the link was lost");
     const lost = new CallError("OUTCOME_UNKNOWN", "the link was lost", { retryable: false });
     for (const reject of [...this.waiting]) reject(lost);
+  }
+
+  /** The streams of its session break, which goes on. */
+  end(reason: string): void {
+    this.table?.fail(reason);
   }
 
   queueDown(sid: string, text: string): void {
@@ -318,6 +327,10 @@ export class LinkedClient {
       });
       this.up.push(() =>
         this.world.receive(sid, method, params, (value, thrown) => {
+          if (this.loses > 0) {
+            this.loses--;
+            return;
+          }
           this.down.push({
             sid,
             run: () => {
