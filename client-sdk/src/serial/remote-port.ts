@@ -140,6 +140,8 @@ interface Attempt {
   isUp: boolean;
   /** `in` has had its first grant. */
   isReading: boolean;
+  /** Purges of what comes by `in` that have no answer yet. */
+  purging: number;
   isOver: boolean;
 }
 
@@ -173,7 +175,6 @@ export class RemotePort {
   private retry: unknown = null;
   private stopped = false;
   private finished: (() => void) | null = null;
-  private isPurging = 0;
 
   constructor(agent: Agent, options: RemoteOptions, events: RemoteEvents) {
     this.agent = agent;
@@ -276,11 +277,13 @@ export class RemotePort {
       this.events.writable();
     }
     if (this.isOld) return;
-    if (read) this.isPurging++;
+    // What was under way ends with its stream, also if the answer never comes.
+    const purged = read ? this.attempt : null;
+    if (purged !== null) purged.purging++;
     try {
       await this.call("serial.purge", { read, write: write && !comesAgain });
     } finally {
-      if (read) this.isPurging--;
+      if (purged !== null) purged.purging--;
     }
   }
 
@@ -456,7 +459,7 @@ export class RemotePort {
       data: (bytes) => {
         this.readAt += bytes.length;
         this.untaken += bytes.length;
-        if (this.isPurging > 0) this.taken(bytes.length);
+        if (attempt.purging > 0) this.taken(bytes.length);
         else this.events.data(bytes);
       },
       ended: (error) => this.broke(attempt, error ?? "the bridge ended it"),
@@ -497,7 +500,7 @@ export class RemotePort {
       // What the answer said already is not said again; what should have come before this does not.
       const { readAt } = this;
       if (from + bytes <= readAt) return;
-      if (this.isPurging === 0) this.tellLost(readAt, from + bytes - readAt);
+      if (attempt.purging === 0) this.tellLost(readAt, from + bytes - readAt);
       this.readAt = from + bytes;
     }
   }
@@ -596,5 +599,6 @@ const newAttempt = (): Attempt => ({
   since: 0,
   isUp: false,
   isReading: false,
+  purging: 0,
   isOver: false,
 });

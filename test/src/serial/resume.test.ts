@@ -369,6 +369,23 @@ describe("attach to a raw bridge", () => {
     expect(set[1]).toMatchObject({ baudRate: 9_600, parity: "none" });
   });
 
+  it("drops nothing of the device for a purge whose answer was lost, once the port is resumed", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, link, got, away } = await started(world);
+    // The bridge's link is lost before its answer, and its session goes on.
+    link.loses = 1;
+    remote.purge(true, false).catch(() => undefined);
+    await world.run(() => link.loses === 0);
+    link.end("the session does not carry it any more");
+    await world.run(() => away.length === 1 && remote.isUp);
+    world.tty.says(1, 2);
+    await world.run(() => world.tty.line.counts.bytes_in === 2);
+    let turns = 100;
+    await world.run(() => --turns === 0);
+    expect(got).toEqual([1, 2]);
+  });
+
   it("runs no more of a session that is over than what runs already, and then what came later", async () => {
     const world = new World();
     world.tty.plug();
