@@ -105,6 +105,7 @@ class Rfc2217Codec implements Codec {
   private undone = 0;
   private isTold = false;
   private lines: ControlLines = { dtr: true, rts: true, break: false };
+  private isModemAsked = false;
   private modem = 0;
   private modemMask = 255;
   private isOver = false;
@@ -149,6 +150,21 @@ class Rfc2217Codec implements Codec {
     if ((notice & this.modemMask) !== 0) this.answer(COM_PORT.notifyModemState, [notice]);
   }
 
+  /** Changes while it was away were told to nobody. */
+  up(): void {
+    if (!this.isModemAsked || !this.hasRoom()) return;
+    this.undone++;
+    this.remote
+      .status()
+      .then(
+        (lines) => this.changed(lines),
+        () => undefined,
+      )
+      .finally(() => {
+        this.undone--;
+      });
+  }
+
   end(): void {
     this.isOver = true;
     // A tool may end right after a reset, whose lines have changed as far as it knows.
@@ -176,6 +192,7 @@ class Rfc2217Codec implements Codec {
   /** Tools wait for the first notice before they read a status line. */
   private async tellModem(): Promise<void> {
     if (!this.hasRoom()) return;
+    this.isModemAsked = true;
     this.undone++;
     // Unknown lines are told as off.
     const lines = await this.remote.status().catch((): StatusLinesJson => ({}));

@@ -11,6 +11,8 @@ export interface Codec {
   receive(bytes: Uint8Array): void;
   encode(bytes: Uint8Array): Uint8Array;
   changed(lines: StatusLinesJson): void;
+  /** The remote port is back. */
+  up(): void;
   end(): void;
 }
 
@@ -27,6 +29,7 @@ export const plainCodec = (remote: Remote): Codec => ({
   receive: (bytes) => remote.write(bytes),
   encode: (bytes) => bytes,
   changed: () => undefined,
+  up: () => undefined,
   end: () => undefined,
 });
 
@@ -89,7 +92,9 @@ class TcpSide implements LocalSide {
     if (this.isReading) this.socket?.resume();
   }
 
-  up(): void {}
+  up(): void {
+    this.codec?.up();
+  }
 
   down(): void {
     if (this.options.closesOnLoss) this.socket?.destroy();
