@@ -176,6 +176,7 @@ export class RawPort {
       const unread = claim.isBare && left > 0;
       const told = unread ? `${reason}; ${left} bytes of the device were not read` : reason;
       this.endStreams(claim, told);
+      if (claim.isBare) claim.writes = false;
     }
     this.gather.stop();
     this.stopLooking();

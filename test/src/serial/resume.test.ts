@@ -1,5 +1,6 @@
 /** `attach` and a raw bridge over links that are lost. */
 import { CLIENT_LEFT } from "@blindrelay/agent-sdk/node";
+import type { SessionStreams } from "@blindrelay/client-sdk";
 import { DEFAULT_SETTINGS } from "@blindrelay/protocol/serial";
 import { describe, expect, it } from "vitest";
 import { attachTo, bytes, started, World } from "./world.ts";
@@ -188,6 +189,35 @@ describe("attach to a raw bridge", () => {
     expect(first.losses).toEqual([
       { direction: "to the device", outcome: "not sent", from: 0, bytes: 1 },
     ]);
+  });
+
+  it("keeps a port that comes back for nobody whose stream ended with the port", async () => {
+    const world = new World({ ports: 2 });
+    for (const port of world.ports) port.plug();
+    const old = world.client();
+    let isWriting = false;
+    const ended: unknown[] = [];
+    const write = { port: "tty0", stream: 1 };
+    const open = (streams: SessionStreams): void => {
+      streams.outgoing(1, { writable: () => undefined, ended: (error) => ended.push(error) });
+    };
+    void old.agent.callWithStreams("serial.write", write, open).then(() => {
+      isWriting = true;
+    });
+    await world.run(() => isWriting);
+    await world.tty.pull();
+    world.tty.plug();
+    await world.run(() => ended.length === 1);
+    expect(world.tty.line.usage).toMatchObject({ user: null });
+    // It goes on with the other port.
+    const beat = (): void => {
+      old.agent.call("serial.status", { port: "tty1" }).catch(() => undefined);
+      world.timer.set(1_000, beat);
+    };
+    beat();
+    const { remote } = await started(world, { port: "tty0" });
+    remote.write(Uint8Array.of(1));
+    await world.run(() => world.tty.device.length === 1);
   });
 
   it("lets one take over only where the port's access says so", async () => {
