@@ -5,6 +5,32 @@ import type { ReadStream } from "./read-stream.ts";
 import { collect, house, seqBytes, settle } from "./testing/streams.ts";
 import type { WriteStream } from "./write-stream.ts";
 
+describe("a session's streams", () => {
+  it("tell its notifications to each who listens, until that one leaves", async () => {
+    const { world, agent, pump } = await house();
+    let session = "";
+    agent.handlers.set("port.open", ({ sid, answer }) => {
+      session = sid;
+      answer(null);
+    });
+    const heard: string[] = [];
+    const leave: (() => void)[] = [];
+    for (const name of ["first", "second"]) {
+      const opened = pump.callWithStreams("port.open", {}, (streams) => {
+        leave.push(streams.onNotice((event) => heard.push(`${name} ${event}`)));
+      });
+      await settle(world, opened);
+    }
+    agent.say(session, { method: "port.lost", params: {} });
+    await world.run(1_000);
+    expect(heard).toEqual(["first port.lost", "second port.lost"]);
+    leave[0]?.();
+    agent.say(session, { method: "port.found", params: {} });
+    await world.run(1_000);
+    expect(heard.slice(2)).toEqual(["second port.found"]);
+  });
+});
+
 describe("a reader", () => {
   it("gets every byte, through a window far smaller than the stream, and confirms", async () => {
     const content = seqBytes(100_000);

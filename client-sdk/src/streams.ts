@@ -27,8 +27,11 @@ export interface StreamOptions {
 export interface SessionStreams {
   incoming(id: number, events: IncomingEvents): IncomingStream;
   outgoing(id: number, events: OutgoingEvents): OutgoingStream;
-  /** The session's notifications, in their place between the data. */
-  onNotice(fn: (event: string, data: unknown) => void): void;
+  /**
+   * The session's notifications, in their place between the data, until the returned function is
+   * called.
+   */
+  onNotice(fn: (event: string, data: unknown) => void): () => void;
   /** Milliseconds until the relay's rate limit has room for another message; 0: now. */
   paceMs(): number;
 }
@@ -37,7 +40,8 @@ export const streamsOf = (core: ClientCore, session: PeerSession): SessionStream
   incoming: (id, events) => session.streams.incoming(id, events),
   outgoing: (id, events) => session.streams.outgoing(id, events),
   onNotice: (fn) => {
-    session.notice = fn;
+    session.notices.add(fn);
+    return () => session.notices.delete(fn);
   },
   paceMs: () => core.paceMs(),
 });

@@ -140,8 +140,8 @@ export class PeerSession {
   readonly agentId: string;
   readonly peer: PeerSessionEvents;
   readonly streams: StreamTable;
-  /** Also gets this session's notifications, whether or not they are a subscriber's events. */
-  notice: ((event: string, data: unknown) => void) | null = null;
+  /** Also get this session's notifications, whether or not they are a subscriber's events. */
+  readonly notices = new Set<(event: string, data: unknown) => void>();
   /** Bytes of the packets in flight. */
   bytesInFlight = 0;
   /** Waiting before refused packets are sent again; later packets would overtake them. */
@@ -530,7 +530,7 @@ export class PeerSession {
       else if (said.event === LOST_METHOD) this.eventsLost(said.data);
       else if (said.event.startsWith("stream.")) this.streams.receive(said.event, said.data);
       else {
-        this.notice?.(said.event, said.data);
+        for (const notice of [...this.notices]) notice(said.event, said.data);
         this.peer.event(this, said.event, said.data);
       }
     }

@@ -140,6 +140,8 @@ interface Attempt {
   isUp: boolean;
   /** `in` has had its first grant. */
   isReading: boolean;
+  /** Ends what it hears of its session. */
+  unhear: () => void;
   /** Purges of what comes by `in` that have no answer yet. */
   purging: number;
   isOver: boolean;
@@ -406,7 +408,8 @@ export class RemotePort {
   ): Promise<Result> {
     const sent = (streams: SessionStreams): void => {
       attempt.streams = streams;
-      streams.onNotice((event, data) => this.notice(attempt, event, data));
+      attempt.unhear();
+      attempt.unhear = streams.onNotice((event, data) => this.notice(attempt, event, data));
       open(streams);
     };
     try {
@@ -529,6 +532,7 @@ export class RemotePort {
   private end(attempt: Attempt): void {
     attempt.isOver = true;
     attempt.isUp = false;
+    attempt.unhear();
     attempt.in?.abort("it is resumed");
     attempt.out?.abort("it is resumed");
   }
@@ -599,6 +603,7 @@ const newAttempt = (): Attempt => ({
   since: 0,
   isUp: false,
   isReading: false,
+  unhear: () => undefined,
   purging: 0,
   isOver: false,
 });

@@ -322,6 +322,7 @@ export class LinkedClient {
         outgoing: (id, events) => (table as StreamTable).outgoing(id, events),
         onNotice: (fn) => {
           this.notice = fn;
+          return () => undefined;
         },
         paceMs: () => 0,
       });
