@@ -164,6 +164,10 @@ export class RemotePort {
   private sendAt = 0;
   /** What is below was sent in this opening, perhaps on an earlier stream. */
   private sentTo = 0;
+  /** Calls that wait for the bytes before number `at` to be sent. */
+  private ordered: { at: number; readonly begin: () => void }[] = [];
+  /** One of them is on its way: what was written after it waits until it is sent. */
+  private beginning: object | null = null;
   private attempt: Attempt | null = null;
   /** The bridge is older than `serial.resume`. */
   private isOld = false;
@@ -230,6 +234,7 @@ export class RemotePort {
   /** Stops resuming. The client's end ends the claim. */
   stop(): void {
     this.stopped = true;
+    this.beginAll();
     this.gather.stop();
     if (this.retry !== null) this.options.timer.clear(this.retry);
     this.retry = null;
@@ -248,9 +253,8 @@ export class RemotePort {
   async configure(settings: Partial<SettingsJson>): Promise<SettingsJson> {
     const before = this.asked;
     this.asked = { ...before, ...settings };
-    this.send();
     const method = "serial.configure";
-    const answer = await this.call(method, settings).catch((error) => {
+    const answer = await this.callInOrder(method, settings).catch((error) => {
       // Asked for again with the others, it would have them refused too.
       const isRefused = error instanceof CallError && error.remote?.code === HANDLER_FAILED;
       if (isRefused) this.asked = withoutRefused(this.asked, settings, before);
@@ -266,8 +270,7 @@ export class RemotePort {
       const needs = "0.2.0 or newer";
       throw new Error(`the bridge runs no reset sequences: it must be ${needs}`);
     }
-    this.send();
-    await this.call("serial.signals", { steps });
+    await this.callInOrder("serial.signals", { steps });
   }
 
   /** Forgets bytes that are under way. Rejects with a CallError. */
@@ -276,6 +279,8 @@ export class RemotePort {
     const comesAgain = !this.isUp || this.sendAt < this.sentTo;
     if (write) {
       this.kept.truncate(Math.max(this.sendAt, this.sentTo));
+      for (const one of this.ordered) one.at = Math.min(one.at, this.kept.end);
+      this.send();
       this.events.writable();
     }
     if (this.isOld) return;
@@ -297,9 +302,37 @@ export class RemotePort {
   }
 
   private call(method: string, params: object): Promise<unknown> {
+    return this.agent.call(method, this.named(params), { timeoutMs: CALL_MS });
+  }
+
+  private named(params: object): object {
     const { port } = this.options;
-    const named = port === undefined || this.isOld ? params : { port, ...params };
-    return this.agent.call(method, named, { timeoutMs: CALL_MS });
+    return port === undefined || this.isOld ? params : { port, ...params };
+  }
+
+  /** After all that was written before, and before what is written next, while the port is up. */
+  private callInOrder(method: string, params: object): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const begin = (): void => {
+        const beginning = {};
+        this.beginning = beginning;
+        const goOn = (): void => {
+          if (this.beginning !== beginning) return;
+          this.beginning = null;
+          this.send();
+        };
+        const call = this.agent.callWithStreams(method, this.named(params), goOn, CALL_MS);
+        call.then(resolve, reject).finally(goOn);
+      };
+      this.ordered.push({ at: this.kept.end, begin });
+      if (this.isUp && this.attempt?.out) this.send();
+      else this.beginAll();
+    });
+  }
+
+  private beginAll(): void {
+    for (const { begin } of this.ordered.splice(0)) begin();
+    this.beginning = null;
   }
 
   // ---- resuming
@@ -520,6 +553,7 @@ export class RemotePort {
     if (attempt.isOver) return;
     const wasUp = attempt.isUp;
     this.end(attempt);
+    if (this.attempt === attempt) this.beginAll();
     if (this.attempt !== attempt || this.stopped) return;
     if (!wasUp) return;
     this.events.down(reason);
@@ -563,16 +597,25 @@ export class RemotePort {
     const { attempt } = this;
     const out = attempt?.out;
     if (!attempt?.isUp || out === null || out === undefined) return;
-    while (!out.over && out.credit > 0 && this.sendAt < this.kept.end) {
+    while (!out.over && this.beginning === null) {
+      const [next] = this.ordered;
+      if (next !== undefined && this.sendAt >= next.at) {
+        this.ordered.shift();
+        next.begin();
+        continue;
+      }
+      const left = (next?.at ?? this.kept.end) - this.sendAt;
+      if (out.credit === 0 || left <= 0) break;
       const waitMs = attempt.streams?.paceMs() ?? 0;
       if (waitMs > 0) {
         this.gather.later(waitMs);
         return;
       }
-      this.sendAt += out.write(this.kept.read(this.sendAt, CHUNK_BYTES));
+      this.sendAt += out.write(this.kept.read(this.sendAt, Math.min(CHUNK_BYTES, left)));
       this.sentTo = Math.max(this.sentTo, this.sendAt);
     }
-    if (this.finished !== null && this.sendAt === this.kept.end) out.end();
+    const isAllSent = this.beginning === null && this.sendAt === this.kept.end;
+    if (this.finished !== null && isAllSent) out.end();
   }
 
   // ---- losses

@@ -416,6 +416,43 @@ describe("attach to a raw bridge", () => {
     expect(got).toEqual([1, 2]);
   });
 
+  it("runs control lines and settings after all that was written before, though credit is short", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote } = await started(world);
+    const had: number[] = [];
+    world.tty.slowMs = 20;
+    world.tty.configured = () => had.push(world.tty.device.length);
+    remote.write(bytes(150_000, 1));
+    const first = remote.configure({ baud_rate: 9_600 });
+    remote.write(bytes(50_000, 2));
+    const second = remote.configure({ baud_rate: 57_600 });
+    remote.write(Uint8Array.of(1));
+    await done(world, Promise.all([first, second]));
+    await world.run(() => world.tty.device.length === 200_001);
+    expect(had).toEqual([150_000, 200_000]);
+    expect(world.tty.device).toEqual([...bytes(150_000, 1), ...bytes(50_000, 2), 1]);
+  });
+
+  it("runs settings that wait for bytes at once if those are purged, or the port is lost", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, link, away } = await started(world);
+    const rates: number[] = [];
+    world.tty.slowMs = 1_000;
+    world.tty.configured = ({ baudRate }) => rates.push(baudRate);
+    remote.write(bytes(150_000, 1));
+    const first = remote.configure({ baud_rate: 9_600 });
+    await done(world, remote.purge(false, true));
+    await done(world, first);
+    remote.write(bytes(150_000, 2));
+    remote.configure({ baud_rate: 57_600 }).catch(() => undefined);
+    link.cut();
+    await world.run(() => away.length === 1 && remote.isUp);
+    await world.run(() => rates.includes(57_600));
+    expect(rates[0]).toBe(9_600);
+  });
+
   it("runs no more of a session that is over than what runs already, and then what came later", async () => {
     const world = new World();
     world.tty.plug();

@@ -317,15 +317,6 @@ export class LinkedClient {
         reject(error);
       };
       this.waiting.add(fail);
-      sent?.({
-        incoming: (id, events) => (table as StreamTable).incoming(id, events),
-        outgoing: (id, events) => (table as StreamTable).outgoing(id, events),
-        onNotice: (fn) => {
-          this.notice = fn;
-          return () => undefined;
-        },
-        paceMs: () => 0,
-      });
       this.up.push(() =>
         this.world.receive(sid, method, params, (value, thrown) => {
           if (this.loses > 0) {
@@ -346,6 +337,16 @@ export class LinkedClient {
           });
         }),
       );
+      // As the SDK does, once the call is on its way.
+      sent?.({
+        incoming: (id, events) => (table as StreamTable).incoming(id, events),
+        outgoing: (id, events) => (table as StreamTable).outgoing(id, events),
+        onNotice: (fn) => {
+          this.notice = fn;
+          return () => undefined;
+        },
+        paceMs: () => 0,
+      });
     });
   }
 }
