@@ -3,6 +3,7 @@
 import { MAX_KEPT_BYTES } from "@blindrelay/protocol/serial";
 import { fromBase64, toBase64 } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
+import { CLIENT_LEFT } from "../core/agent.ts";
 import { Streams } from "../core/streams.ts";
 import { ManualTimer, seededRandom } from "../memory/index.ts";
 import type { SessionPart } from "../node/index.ts";
@@ -28,6 +29,8 @@ class Desk {
   readonly lost = new Map<string, { from: number; bytes: number }[]>();
   /** What the bridge has granted to the writer's stream. */
   granted: number[] = [];
+  /** When something came of a session: now, or this. */
+  readonly heardAt = new Map<string, number | null>();
   came: () => void = () => undefined;
   isPaused = false;
   private readonly part: SessionPart;
@@ -67,7 +70,10 @@ class Desk {
     };
     this.line.opened(port, {
       streams,
-      heardAt: () => this.timer.now(),
+      heardAt: (sid) => {
+        const heardAt = this.heardAt.get(sid);
+        return heardAt === undefined ? this.timer.now() : heardAt;
+      },
       notify: (sid, method, params) => {
         const told = params as { from: number; bytes: number };
         if (method === "serial.lost") this.lost.set(sid, [...(this.lost.get(sid) ?? []), told]);
@@ -83,10 +89,11 @@ class Desk {
     credit: number,
     writes = false,
     opening = this.line.opening,
+    session = sid,
   ) {
     const stream = ++this.number;
     const write = writes ? { stream: ++this.number } : undefined;
-    const answer = await this.line.resume(sid, {
+    const answer = await this.line.resume(session, {
       claim: sid,
       user: "ada",
       opening,
@@ -94,7 +101,7 @@ class Desk {
       write,
       takeover: false,
     });
-    this.grant(sid, stream, credit);
+    this.grant(session, stream, credit);
     return { ...answer, stream, write: write?.stream ?? 0 };
   }
 
@@ -244,6 +251,35 @@ describe("the numbers of a raw port", () => {
     expect(desk.granted).toEqual([]);
     desk.write("a", second.write, ...new Uint8Array(half));
     expect(desk.granted).toEqual([half + 1]);
+  });
+
+  it("leaves a claim to the session that had it last, though one that is over asked for it before", async () => {
+    const desk = new Desk();
+    await desk.resume("holder", undefined, 10, true);
+    desk.heardAt.set("holder", -1);
+    let outcome = "";
+    desk.resume("a", undefined, 10, true).catch((error: Error) => {
+      outcome = error.message;
+    });
+    const pass = async (ms: number): Promise<void> => {
+      await settled();
+      desk.timer.advance(ms);
+      await settled();
+    };
+    await pass(20);
+    const later = desk.resume("a", undefined, 10, true, null, "later");
+    await pass(40);
+    desk.heardAt.set("a", null);
+    desk.heardAt.set("holder", null);
+    desk.line.lost("holder", CLIENT_LEFT);
+    // The later one looks first, 50 ms after it asked.
+    await pass(10);
+    await later;
+    await pass(40);
+    expect(outcome).not.toBe("");
+    desk.says(1);
+    expect(desk.got.get("later")).toEqual([1]);
+    expect(desk.line.isWritten).toBe(true);
   });
 
   it("lets the next process with a claim write after what waits of the one before", async () => {

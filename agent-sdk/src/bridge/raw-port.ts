@@ -66,6 +66,9 @@ interface Claim {
   user: string;
   readonly since: string;
   sid: string;
+  /** How often it was asked for; and whether that has succeeded. */
+  asked: number;
+  isUsed: boolean;
   writes: boolean;
   out: OutgoingStream | null;
   in: IncomingStream | null;
@@ -332,11 +335,13 @@ export class RawPort {
     const known = this.claims.get(asked.claim);
     const claim = known ?? this.makeClaim(asked.claim, sid, asked.user, false);
     const wrote = claim.writes;
+    const attempt = ++claim.asked;
     // While another is asked, the port may close: this one is told from where it is.
     if (known === undefined) this.goOn(claim, asked);
     try {
       if (asked.write !== undefined && !claim.writes) await this.demand(claim, asked.takeover);
       if (this.opening === null) throw this.away();
+      if (claim.asked !== attempt) throw new Error("its claim was resumed since");
       // Its session ended while another was asked.
       if (this.sessions?.heardAt(sid) === null) throw new Error("the session is over");
       // Processes that follow one another would each add to what waits, without end.
@@ -345,8 +350,10 @@ export class RawPort {
         throw new Error("too much of this claim waits to be written: try again later");
       }
     } catch (error) {
+      // What came later decides.
+      if (claim.asked !== attempt) throw error;
       if (!wrote) claim.writes = claim.in !== null;
-      if (known === undefined) this.remove(claim);
+      if (!claim.isUsed) this.remove(claim);
       throw error;
     }
     this.endStreams(claim, "its claim was resumed");
@@ -369,10 +376,11 @@ export class RawPort {
       } else claim.writes = false;
     } catch (error) {
       this.endStreams(claim, messageOf(error));
-      if (known === undefined) this.remove(claim);
-      else this.expireLater(claim);
+      if (claim.isUsed) this.expireLater(claim);
+      else this.remove(claim);
       throw error;
     }
+    claim.isUsed = true;
     this.bound();
     const turn = this.lastWriter === claim.id ? this.lastFrom : this.taken;
     return { opening: this.opening, read: Math.max(claim.next, this.kept.from), written, turn };
@@ -717,6 +725,8 @@ export class RawPort {
       user,
       since: this.edge.date(),
       sid,
+      asked: 0,
+      isUsed: false,
       writes: false,
       out: null,
       in: null,
