@@ -29,8 +29,9 @@ import { readSignals, runSignals } from "./signals.ts";
 
 const CLAIM = /^[A-Za-z0-9_-]{22}$/;
 const MAX_USER_LENGTH = 64;
-/** How often status lines are read, where the port has some. */
+/** How often status lines are read; and where none is known yet: a port server tells them late. */
 const STATUS_MS = 100;
+const UNKNOWN_STATUS_MS = 1_000;
 
 /** If the port rejects a request, that is the caller's error; if it is gone, a retry may help. */
 const asCallError = (error: unknown): Error =>
@@ -127,10 +128,12 @@ export class RawLine {
     changed: (lines: StatusLines) => void,
   ): Promise<void> {
     const lines = await port.status();
-    if (this.port !== port || Object.values(lines).every((value) => value === null)) return;
+    if (this.port !== port) return;
     const text = JSON.stringify(lines);
     if (known !== "" && text !== known) changed(lines);
-    this.polling = this.timer.set(STATUS_MS, () => void this.poll(port, text, changed));
+    const isKnown = Object.values(lines).some((value) => value !== null);
+    const waitMs = isKnown ? STATUS_MS : UNKNOWN_STATUS_MS;
+    this.polling = this.timer.set(waitMs, () => void this.poll(port, text, changed));
   }
 }
 
