@@ -44,7 +44,12 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
   async read(): Promise<Uint8Array | null> {
     while (this.chunks.length === 0 && this.ending === undefined) {
       await new Promise<void>((resolve) => {
-        this.wake = resolve;
+        // Others may wait already, and look first.
+        const before = this.wake;
+        this.wake = () => {
+          before();
+          resolve();
+        };
       });
     }
     const chunk = this.chunks.shift();
@@ -72,17 +77,23 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     }
   }
 
+  private wakeAll(): void {
+    const { wake } = this;
+    this.wake = () => undefined;
+    wake();
+  }
+
   private attach(session: PeerSession, id: number): void {
     const before = this.stream;
     const stream = session.streams.incoming(id, {
       data: (bytes) => {
         this.chunks.push(bytes);
-        this.wake();
+        this.wakeAll();
       },
       ended: (error) => {
         if (this.stream !== stream) return;
         this.ending = error;
-        this.wake();
+        this.wakeAll();
       },
     });
     this.stream = stream;

@@ -73,6 +73,16 @@ describe("a reader", () => {
     expect(await settle(world, lengths)).toEqual([1]);
   });
 
+  it("answers each of several reads that wait at once, in their order", async () => {
+    const { world, pump, state } = await house(seqBytes(3));
+    state.everyMs = 70_000;
+    const reader = (await settle(world, pump.readStream("log.read"))) as ReadStream;
+    const got: number[][] = [];
+    for (let n = 0; n < 3; n++) void reader.read().then((bytes) => got.push([...(bytes ?? [])]));
+    await world.run(200_000);
+    expect(got).toEqual([[0], [7], [14]]);
+  });
+
   it("that leaves also ends the stream at the agent", async () => {
     const { world, pump, state } = await house();
     const first = pump.readStream("log.read", {}, { windowBytes: 5_000 }).then(async (reader) => {
