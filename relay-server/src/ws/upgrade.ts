@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
 import { contained } from "../base/contain.ts";
-import { endWithProblem, HttpProblem } from "../http/base/problem.ts";
+import { endWithProblem, type HttpProblem, passingProblem } from "../http/base/problem.ts";
 import { hasOneHost, notOneHost } from "../http/host-header.ts";
 import { acceptSocket } from "./connection.ts";
 import { acceptance, handshakeFault } from "./handshake.ts";
@@ -71,9 +71,11 @@ export const attachUpgrade = (
 };
 
 const crowded = (): HttpProblem =>
-  new HttpProblem("UNAVAILABLE", "Too many connections from this address wait to authenticate.", {
-    headers: { "retry-after": String(RETRY_AFTER_S) },
-  });
+  passingProblem(
+    "UNAVAILABLE",
+    "Too many connections from this address wait to authenticate.",
+    RETRY_AFTER_S,
+  );
 
 const ignore = (): void => undefined;
 

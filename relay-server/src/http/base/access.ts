@@ -16,7 +16,7 @@ import {
 } from "../../control/credentials.ts";
 import { findUser } from "../../store/users.ts";
 import type { HttpContext } from "./context.ts";
-import { HttpProblem } from "./problem.ts";
+import { HttpProblem, passingProblem } from "./problem.ts";
 
 export interface Access {
   readonly holders: readonly Holder[];
@@ -138,10 +138,10 @@ export const refuseShutName = (
 
 /** Says what is locked, for how long, and who can help. `subject`: for the operator's command. */
 const lockedOut = (what: string, seconds: number, subject: string): HttpProblem =>
-  new HttpProblem(
+  passingProblem(
     "LOCKED_OUT",
     `${what}: locked for ${seconds} s more. Wait, or ask the relay's operator to run: blindrelay-server unlock ${subject}`,
-    { headers: { "retry-after": String(seconds) } },
+    seconds,
   );
 
 /** What a failure has left of an address's attempts. */
@@ -188,9 +188,8 @@ const refused = (
     const { lockout, steadyMs } = context;
     const waitS = lockout.unknownSessions.count(context.addressOf(request.raw), steadyMs());
     if (waitS === 0) return new HttpProblem("SESSION_EXPIRED", "Invalid token");
-    return new HttpProblem("RATE_LIMITED", "Too many unknown session tokens from this address", {
-      headers: { "retry-after": String(waitS) },
-    });
+    const what = "Too many unknown session tokens from this address";
+    return passingProblem("RATE_LIMITED", what, waitS);
   }
   const foreign = reading.ok && ["e2e", "push", "agent"].includes(reading.kind);
   const code = foreign ? "WRONG_TOKEN_KIND" : "INVALID_TOKEN";

@@ -33,6 +33,10 @@ export class HttpProblem extends Error {
   }
 }
 
+/** For what passes by itself. `seconds`: when to try again. */
+export const passingProblem = (code: ErrorCode, detail: string, seconds: number): HttpProblem =>
+  new HttpProblem(code, detail, { headers: { "retry-after": String(seconds) } });
+
 export const notFound = (what: string): HttpProblem =>
   new HttpProblem("NOT_FOUND", `This ${what} does not exist, or is not yours.`);
 
@@ -91,15 +95,11 @@ const asProblem = (error: unknown): HttpProblem => {
   if (unavailability(error) !== null) {
     const detail =
       "The relay's store cannot be reached or written now; no change was acknowledged.";
-    return new HttpProblem("UNAVAILABLE", detail, {
-      headers: { "retry-after": String(STORE_RETRY_AFTER_S) },
-    });
+    return passingProblem("UNAVAILABLE", detail, STORE_RETRY_AFTER_S);
   }
   if (error instanceof QuotaExceeded) return new HttpProblem("QUOTA_EXCEEDED", error.message);
   if (error instanceof Overloaded) {
-    return new HttpProblem("UNAVAILABLE", "Too many logins are waiting.", {
-      headers: { "retry-after": String(error.retryAfterS) },
-    });
+    return passingProblem("UNAVAILABLE", "Too many logins are waiting.", error.retryAfterS);
   }
   const { code, statusCode, message } = error as Partial<FastifyError>;
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {

@@ -9,7 +9,7 @@
  */
 import type { IncomingMessage, Server } from "node:http";
 import { contained } from "../../base/contain.ts";
-import { HttpProblem } from "../base/problem.ts";
+import { type HttpProblem, passingProblem } from "../base/problem.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { guardRequests } from "./guard-requests.ts";
 
@@ -120,10 +120,8 @@ export const paceRequests = (
 };
 
 const tooMany = (): HttpProblem =>
-  new HttpProblem(
+  passingProblem(
     "UNAVAILABLE",
     "Too many requests are waiting, most of them from the sender of this one.",
-    {
-      headers: { "retry-after": "1" },
-    },
+    1,
   );

@@ -6,7 +6,7 @@
  */
 import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { endWithProblem, HttpProblem } from "../base/problem.ts";
+import { endWithProblem, type HttpProblem, passingProblem } from "../base/problem.ts";
 import { guardRequests } from "./guard-requests.ts";
 
 /** Real clients send one at a time; a client that sends a few at once is still served. */
@@ -37,8 +37,8 @@ export const limitPipelining = (server: Server): ((socket: Socket) => boolean) =
 };
 
 const tooMany = (): HttpProblem =>
-  new HttpProblem(
+  passingProblem(
     "RATE_LIMITED",
     `More than ${MAX_UNANSWERED} requests of this connection wait: send the next when one is answered.`,
-    { headers: { "retry-after": "1" } },
+    1,
   );

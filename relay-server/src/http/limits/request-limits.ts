@@ -8,7 +8,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Credential } from "../../control/credentials.ts";
 import { addressKey } from "../../core/limits/address-group.ts";
 import type { App, HttpContext } from "../base/context.ts";
-import { HttpProblem } from "../base/problem.ts";
+import { type HttpProblem, passingProblem } from "../base/problem.ts";
 import { isHealth } from "../routes/health.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { Pace, paceRequests } from "./pace.ts";
@@ -63,14 +63,11 @@ export class RequestLimits {
     app.register(rateLimit, { global: false, cache: MAX_REMEMBERED });
     app.after(() => {
       const check = (max: number, keyGenerator: (request: FastifyRequest) => string): Check => {
-        const count = app.createRateLimit({
-          max,
-          timeWindow: WINDOW_MS,
-          keyGenerator,
-        });
+        const count = app.createRateLimit({ max, timeWindow: WINDOW_MS, keyGenerator });
         return async (request) => {
           const answer = await count(request);
-          if (!answer.isAllowed && answer.isExceeded) throw tooMany(max, answer.ttlInSeconds);
+          if (answer.isAllowed || !answer.isExceeded) return;
+          throw limited(`More than ${max} requests within a minute.`, answer.ttlInSeconds);
         };
       };
       this.#holder = check(
@@ -114,14 +111,12 @@ export class RequestLimits {
     await this.#holder(request);
     if (request.routeOptions.config.streams === true) return;
     const end = await this.#concurrency.take(userId);
-    if (end === null) {
-      throw waiting("Too many requests of this account wait.");
-    }
+    if (end === null) throw limited("Too many requests of this account wait.");
     this.#ends.set(request, end);
     if (request.raw.destroyed) this.#end(request); // disconnected while it waited
     // Changes go on: their answers are small, and one may end the key that takes no answers.
     if (request.method === "GET" && this.#untaken.isOver(userId)) {
-      throw waiting("Answers of this account wait to be taken.");
+      throw limited("Answers of this account wait to be taken.");
     }
   }
 
@@ -138,10 +133,5 @@ export class RequestLimits {
   }
 }
 
-const waiting = (detail: string): HttpProblem =>
-  new HttpProblem("RATE_LIMITED", detail, { headers: { "retry-after": "1" } });
-
-const tooMany = (max: number, ttlInSeconds: number): HttpProblem =>
-  new HttpProblem("RATE_LIMITED", `More than ${max} requests within a minute.`, {
-    headers: { "retry-after": String(Math.max(1, ttlInSeconds)) },
-  });
+const limited = (detail: string, seconds = 1): HttpProblem =>
+  passingProblem("RATE_LIMITED", detail, Math.max(1, seconds));
