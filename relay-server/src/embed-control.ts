@@ -26,7 +26,10 @@ import { addUser } from "./store/users.ts";
 
 export type { StoreWriteBehind } from "./control/write-behind.ts";
 
-export interface ControlParts {
+/** Of the requests that a control plane answers. */
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+interface ControlParts {
   /** The hub's clocks. */
   readonly wallMs: () => number;
   readonly steadyMs: () => number;
@@ -42,7 +45,7 @@ export interface Control {
   addAccount(id: string): Promise<string>;
   /** A REST request below `/api/v1`, with a token; resolves with the status and the JSON body. */
   request(
-    method: "GET" | "POST" | "PATCH" | "DELETE",
+    method: Method,
     path: string,
     token: string,
     body?: object,

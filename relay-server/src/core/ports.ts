@@ -11,7 +11,7 @@
 import type { AccessKey, AgentLabels } from "./connections/access-key.ts";
 import type { Connection } from "./connections/connection.ts";
 import type { TurnPort } from "./connections/fair-scheduler.ts";
-import type { RequestCountPort } from "./limits/request-counts.ts";
+import type { RequestCountPort } from "./limits/request-reservations.ts";
 import type { AgentReport, ClientType } from "./link.ts";
 
 /** What the hub asks of the process around it. */

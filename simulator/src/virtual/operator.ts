@@ -3,9 +3,8 @@
  * and what each must answer. Throws an Error if an answer is another one.
  */
 import type { AccessKeyCreated, Agent, AgentPage } from "@blindrelay/protocol/schema/rest";
+import type { Method } from "@blindrelay/relay-server/control";
 import type { Stream } from "../base/random-streams.ts";
-
-export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 export interface Desk {
   /** A request of the agent's owner; rejects unless it succeeds. */

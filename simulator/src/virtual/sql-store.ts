@@ -4,12 +4,12 @@
  */
 import { hash as digest } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
-import type { Control, StoreWriteBehind } from "@blindrelay/relay-server/control";
+import type { Control, Method, StoreWriteBehind } from "@blindrelay/relay-server/control";
 import type { AgentReport, AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
 import type { Stream } from "../base/random-streams.ts";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
-import { type Method, operate } from "./operator.ts";
+import { operate } from "./operator.ts";
 import { FLUSH_MS, RelayStore, type StoreWatcher } from "./relay-store.ts";
 
 /** How often an operator does something. */

@@ -4,18 +4,12 @@
  * count here is authoritative.
  */
 import { KEEP_SESSION_MS, SAVE_REQUESTS_MS } from "./limits.ts";
-import { type Block, type Counted, Reservations } from "./request-reservations.ts";
-
-/** Where a count is saved; the hub calls it occasionally, not per request. */
-export interface RequestCountPort {
-  /** `used`: in total, as far as this hub knows; `added`: since the last save. */
-  saveRequestsUsed(sessionHash: string, used: number, added: number): void;
-  /**
-   * In a cluster: reserves some; `hub.reserved` follows. `saveRequestsUsed` then returns unused
-   * ones with a negative `added`. Absent: only this hub counts.
-   */
-  reserveRequests?(sessionHash: string): void;
-}
+import {
+  type Block,
+  type Counted,
+  type RequestCountPort,
+  Reservations,
+} from "./request-reservations.ts";
 
 export interface SessionUse {
   readonly hash: string;

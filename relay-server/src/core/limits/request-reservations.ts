@@ -3,9 +3,15 @@
  * the store ahead of its use and returns what it did not use, so that all nodes together never use
  * more than the session has, but can use all of it. A node that is killed forfeits its block.
  */
-/** What this part needs from the store; see RequestCountPort. */
-interface ReservationPort {
+
+/** Where a count is saved; the hub calls it occasionally, not per request. */
+export interface RequestCountPort {
+  /** `used`: in total, as far as this hub knows; `added`: since the last save. */
   saveRequestsUsed(sessionHash: string, used: number, added: number): void;
+  /**
+   * In a cluster: reserves some; `hub.reserved` follows. `saveRequestsUsed` then returns unused
+   * ones with a negative `added`. Absent: only this hub counts.
+   */
   reserveRequests?(sessionHash: string): void;
 }
 
@@ -34,11 +40,11 @@ export interface Block {
 export type Counted = "counted" | "used up" | "away" | "later";
 
 export class Reservations {
-  readonly #port: ReservationPort;
+  readonly #port: RequestCountPort;
   /** Blocks that have something left or are to be requested again. */
   readonly #active = new Set<Block>();
 
-  constructor(port: ReservationPort) {
+  constructor(port: RequestCountPort) {
     this.#port = port;
   }
 
