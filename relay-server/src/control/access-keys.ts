@@ -9,9 +9,9 @@ import {
   removeKey,
 } from "../store/access-keys.ts";
 import { noteAct } from "../store/audit.ts";
-import { type Notice, postNotice } from "../store/notices.ts";
 import type { Db, Store } from "../store/open.ts";
 import type { AccessKeyRow } from "../store/tables.ts";
+import { changeStore, type Post } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
 import type { Credential, KeyFacts } from "./credentials.ts";
 import { drawToken, hashToken } from "./secrets.ts";
@@ -54,24 +54,16 @@ export const createKey = (
 };
 
 /** Removes a key; its session tokens and links end. False if the user has none with that id. */
-export const deleteKey = async (
-  context: ControlContext,
-  userId: string,
-  id: string,
-): Promise<boolean> => {
-  const nowMs = context.nowMs();
-  const notice = await context.store.write(async (tx) => {
+export const deleteKey = (context: ControlContext, userId: string, id: string): Promise<boolean> =>
+  changeStore(context, userId, async (tx, nowMs, post) => {
     const removed = await removeKey(tx, userId, id, nowMs);
-    if (removed === undefined) return null;
+    if (removed === undefined) return false;
     const { name } = removed;
     const act = { actorId: userId, action: "key.delete", subject: id, detail: { name } } as const;
     await noteAct(tx, nowMs, act);
-    return postNotice(tx, "end_key", id, nowMs, userId);
+    await post("end_key", id);
+    return true;
   });
-  if (notice === null) return false;
-  context.links.act([notice]);
-  return true;
-};
 
 /** Whether an agent exists for the holder of a credential. */
 export const sees = (
@@ -92,11 +84,10 @@ export const noteLabels = async (
   tx: Db,
   userId: string,
   agentId: string,
-  nowMs: number,
-): Promise<Notice[]> =>
-  (await hasSelectors(tx, userId))
-    ? [await postNotice(tx, "agent_labels", agentId, nowMs, userId)]
-    : [];
+  post: Post,
+): Promise<void> => {
+  if (await hasSelectors(tx, userId)) await post("agent_labels", agentId);
+};
 
 const USE_NOTED_MS = 60_000;
 

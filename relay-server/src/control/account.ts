@@ -6,7 +6,6 @@ import {
 } from "@blindrelay/protocol/schema/rest";
 import { noteAct } from "../store/audit.ts";
 import { holdKey } from "../store/key-rotation.ts";
-import { postNotice, postNotices } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import { endLogin, endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
@@ -19,6 +18,7 @@ import {
   setPassword,
   setPendingTotp,
 } from "../store/users.ts";
+import { changeStore } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
 import { KNOWN } from "./hash-queue.ts";
 import { type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
@@ -88,37 +88,26 @@ export const logIn = async (
 };
 
 /** Ends an access token, and the session tokens and links made with it. */
-export const logOut = async (
-  context: ControlContext,
-  userId: string,
-  loginHash: string,
-): Promise<void> => {
-  const nowMs = context.nowMs();
-  const notices = await context.store.write(async (tx) => {
-    const made = await endLogin(tx, loginHash, nowMs);
-    return postNotices(tx, "end_session", made, nowMs, userId);
-  });
-  context.links.act(notices);
-};
+export const logOut = (context: ControlContext, userId: string, loginHash: string): Promise<void> =>
+  changeStore(context, userId, async (tx, nowMs, post) =>
+    post("end_session", ...(await endLogin(tx, loginHash, nowMs))),
+  );
 
 /**
  * Makes a new account token; the old one, all session tokens of the account's clients and their
  * links end.
  */
-export const rotateAccountToken = async (
+export const rotateAccountToken = (
   context: ControlContext,
   userId: string,
-): Promise<{ token: string; rotatedAtMs: number }> => {
-  const nowMs = context.nowMs();
-  const done = await context.store.write(async (tx) => {
+): Promise<{ token: string; rotatedAtMs: number }> =>
+  changeStore(context, userId, async (tx, nowMs, post) => {
     const token = await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["client"], null, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.rotate_token", subject: userId });
-    return { token, notice: await postNotice(tx, "end_clients", userId, nowMs, userId) };
+    await post("end_clients", userId);
+    return { token, rotatedAtMs: nowMs };
   });
-  context.links.act([done.notice]);
-  return { token: done.token, rotatedAtMs: nowMs };
-};
 
 const endTotp = async (tx: Db, userId: string, nowMs: number): Promise<void> => {
   await removeTotp(tx, userId);
@@ -140,19 +129,16 @@ export const changePassword = async (
 ): Promise<boolean> => {
   const userId = user.id;
   const passwordHash = await context.hashing.run(KNOWN, () => hashPassword(password), userId);
-  const nowMs = context.nowMs();
-  const notice = await context.store.write(async (tx) => {
-    if (!(await holdFactors(tx, user))) return null;
+  return changeStore(context, userId, async (tx, nowMs, post) => {
+    if (!(await holdFactors(tx, user))) return false;
     if (endsTotp) await endTotp(tx, userId, nowMs);
     await setPassword(tx, userId, passwordHash);
     await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.password", subject: userId });
-    return postNotice(tx, "end_clients", userId, nowMs, userId);
+    await post("end_clients", userId);
+    return true;
   });
-  if (notice === null) return false;
-  context.links.act([notice]);
-  return true;
 };
 
 /**

@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { agentIdOf } from "@blindrelay/protocol";
 import { addAgent, findAgent, removeAgent } from "../store/agents.ts";
 import { noteAct } from "../store/audit.ts";
-import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import type { AgentRow } from "../store/tables.ts";
 import { retireTokens } from "../store/tokens.ts";
 import { noteLabels, sees } from "./access-keys.ts";
+import { changeStore } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
 import type { Credential } from "./credentials.ts";
 import { issuePersistent, repeatPersistent } from "./issue.ts";
@@ -33,14 +33,13 @@ const isTheirs = async (tx: Db, actor: Actor, agentId: string): Promise<boolean>
 };
 
 /** Creates an agent and its relay token; null if the identifier is taken. */
-export const createAgent = async (
+export const createAgent = (
   context: ControlContext,
   { userId, key }: Actor,
   agent: NewAgent,
-): Promise<{ row: AgentRow; token: string } | null> => {
-  const nowMs = context.nowMs();
-  const { agentId } = agent;
-  const done = await context.store.write(async (tx) => {
+): Promise<{ row: AgentRow; token: string } | null> =>
+  changeStore(context, userId, async (tx, nowMs, post) => {
+    const { agentId } = agent;
     const bytes = Buffer.byteLength(agent.metadata);
     await holdQuotas(tx, userId, context.quotas, { agents: 1, bytes, insteadOf: 0 });
     const added = await addAgent(tx, {
@@ -53,66 +52,45 @@ export const createAgent = async (
     });
     const row = added ? await findAgent(tx, userId, agentId) : undefined;
     if (row === undefined) return null;
-    const detail = { name: agent.name };
-    await noteAct(tx, nowMs, {
-      actorId: userId,
-      key,
-      action: "agent.create",
-      subject: agentId,
-      detail,
-    });
+    const [subject, detail] = [agentId, { name: agent.name }];
+    await noteAct(tx, nowMs, { actorId: userId, key, action: "agent.create", subject, detail });
     const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
-    return { row, token, notices: await noteLabels(tx, userId, agentId, nowMs) };
+    await noteLabels(tx, userId, agentId, post);
+    return { row, token };
   });
-  if (done === null) return null;
-  context.links.act(done.notices);
-  return { row: done.row, token: done.token };
-};
 
 /**
  * Makes a new relay token; the old one, its session tokens and its link end. Null: not this user's
  * agent.
  */
-export const rotateAgentToken = async (
+export const rotateAgentToken = (
   context: ControlContext,
   { userId, key }: Actor,
   agentId: string,
-): Promise<{ token: string; rotatedAtMs: number } | null> => {
-  const nowMs = context.nowMs();
-  const done = await context.store.write(async (tx) => {
+): Promise<{ token: string; rotatedAtMs: number } | null> =>
+  changeStore(context, userId, async (tx, nowMs, post) => {
     if (!(await isTheirs(tx, { userId, key }, agentId))) return null;
-    await noteAct(tx, nowMs, {
-      actorId: userId,
-      key,
-      action: "agent.rotate_token",
-      subject: agentId,
-    });
+    const act = { actorId: userId, key, action: "agent.rotate_token", subject: agentId } as const;
+    await noteAct(tx, nowMs, act);
     const token = await issuePersistent(tx, context.secrets, { userId, agentId }, nowMs);
-    return { token, notice: await postNotice(tx, "end_agent", agentId, nowMs, userId) };
+    await post("end_agent", agentId);
+    return { token, rotatedAtMs: nowMs };
   });
-  if (done === null) return null;
-  context.links.act([done.notice]);
-  return { token: done.token, rotatedAtMs: nowMs };
-};
 
 /** Removes an agent, its tokens and its link; false if it is not this user's. */
-export const deleteAgent = async (
+export const deleteAgent = (
   context: ControlContext,
   { userId, key }: Actor,
   agentId: string,
-): Promise<boolean> => {
-  const nowMs = context.nowMs();
-  const notice = await context.store.write(async (tx) => {
-    if (!(await isTheirs(tx, { userId, key }, agentId))) return null;
-    if (!(await removeAgent(tx, userId, agentId))) return null;
+): Promise<boolean> =>
+  changeStore(context, userId, async (tx, nowMs, post) => {
+    if (!(await isTheirs(tx, { userId, key }, agentId))) return false;
+    if (!(await removeAgent(tx, userId, agentId))) return false;
     await retireTokens(tx, userId, agentId, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, key, action: "agent.delete", subject: agentId });
-    return postNotice(tx, "forget_agent", agentId, nowMs, userId);
+    await post("forget_agent", agentId);
+    return true;
   });
-  if (notice === null) return false;
-  context.links.act([notice]);
-  return true;
-};
 
 /** Returns an agent's relay token again, with an audit entry; null if there is none. */
 export const exportAgentToken = (

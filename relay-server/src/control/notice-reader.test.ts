@@ -3,7 +3,7 @@
  */
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { forgetNotices, type Notice, noticesIn, postNotice } from "../store/notices.ts";
+import { forgetNotices, type Notice, noticesIn, postNotices } from "../store/notices.ts";
 import { openStore, type Store } from "../store/open.ts";
 import { postgres, sqlite } from "../store/testing/engines.ts";
 import { NoticeReader } from "./notice-reader.ts";
@@ -36,8 +36,10 @@ for (const engine of [sqlite(), postgres()]) {
       });
       return { reader, done, lost, clock, source };
     };
-    const post = (subject: string, atMs = 1) =>
-      postNotice(store.db, "end_agent", subject, atMs, null);
+    const post = async (subject: string, atMs = 1) => {
+      const [notice] = await postNotices(store.db, "end_agent", [subject], atMs, null);
+      return notice as Notice;
+    };
     /** The database is now a standby that had read this notice, and nothing after it. */
     const failOver = async ({ seq }: Notice) => {
       await store.db.deleteFrom("notices").where("seq", ">", seq).execute();
@@ -69,7 +71,7 @@ for (const engine of [sqlite(), postgres()]) {
       const { reader, done } = await open();
       const subjects = Array.from({ length: 2500 }, (_, i) => `many-${i}`);
       await store.write(async (tx) => {
-        for (const subject of subjects) await postNotice(tx, "end_agent", subject, 1, null);
+        for (const subject of subjects) await postNotices(tx, "end_agent", [subject], 1, null);
       });
       await reader.look();
       expect(done).toEqual(subjects);
@@ -115,7 +117,7 @@ for (const engine of [sqlite(), postgres()]) {
       const subjects = Array.from({ length: 1500 }, (_, i) => `new-${i}`);
       await store.write(async (tx) => {
         for (const subject of subjects)
-          await postNotice(tx, "end_agent", subject, WALL_MS + 1, null);
+          await postNotices(tx, "end_agent", [subject], WALL_MS + 1, null);
       });
       await reader.look();
       await reader.look();
@@ -164,7 +166,7 @@ for (const engine of [sqlite(), postgres()]) {
           posted = resolve;
         });
         const slow = store.db.transaction().execute(async (tx) => {
-          await postNotice(tx, "end_agent", "slow", 1, null);
+          await postNotices(tx, "end_agent", ["slow"], 1, null);
           posted();
           await held;
         });

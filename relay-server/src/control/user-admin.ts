@@ -2,7 +2,6 @@
 import { randomUUID } from "node:crypto";
 import { removeAllKeys } from "../store/access-keys.ts";
 import { type Act, noteAct } from "../store/audit.ts";
-import { postNotice } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import { endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
@@ -17,6 +16,7 @@ import {
   removeUser,
   setPassword,
 } from "../store/users.ts";
+import { changeStore, type Post } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
 import { KNOWN } from "./hash-queue.ts";
 import { issuePersistent } from "./issue.ts";
@@ -73,10 +73,9 @@ export const administer = async (
   id: string,
   change: UserChange,
 ): Promise<UserRow | UserChangeRefusal> => {
-  const nowMs = context.nowMs();
   const passwordHash =
     change.password === undefined ? null : await hashed(context, change.password);
-  const changed = await unlessLastAdmin(context, async (tx) => {
+  return unlessLastAdmin(context, id, async (tx, nowMs, post) => {
     const user = await findUser(tx, id);
     if (user === undefined) return "unknown";
     const acts: Omit<Act, "actorId" | "subject">[] = [];
@@ -104,28 +103,21 @@ export const administer = async (
       acts.push({ action: "user.totp_disable" });
     }
     for (const act of acts) await noteAct(tx, nowMs, { ...act, actorId, subject: id });
-    const kind = change.disabled === true ? "end_user" : "end_clients";
-    const ends = change.disabled === true || passwordHash !== null;
-    return {
-      user: (await findUser(tx, id)) as UserRow,
-      notices: ends ? [await postNotice(tx, kind, id, nowMs, id)] : [],
-    };
+    if (change.disabled === true) await post("end_user", id);
+    else if (passwordHash !== null) await post("end_clients", id);
+    return (await findUser(tx, id)) as UserRow;
   });
-  if (typeof changed === "string") return changed;
-  context.links?.act(changed.notices);
-  return changed.user;
 };
 
 /** Removes a user with all agents, tokens and links. */
-export const deleteUser = async (
+export const deleteUser = (
   context: ControlContext,
   actorId: string,
   id: string,
-): Promise<"deleted" | UserChangeRefusal> => {
-  const nowMs = context.nowMs();
-  const notice = await unlessLastAdmin(context, async (tx) => {
+): Promise<"deleted" | UserChangeRefusal> =>
+  unlessLastAdmin(context, id, async (tx, nowMs, post) => {
     const user = await findUser(tx, id);
-    if (user === undefined) return "unknown" as const;
+    if (user === undefined) return "unknown";
     const agents = await agentIdsOf(tx, id);
     const detail = { username: user.username, agents: agents.length };
     await noteAct(tx, nowMs, { actorId, action: "user.delete", subject: id, detail });
@@ -133,24 +125,22 @@ export const deleteUser = async (
     await endSessions(tx, id, ["login", "client", "key"], null, nowMs);
     await removeAllKeys(tx, id, nowMs);
     await removeUser(tx, id);
-    return postNotice(tx, "end_user", id, nowMs, id);
+    await post("end_user", id);
+    return "deleted";
   });
-  if (typeof notice === "string") return notice;
-  context.links.act([notice]);
-  return "deleted";
-};
 
 class LastAdmin extends Error {}
 
 /** Runs `work` in a transaction that is undone if it would leave no admin. */
 const unlessLastAdmin = async <T>(
   context: Offline,
-  work: (tx: Db) => Promise<T>,
+  userId: string,
+  work: (tx: Db, nowMs: number, post: Post) => Promise<T>,
 ): Promise<T | "last_admin"> => {
   try {
-    return await context.store.write(async (tx) => {
+    return await changeStore(context, userId, async (tx, nowMs, post) => {
       await countAdmins(tx);
-      const result = await work(tx);
+      const result = await work(tx, nowMs, post);
       if ((await countAdmins(tx)) === 0) throw new LastAdmin();
       return result;
     });

@@ -27,17 +27,6 @@ const MAX_TOGETHER = 500;
  * Call it inside the transaction, and pass the result to `links.act` after it. `userId`: whose
  * change it is; null: a command's.
  */
-export const postNotice = async (
-  tx: Db,
-  kind: Notice["kind"],
-  subject: string,
-  nowMs: number,
-  userId: string | null,
-): Promise<Notice> => {
-  const [notice] = await postNotices(tx, kind, [subject], nowMs, userId);
-  return notice as Notice;
-};
-
 export const postNotices = async (
   tx: Db,
   kind: Notice["kind"],
@@ -61,29 +50,23 @@ export const postNotices = async (
   return posted;
 };
 
-/** Notices with a number higher than `after`, posted at `sinceMs` or later, in order. */
-const listNotices = (db: Db, after: number, sinceMs: number, limit: number): Promise<Notice[]> =>
-  db
-    .selectFrom("notices")
-    .select(["seq", "kind", "subject", "at"])
-    .where("seq", ">", after)
-    .where("at", ">=", sinceMs)
-    .orderBy("seq")
-    .limit(limit)
-    .execute();
-
-/** The highest number so far; 0 before the first. */
-const lastNotice = async (db: Db): Promise<number> => {
-  const { last } = await db
-    .selectFrom("notices")
-    .select((of) => of.fn.max("seq").as("last"))
-    .executeTakeFirstOrThrow();
-  return Number(last ?? 0);
-};
-
 export const noticesIn = (db: Db): NoticeSource => ({
-  last: () => lastNotice(db),
-  list: (after, sinceMs, limit) => listNotices(db, after, sinceMs, limit),
+  last: async () => {
+    const { last } = await db
+      .selectFrom("notices")
+      .select((of) => of.fn.max("seq").as("last"))
+      .executeTakeFirstOrThrow();
+    return Number(last ?? 0);
+  },
+  list: (after, sinceMs, limit) =>
+    db
+      .selectFrom("notices")
+      .select(["seq", "kind", "subject", "at"])
+      .where("seq", ">", after)
+      .where("at", ">=", sinceMs)
+      .orderBy("seq")
+      .limit(limit)
+      .execute(),
 });
 
 /**

@@ -31,6 +31,7 @@ import {
   makeAgentId,
   rotateAgentToken,
 } from "../../control/agents.ts";
+import { changeStore } from "../../control/change-store.ts";
 import { holdQuotas } from "../../control/quota-check.ts";
 import { hashToken } from "../../control/secrets.ts";
 import { changeAgent, findAgent } from "../../store/agents.ts";
@@ -140,23 +141,18 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
       if (Object.keys(change).length === 0) return answer(row);
       const bytes = Buffer.byteLength(change.metadata ?? "");
       const added = { agents: 0, bytes, insteadOf: Buffer.byteLength(row.metadata) };
-      const changed = await context.store.write(async (tx) => {
-        const { user_id, agent_id } = row;
+      const { user_id, agent_id } = row;
+      const changed = await changeStore(context, user_id, async (tx, _nowMs, post) => {
         await holdQuotas(tx, user_id, context.quotas, added);
         // Before it is looked at once more: nobody else moves it meanwhile.
-        const posted =
-          change.labels === undefined
-            ? []
-            : await noteLabels(tx, user_id, agent_id, context.nowMs());
+        if (change.labels !== undefined) await noteLabels(tx, user_id, agent_id, post);
         const before = await findAgent(tx, user_id, agent_id);
         if (before === undefined || !sees(credentialOf(request), before)) return undefined;
         if (change.labels !== undefined) demandSeen(request, { agent_id, labels: change.labels });
-        const now = await changeAgent(tx, user_id, agent_id, change);
-        return now === undefined ? undefined : { now, posted };
+        return changeAgent(tx, user_id, agent_id, change);
       });
       if (changed === undefined) throw notFound("agent");
-      context.links.act(changed.posted);
-      return answer(changed.now);
+      return answer(changed);
     },
   );
 
