@@ -110,7 +110,8 @@ const storeExists = ({ data, store = "sqlite" }: DataOptions): Failure =>
       : "there is a store already in this database: to run another relay on it, copy key/master.key from the first relay's data folder and run start instead of init; to create a separate store, specify another database",
   );
 
-export interface Data {
+/** Ends with its store. */
+export interface Data extends AsyncDisposable {
   readonly store: Store;
   readonly secrets: Secrets;
   readonly totpRequired: boolean;
@@ -137,7 +138,7 @@ export const openData = async (options: DataOptions): Promise<Data> => {
     const clocks = options.clocks ?? systemClocks();
     const isEmbedded = locate(options).engine === "sqlite";
     const clock = isEmbedded ? machineClock(clocks) : await databaseClock(store.db, clocks);
-    return { store, secrets, totpRequired, clock };
+    return { store, secrets, totpRequired, clock, [Symbol.asyncDispose]: store.close };
   } catch (error) {
     await store.close();
     throw error;
@@ -214,7 +215,7 @@ export const openAlone = async (options: DataOptions): Promise<Data> => {
       await store.close();
       release?.();
     };
-    return { ...data, store: { ...store, close } };
+    return { ...data, store: { ...store, close }, [Symbol.asyncDispose]: close };
   } catch (error) {
     await store.close();
     throw error;

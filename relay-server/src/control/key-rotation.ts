@@ -57,20 +57,16 @@ export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
       "if the key is in BLINDRELAY_MASTER_KEY, put the new one into BLINDRELAY_NEW_MASTER_KEY; if it is a file, set neither",
     );
   }
-  const opened = await openAlone(options); // which completes an interrupted rotation
-  try {
-    const nowMs = opened.clock.nowMs();
-    const until = graceDays === 0 ? null : nowMs + graceDays * DAY_MS;
-    const fresh = new Secrets(newMasterKey === undefined ? makeNextKey(data) : given(newMasterKey));
-    if (fresh.check() === opened.secrets.check()) {
-      throw new Failure("usage", "the new master key is the old one");
-    }
-    const changed = await rewrite(opened.store, opened.secrets, fresh, until, nowMs);
-    const oldKey = newMasterKey === undefined ? adoptNextKey(data, nowMs) : null;
-    return { ...changed, oldTokensUntilMs: until, oldKey: oldKey && join(data, oldKey) };
-  } finally {
-    await opened.store.close();
+  await using opened = await openAlone(options); // which completes an interrupted rotation
+  const nowMs = opened.clock.nowMs();
+  const until = graceDays === 0 ? null : nowMs + graceDays * DAY_MS;
+  const fresh = new Secrets(newMasterKey === undefined ? makeNextKey(data) : given(newMasterKey));
+  if (fresh.check() === opened.secrets.check()) {
+    throw new Failure("usage", "the new master key is the old one");
   }
+  const changed = await rewrite(opened.store, opened.secrets, fresh, until, nowMs);
+  const oldKey = newMasterKey === undefined ? adoptNextKey(data, nowMs) : null;
+  return { ...changed, oldTokensUntilMs: until, oldKey: oldKey && join(data, oldKey) };
 };
 
 const given = (text: string): Uint8Array => {

@@ -40,12 +40,7 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   const part = join(dirname(file), `.${basename(file)}.part`);
   try {
     rmSync(part, { force: true });
-    const database = new DatabaseSync(source, { readOnly: true, timeout: 5000 });
-    try {
-      database.prepare("vacuum into ?").run(part);
-    } finally {
-      database.close();
-    }
+    copy(source, part);
     chmodSync(part, 0o600);
     makeSure(part);
     const made = openSync(part, "r+");
@@ -62,14 +57,15 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   return { file, bytes: statSync(file).size };
 };
 
+const copy = (source: string, to: string): void => {
+  using database = new DatabaseSync(source, { readOnly: true, timeout: 5000 });
+  database.prepare("vacuum into ?").run(to);
+};
+
 /** A backup that cannot be read is useless. */
 const makeSure = (path: string): void => {
-  const copy = new DatabaseSync(path, { readOnly: true });
-  try {
-    const problems = copy.prepare("pragma integrity_check").all();
-    if (problems[0]?.integrity_check === "ok") return;
-    throw new Failure("unreachable", "the store is damaged: run blindrelay-server check");
-  } finally {
-    copy.close();
-  }
+  using made = new DatabaseSync(path, { readOnly: true });
+  const problems = made.prepare("pragma integrity_check").all();
+  if (problems[0]?.integrity_check === "ok") return;
+  throw new Failure("unreachable", "the store is damaged: run blindrelay-server check");
 };

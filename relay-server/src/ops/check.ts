@@ -86,9 +86,8 @@ const storeFindings = async (
   machine: Clocks,
 ): Promise<Finding[]> => {
   const embedded = store === "sqlite";
-  let db: Kysely<Tables> | null = null;
   try {
-    db = new Kysely<Tables>({
+    await using db = new Kysely<Tables>({
       dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
     });
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
@@ -96,8 +95,6 @@ const storeFindings = async (
     return [integrity, await schema(db), await key(db, data, masterKey), ...clocks];
   } catch (error) {
     return [embedded ? unreadable(data, error) : unreachable(error)];
-  } finally {
-    await db?.destroy();
   }
 };
 

@@ -7,7 +7,7 @@ import { userProblem } from "../control/account.ts";
 import { type DataOptions, openData } from "../control/data-dir.ts";
 import { administer, createUser, type NewUser, type UserChange } from "../control/user-admin.ts";
 import { noteAct } from "../store/audit.ts";
-import { postNotice } from "../store/notices.ts";
+import { postNotices } from "../store/notices.ts";
 import type { Db } from "../store/open.ts";
 import { forgiveTotp } from "../store/users.ts";
 
@@ -18,34 +18,26 @@ export const makeUser = async (options: DataOptions, user: NewUser): Promise<{ i
   const { username, password } = user;
   const problem = userProblem(username, password);
   if (problem !== null) throw new Failure("usage", problem);
-  const { store, secrets, clock } = await openData(options);
-  try {
-    const made = await createUser({ store, secrets, nowMs: clock.nowMs }, null, user);
-    if (made === null) throw new Failure("refused", `there is a user ${username} already`);
-    return { id: made.id };
-  } finally {
-    await store.close();
-  }
+  await using data = await openData(options);
+  const made = await createUser({ ...data, nowMs: data.clock.nowMs }, null, user);
+  if (made === null) throw new Failure("refused", `there is a user ${username} already`);
+  return { id: made.id };
 };
 
 /** All users, by name. */
 export const listUsers = async (options: DataOptions): Promise<AdminUser[]> => {
-  const { store } = await openData(options);
-  try {
-    const rows = await store.db
-      .selectFrom("users")
-      .select(["id", "username", "role", "totp_confirmed", "disabled_at", "created_at"])
-      .orderBy("username")
-      .execute();
-    return rows.map(({ totp_confirmed, disabled_at, created_at, ...user }) => ({
-      ...user,
-      totp_enabled: totp_confirmed === 1,
-      disabled: disabled_at !== null,
-      created_at: new Date(created_at).toISOString(),
-    }));
-  } finally {
-    await store.close();
-  }
+  await using data = await openData(options);
+  const rows = await data.store.db
+    .selectFrom("users")
+    .select(["id", "username", "role", "totp_confirmed", "disabled_at", "created_at"])
+    .orderBy("username")
+    .execute();
+  return rows.map(({ totp_confirmed, disabled_at, created_at, ...user }) => ({
+    ...user,
+    totp_enabled: totp_confirmed === 1,
+    disabled: disabled_at !== null,
+    created_at: new Date(created_at).toISOString(),
+  }));
 };
 
 /**
@@ -84,25 +76,21 @@ export interface Unlocked {
  * address, of a user name including its second factor, or of both if the text is both.
  */
 export const unlock = async (options: DataOptions, subject: string): Promise<Unlocked> => {
-  const { store, clock } = await openData(options);
-  try {
-    const address = isIP(subject) === 0 ? null : subject;
-    return await store.write(async (tx) => {
-      const user = await findByName(tx, subject);
-      if (address === null && user === undefined) {
-        throw new Failure("refused", `${subject} is neither an IP address nor a user name`);
-      }
-      const nowMs = clock.nowMs();
-      if (user !== undefined) {
-        await forgiveTotp(tx, user.id);
-        await noteAct(tx, nowMs, { actorId: null, action: "user.unlock", subject: user.id });
-      }
-      await postNotice(tx, "unlock", subject, nowMs, null);
-      return { address, username: user === undefined ? null : subject };
-    });
-  } finally {
-    await store.close();
-  }
+  await using data = await openData(options);
+  const address = isIP(subject) === 0 ? null : subject;
+  return await data.store.write(async (tx) => {
+    const user = await findByName(tx, subject);
+    if (address === null && user === undefined) {
+      throw new Failure("refused", `${subject} is neither an IP address nor a user name`);
+    }
+    const nowMs = data.clock.nowMs();
+    if (user !== undefined) {
+      await forgiveTotp(tx, user.id);
+      await noteAct(tx, nowMs, { actorId: null, action: "user.unlock", subject: user.id });
+    }
+    await postNotices(tx, "unlock", [subject], nowMs, null);
+    return { address, username: user === undefined ? null : subject };
+  });
 };
 
 const findByName = (db: Db, username: string) =>
@@ -113,16 +101,12 @@ const changeByName = async (
   username: string,
   change: UserChange,
 ): Promise<void> => {
-  const { store, secrets, clock } = await openData(options);
-  try {
-    const user = await findByName(store.db, username);
-    if (user === undefined) throw new Failure("refused", `there is no user ${username}`);
-    // A relay that runs on the store reads the notice.
-    const result = await administer({ store, secrets, nowMs: clock.nowMs }, null, user.id, change);
-    if (result === "last_admin") {
-      throw new Failure("refused", `${username} is the last admin: make another one first`);
-    }
-  } finally {
-    await store.close();
+  await using data = await openData(options);
+  const user = await findByName(data.store.db, username);
+  if (user === undefined) throw new Failure("refused", `there is no user ${username}`);
+  // A relay that runs on the store reads the notice.
+  const result = await administer({ ...data, nowMs: data.clock.nowMs }, null, user.id, change);
+  if (result === "last_admin") {
+    throw new Failure("refused", `${username} is the last admin: make another one first`);
   }
 };

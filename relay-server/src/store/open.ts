@@ -124,13 +124,11 @@ const hasKeyCheck = async (location: StoreLocation): Promise<boolean> => {
     location.engine === "sqlite"
       ? readOnlySqliteDialect(location.path)
       : postgresDialect(location.url, PROMPT);
-  const db = new Kysely<Tables>({ dialect });
+  await using db = new Kysely<Tables>({ dialect });
   try {
     return (await readSetting(db, "master_key_check")) !== null;
   } catch (error) {
     if (hasNoTable(error)) return false;
     throw error;
-  } finally {
-    await db.destroy();
   }
 };

@@ -19,12 +19,8 @@ export const isHotJournal = (error: unknown): boolean => {
 
 /** Undoes what a process that died was writing, as whoever opens the store for writing does. */
 export const takeBackJournal = (path: string): void => {
-  const database = new DatabaseSync(path, { timeout: BUSY_MS });
-  try {
-    database.prepare("select count(*) from sqlite_schema").get();
-  } finally {
-    database.close();
-  }
+  using database = new DatabaseSync(path, { timeout: BUSY_MS });
+  database.prepare("select count(*) from sqlite_schema").get();
 };
 
 /** Up to here also every index is compared with its table, which takes ten times as long. */
@@ -34,12 +30,8 @@ const MAX_CHECKED_BYTES = 1024 * 1024 * 1024;
 
 const verify = (path: string, check: "quick_check" | "integrity_check"): void => {
   const look = () => {
-    const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
-    try {
-      return Object.values(database.prepare(`pragma ${check}(1)`).get() ?? {})[0];
-    } finally {
-      database.close();
-    }
+    using database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+    return Object.values(database.prepare(`pragma ${check}(1)`).get() ?? {})[0];
   };
   const lookAfterCrash = () => {
     try {
