@@ -27,7 +27,7 @@ export const noteVersions = async (
 ): Promise<void> => {
   let before = await lastVersion(tx, agentId);
   for (const version of versions) {
-    await confirmOffers(tx, agentId, version, atMs);
+    await confirmOffers(tx, { agentId, version, nowMs: atMs });
     if (before !== null && isAbove(before, version)) {
       for (const id of await leaveOffers(tx, agentId, before, atMs))
         await stopRollout(tx, id, atMs);

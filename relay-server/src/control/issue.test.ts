@@ -59,7 +59,10 @@ test("expired ones count among the ended ones", async () => {
 
 test("an account has 1,000 at a time; used ones outlive unused ones", async () => {
   const [used = "", unused = ""] = await issue(account, 1000);
-  await addRequestsUsed(rest.context.store.db, (await credential(used)).hash, 1);
+  await addRequestsUsed(rest.context.store.db, {
+    hash: (await credential(used)).hash,
+    requests: 1,
+  });
   const [newest = ""] = await issue(account, 1);
   expect((await find(used)).state).toBe("live");
   expect((await find(unused)).state).toBe("ended");

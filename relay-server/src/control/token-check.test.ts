@@ -80,7 +80,7 @@ describe("accepted", () => {
 
   test("a session token is returned unchanged, with its remaining time and count", async () => {
     const first = await accepted(asClient(account));
-    await addRequestsUsed(rest.context.store.db, first.sessionHash, 41);
+    await addRequestsUsed(rest.context.store.db, { hash: first.sessionHash, requests: 41 });
     rest.clock.nowMs += 5000;
     const again = await accepted(ask({ sessionToken: first.sessionToken }));
     expect(again).toEqual({ ...first, requestsUsed: 41 });
@@ -237,7 +237,10 @@ describe("refused with exactly Invalid token", () => {
 
 test("expired and used-up session tokens get their own codes, and are not counted", async () => {
   const { sessionToken, sessionHash } = await accepted(asClient(account));
-  await addRequestsUsed(rest.context.store.db, sessionHash, SESSION_MAX_REQUESTS);
+  await addRequestsUsed(rest.context.store.db, {
+    hash: sessionHash,
+    requests: SESSION_MAX_REQUESTS,
+  });
   expect(await ask({ sessionToken })).toEqual({
     ok: false,
     code: "LIMIT_EXCEEDED",

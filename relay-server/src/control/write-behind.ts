@@ -56,7 +56,7 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
     const counts = first(used);
     try {
       await store.write(async (tx) => {
-        for (const [hash, requests] of counts) await addRequestsUsed(tx, hash, requests);
+        for (const [hash, requests] of counts) await addRequestsUsed(tx, { hash, requests });
       });
     } catch (error) {
       // A commit with a lost answer is counted twice: a token may end early, but never late.

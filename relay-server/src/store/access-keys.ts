@@ -7,6 +7,7 @@ import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { hold } from "./advisory-lock.ts";
 import { forgetRows } from "./forget.ts";
+import { hasRow } from "./has-row.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -39,15 +40,15 @@ const lockOf = (userId: string): string => `access keys of ${userId}`;
  */
 export const hasSelectors = async (tx: Db, userId: string): Promise<boolean> => {
   await hold(tx, lockOf(userId));
-  const found = await tx
-    .selectFrom("access_keys")
-    .select("id")
-    .where("user_id", "=", userId)
-    .where("removed_at", "is", null)
-    .where("selector", "is not", null)
-    .limit(1)
-    .executeTakeFirst();
-  return found !== undefined;
+  return hasRow(
+    tx
+      .selectFrom("access_keys")
+      .select("id")
+      .where("user_id", "=", userId)
+      .where("removed_at", "is", null)
+      .where("selector", "is not", null)
+      .limit(1),
+  );
 };
 
 /** Adds a key, and forgets the oldest removed ones beyond as many as may be valid. */
@@ -76,15 +77,14 @@ export const addKey = async (
         .offset(MAX_KEYS - 1),
     )
     .execute();
-  const added = await tx
+  const added = tx
     .insertInto("access_keys")
     .values({ ...key, last_used_at: null, removed_at: null })
     .onConflict((conflict) =>
       conflict.columns(["user_id", "name"]).where("removed_at", "is", null).doNothing(),
     )
-    .returning("id")
-    .executeTakeFirst();
-  return added === undefined ? "name is taken" : null;
+    .returning("id");
+  return (await hasRow(added)) ? null : "name is taken";
 };
 
 /** Up to `limit` keys of a user after a position, oldest first. */

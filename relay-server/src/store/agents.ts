@@ -2,6 +2,7 @@
 import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { Chosen } from "./agent-selector.ts";
+import { hasRow } from "./has-row.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -13,13 +14,12 @@ export const addAgent = async (
   agent: Pick<AgentRow, "agent_id" | "user_id" | "name" | "metadata" | "created_at"> &
     Partial<Pick<AgentRow, "labels">>,
 ): Promise<boolean> => {
-  const added = await db
+  const added = db
     .insertInto("agents")
     .values(agent)
     .onConflict((conflict) => conflict.column("agent_id").doNothing())
-    .returning("agent_id")
-    .executeTakeFirst();
-  if (added === undefined) return false;
+    .returning("agent_id");
+  if (!(await hasRow(added))) return false;
   if (agent.labels !== undefined)
     await indexLabels(db, agent.user_id, agent.agent_id, agent.labels);
   return true;
@@ -191,15 +191,14 @@ export const changeAgent = async (
 };
 
 /** Removes an agent; false if it is not this user's agent. */
-export const removeAgent = async (db: Db, userId: string, agentId: string): Promise<boolean> => {
-  const removed = await db
-    .deleteFrom("agents")
-    .where("agent_id", "=", agentId)
-    .where("user_id", "=", userId)
-    .returning("agent_id")
-    .executeTakeFirst();
-  return removed !== undefined;
-};
+export const removeAgent = (db: Db, userId: string, agentId: string): Promise<boolean> =>
+  hasRow(
+    db
+      .deleteFrom("agents")
+      .where("agent_id", "=", agentId)
+      .where("user_id", "=", userId)
+      .returning("agent_id"),
+  );
 
 /** Whether an agent has its link on this node of a cluster. */
 export interface Place {

@@ -99,10 +99,10 @@ for (const engine of [sqlite(), postgres()]) {
       const id = await release("1.4.0", channel);
       const [one, two] = [await agent(await user()), await agent(await user())];
       for (const each of [one, one, two]) await noteOffer(db, id, each, NOW);
-      await confirmOffers(db, one, "1.4.1", NOW);
+      await confirmOffers(db, { agentId: one, version: "1.4.1", nowMs: NOW });
       expect((await rolloutCounts(db, [id])).get(id)).toMatchObject({ offered: 2, confirmed: 0 });
-      await confirmOffers(db, one, "1.4.0", NOW);
-      await confirmOffers(db, one, "1.4.0", NOW + 1);
+      await confirmOffers(db, { agentId: one, version: "1.4.0", nowMs: NOW });
+      await confirmOffers(db, { agentId: one, version: "1.4.0", nowMs: NOW + 1 });
       expect((await rolloutCounts(db, [id])).get(id)).toMatchObject({ offered: 2, confirmed: 1 });
     });
 

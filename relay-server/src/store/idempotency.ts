@@ -1,4 +1,6 @@
 /** POST requests with an Idempotency-Key and their answers, per user and for a limited time. */
+
+import { hasRow } from "./has-row.ts";
 import type { Db } from "./open.ts";
 import type { IdempotencyRow } from "./tables.ts";
 
@@ -15,18 +17,14 @@ export const findIdempotent = (
     .executeTakeFirst();
 
 /** Records a request before it is executed; false if the key is taken. */
-export const claimIdempotent = async (
-  db: Db,
-  row: Omit<IdempotencyRow, "answer">,
-): Promise<boolean> => {
-  const added = await db
-    .insertInto("idempotency")
-    .values({ ...row, answer: null })
-    .onConflict((conflict) => conflict.columns(["user_id", "key"]).doNothing())
-    .returning("key")
-    .executeTakeFirst();
-  return added !== undefined;
-};
+export const claimIdempotent = (db: Db, row: Omit<IdempotencyRow, "answer">): Promise<boolean> =>
+  hasRow(
+    db
+      .insertInto("idempotency")
+      .values({ ...row, answer: null })
+      .onConflict((conflict) => conflict.columns(["user_id", "key"]).doNothing())
+      .returning("key"),
+  );
 
 export const writeIdempotentAnswer = async (
   db: Db,

@@ -1,5 +1,6 @@
 /** Everything in the store that depends on the master key, rewritten in one transaction. */
 import { hold, share } from "./advisory-lock.ts";
+import { hasRow } from "./has-row.ts";
 import type { Db } from "./open.ts";
 import { readSetting } from "./settings.ts";
 import type { TokenRow } from "./tables.ts";
@@ -59,12 +60,12 @@ export const dropUnreadable = async (tx: Db): Promise<number> => {
  */
 export const replaceKeyCheck = async (tx: Db, old: string, fresh: string): Promise<boolean> => {
   await hold(tx, MASTER_KEY);
-  const replaced = await tx
-    .updateTable("settings")
-    .set({ value: fresh })
-    .where("name", "=", "master_key_check")
-    .where("value", "=", old)
-    .returning("name")
-    .executeTakeFirst();
-  return replaced !== undefined;
+  return hasRow(
+    tx
+      .updateTable("settings")
+      .set({ value: fresh })
+      .where("name", "=", "master_key_check")
+      .where("value", "=", old)
+      .returning("name"),
+  );
 };

@@ -5,17 +5,17 @@
 import { sql } from "kysely";
 import { BOUNDS } from "./bounds.ts";
 import { forgetRows } from "./forget.ts";
+import { hasRow } from "./has-row.ts";
 import type { Db } from "./open.ts";
 
-export const isKnownAddress = async (db: Db, print: string, sinceMs: number): Promise<boolean> => {
-  const row = await db
-    .selectFrom("known_addresses")
-    .select("print")
-    .where("print", "=", print)
-    .where("seen_at", ">=", sinceMs)
-    .executeTakeFirst();
-  return row !== undefined;
-};
+export const isKnownAddress = (db: Db, print: string, sinceMs: number): Promise<boolean> =>
+  hasRow(
+    db
+      .selectFrom("known_addresses")
+      .select("print")
+      .where("print", "=", print)
+      .where("seen_at", ">=", sinceMs),
+  );
 
 /**
  * Replaces the one without a login for the longest time, if there are too many. Call it inside the

@@ -1,5 +1,6 @@
 /** Releases, and which agents were offered and confirmed them. */
 import type { Release, ReleaseQuery } from "@blindrelay/protocol/schema/rest";
+import { hasRow } from "./has-row.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -7,21 +8,20 @@ import type { ReleaseRow } from "./tables.ts";
 import { dropUpload } from "./uploads.ts";
 
 /** Adds a draft; false if this version exists for the runtime and channel. */
-export const addRelease = async (
+export const addRelease = (
   db: Db,
   draft: Pick<
     ReleaseRow,
     "id" | "runtime" | "channel" | "version" | "status" | "notes" | "created_at"
   >,
-): Promise<boolean> => {
-  const added = await db
-    .insertInto("releases")
-    .values({ ...draft, percent: 100, paused: 0 })
-    .onConflict((conflict) => conflict.columns(["runtime", "channel", "version"]).doNothing())
-    .returning("id")
-    .executeTakeFirst();
-  return added !== undefined;
-};
+): Promise<boolean> =>
+  hasRow(
+    db
+      .insertInto("releases")
+      .values({ ...draft, percent: 100, paused: 0 })
+      .onConflict((conflict) => conflict.columns(["runtime", "channel", "version"]).doNothing())
+      .returning("id"),
+  );
 
 export const findRelease = (db: Db, id: string): Promise<ReleaseRow | undefined> =>
   db.selectFrom("releases").selectAll().where("id", "=", id).executeTakeFirst();
@@ -103,15 +103,14 @@ export const noteOffer = async (
     .execute();
 };
 
-export const wasOffered = async (db: Db, releaseId: string, agentId: string): Promise<boolean> => {
-  const row = await db
-    .selectFrom("release_offers")
-    .select("offered_at")
-    .where("release_id", "=", releaseId)
-    .where("agent_id", "=", agentId)
-    .executeTakeFirst();
-  return row !== undefined;
-};
+export const wasOffered = (db: Db, releaseId: string, agentId: string): Promise<boolean> =>
+  hasRow(
+    db
+      .selectFrom("release_offers")
+      .select("offered_at")
+      .where("release_id", "=", releaseId)
+      .where("agent_id", "=", agentId),
+  );
 
 /** The releases that an agent has booted and left again for an older version, of these. */
 export const leftBy = async (
@@ -131,16 +130,7 @@ export const leftBy = async (
 };
 
 /** An agent logged in with `version`: confirms the offers of that version. */
-export const confirmOffers = async (
-  db: Db,
-  agentId: string,
-  version: string,
-  nowMs: number,
-): Promise<void> => {
-  await confirm(db, { agentId, version, nowMs });
-};
-
-const confirm = prepared(
+export const confirmOffers = prepared(
   (db, { agentId, version, nowMs }: { agentId: string; version: string; nowMs: number }) =>
     db
       .updateTable("release_offers")
@@ -206,14 +196,9 @@ export const rolloutCounts = async (
     .groupBy("release_id")
     .execute();
   return new Map(
-    rows.map(({ release_id, offered, confirmed, running, left }) => [
-      release_id,
-      {
-        offered: Number(offered),
-        confirmed: Number(confirmed),
-        running: Number(running),
-        left: Number(left),
-      },
-    ]),
+    rows.map(({ release_id, ...counts }) => {
+      const numbers = Object.entries(counts).map(([name, count]) => [name, Number(count)]);
+      return [release_id, Object.fromEntries(numbers) as RolloutCounts];
+    }),
   );
 };

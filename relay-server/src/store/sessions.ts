@@ -254,15 +254,12 @@ export const reserveRequests = async (db: Db, hash: string): Promise<number> => 
 };
 
 /** Adds the requests that this node has counted for a session token since the last time. */
-export const addRequestsUsed = async (db: Db, hash: string, requests: number): Promise<void> => {
-  await addUsed(db, { hash, requests });
-};
-
-const addUsed = prepared((db, { hash, requests }: { hash: string; requests: number }) =>
-  db
-    .updateTable("sessions")
-    .set((of) => ({ requests_used: of("requests_used", "+", requests) }))
-    .where("hash", "=", hash),
+export const addRequestsUsed = prepared(
+  (db, { hash, requests }: { hash: string; requests: number }) =>
+    db
+      .updateTable("sessions")
+      .set((of) => ({ requests_used: of("requests_used", "+", requests) }))
+      .where("hash", "=", hash),
 );
 
 /** Deletes sessions that expired before `beforeMs`. */

@@ -263,7 +263,7 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await alive()).toEqual(["other", "free"]);
       await endSessions(db, ada, ["login", "client"], `other-${ada}`, NOW);
       expect(await alive()).toEqual(["other"]);
-      await addRequestsUsed(db, `other-${ada}`, 12);
+      await addRequestsUsed(db, { hash: `other-${ada}`, requests: 12 });
       expect(await findSession(db, `other-${ada}`)).toMatchObject({ requests_used: 12 });
       await session("stale", { expires_at: NOW });
       await forgetSessions(db, NOW + 1);
@@ -337,7 +337,7 @@ for (const engine of [sqlite(), postgres()]) {
           created_at: NOW + at,
           expires_at: NOW + 1000,
         });
-        await addRequestsUsed(db, `${hash}-${ada}`, requests);
+        await addRequestsUsed(db, { hash: `${hash}-${ada}`, requests });
       };
       const token = { user_id: ada, agent_id: null, nonce: "n", issued_at: NOW, retired_at: null };
       await addToken(db, { ...token, kind: "account", hash: parent });

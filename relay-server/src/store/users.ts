@@ -1,24 +1,25 @@
 /** Users: their passwords' hashes, second factor and roles, and the list that admins read. */
+
+import { hasRow } from "./has-row.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import type { UserRow } from "./tables.ts";
 
 /** Adds a user; false if the name is taken. */
-export const addUser = async (
+export const addUser = (
   db: Db,
   user: Pick<
     UserRow,
     "id" | "username" | "role" | "password_hash" | "totp_secret" | "totp_confirmed" | "created_at"
   >,
-): Promise<boolean> => {
-  const added = await db
-    .insertInto("users")
-    .values(user)
-    .onConflict((conflict) => conflict.column("username").doNothing())
-    .returning("id")
-    .executeTakeFirst();
-  return added !== undefined;
-};
+): Promise<boolean> =>
+  hasRow(
+    db
+      .insertInto("users")
+      .values(user)
+      .onConflict((conflict) => conflict.column("username").doNothing())
+      .returning("id"),
+  );
 
 export const findUser = (db: Db, id: string): Promise<UserRow | undefined> =>
   db.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
@@ -41,42 +42,37 @@ export const setPassword = async (db: Db, id: string, passwordHash: string): Pro
  * their user is not disabled. This stays true until the commit, because the row is written and
  * thereby locked.
  */
-export const holdFactors = async (
+export const holdFactors = (
   tx: Db,
   { id, password_hash, totp_secret }: Pick<UserRow, "id" | "password_hash" | "totp_secret">,
-): Promise<boolean> => {
-  const held = await tx
-    .updateTable("users")
-    .set({ password_hash })
-    .where("id", "=", id)
-    .where("password_hash", "=", password_hash)
-    .where("totp_secret", totp_secret === null ? "is" : "=", totp_secret)
-    .where("disabled_at", "is", null)
-    .returning("id")
-    .executeTakeFirst();
-  return held !== undefined;
-};
+): Promise<boolean> =>
+  hasRow(
+    tx
+      .updateTable("users")
+      .set({ password_hash })
+      .where("id", "=", id)
+      .where("password_hash", "=", password_hash)
+      .where("totp_secret", totp_secret === null ? "is" : "=", totp_secret)
+      .where("disabled_at", "is", null)
+      .returning("id"),
+  );
 
 /**
  * Marks a code's step as used; false if it, or a later one, already was. `stepNow` is the current
  * step by the clock of the node furthest ahead: a used step beyond it was used while that clock was
  * ahead, and blocks nobody.
  */
-export const useTotpStep = async (
-  db: Db,
-  id: string,
-  step: number,
-  stepNow: number,
-): Promise<boolean> => {
-  const used = await db
-    .updateTable("users")
-    .set({ totp_last_step: step, totp_failures: 0, totp_rests_until: 0 })
-    .where("id", "=", id)
-    .where((is) => is.or([is("totp_last_step", "<", step), is("totp_last_step", ">", stepNow + 1)]))
-    .returning("id")
-    .executeTakeFirst();
-  return used !== undefined;
-};
+export const useTotpStep = (db: Db, id: string, step: number, stepNow: number): Promise<boolean> =>
+  hasRow(
+    db
+      .updateTable("users")
+      .set({ totp_last_step: step, totp_failures: 0, totp_rests_until: 0 })
+      .where("id", "=", id)
+      .where((is) =>
+        is.or([is("totp_last_step", "<", step), is("totp_last_step", ">", stepNow + 1)]),
+      )
+      .returning("id"),
+  );
 
 /** How long an account is locked after how many wrong codes in a row, in milliseconds. */
 interface TotpLockouts {
@@ -124,28 +120,22 @@ export const setPendingTotp = async (db: Db, id: string, wrapped: string): Promi
  * Makes the pending secret the valid one, with `step` already used. False: another request was
  * quicker.
  */
-export const confirmTotp = async (
-  db: Db,
-  id: string,
-  pending: string,
-  step: number,
-): Promise<boolean> => {
-  const confirmed = await db
-    .updateTable("users")
-    .set({
-      totp_secret: pending,
-      totp_confirmed: 1,
-      totp_pending: null,
-      totp_last_step: step,
-      totp_failures: 0,
-      totp_rests_until: 0,
-    })
-    .where("id", "=", id)
-    .where("totp_pending", "=", pending)
-    .returning("id")
-    .executeTakeFirst();
-  return confirmed !== undefined;
-};
+export const confirmTotp = (db: Db, id: string, pending: string, step: number): Promise<boolean> =>
+  hasRow(
+    db
+      .updateTable("users")
+      .set({
+        totp_secret: pending,
+        totp_confirmed: 1,
+        totp_pending: null,
+        totp_last_step: step,
+        totp_failures: 0,
+        totp_rests_until: 0,
+      })
+      .where("id", "=", id)
+      .where("totp_pending", "=", pending)
+      .returning("id"),
+  );
 
 export const removeTotp = async (db: Db, id: string): Promise<void> => {
   await db
@@ -170,15 +160,14 @@ export const replaceRecoveryCodes = async (
 };
 
 /** Uses up a recovery code; false if the user has none with this hash. */
-export const takeRecoveryCode = async (db: Db, userId: string, hash: string): Promise<boolean> => {
-  const taken = await db
-    .deleteFrom("recovery_codes")
-    .where("hash", "=", hash)
-    .where("user_id", "=", userId)
-    .returning("hash")
-    .executeTakeFirst();
-  return taken !== undefined;
-};
+export const takeRecoveryCode = (db: Db, userId: string, hash: string): Promise<boolean> =>
+  hasRow(
+    db
+      .deleteFrom("recovery_codes")
+      .where("hash", "=", hash)
+      .where("user_id", "=", userId)
+      .returning("hash"),
+  );
 
 /** Up to `limit` users, oldest first, from after a position. */
 export const listUsers = (db: Db, after: Position | null, limit: number): Promise<UserRow[]> =>
@@ -193,14 +182,8 @@ export const changeUser = (
   db.updateTable("users").set(change).where("id", "=", id).returningAll().executeTakeFirst();
 
 /** Removes a user with their agents, recovery codes and kept answers; false if there is none. */
-export const removeUser = async (db: Db, id: string): Promise<boolean> => {
-  const removed = await db
-    .deleteFrom("users")
-    .where("id", "=", id)
-    .returning("id")
-    .executeTakeFirst();
-  return removed !== undefined;
-};
+export const removeUser = (db: Db, id: string): Promise<boolean> =>
+  hasRow(db.deleteFrom("users").where("id", "=", id).returning("id"));
 
 /** The number of enabled admins. Blocks other callers until the transaction ends. */
 export const countAdmins = async (tx: Db): Promise<number> => {

@@ -364,11 +364,8 @@ describe("sessions", () => {
     const { access_token } = await rest.login();
     const session = (await rest.call("POST", "/auth/session", { token: access_token })).json();
     const spent = (await rest.call("POST", "/auth/session", { token: access_token })).json();
-    await addRequestsUsed(
-      rest.context.store.db,
-      hashToken(spent.session_token),
-      SESSION_MAX_REQUESTS,
-    );
+    const all = { hash: hashToken(spent.session_token), requests: SESSION_MAX_REQUESTS };
+    await addRequestsUsed(rest.context.store.db, all);
     const used = await rest.call("GET", "/account", { token: spent.session_token });
     expect([used.statusCode, used.json().code]).toEqual([401, "LIMIT_EXCEEDED"]);
     rest.clock.nowMs += 3_600_000;
