@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { AuditAction } from "@blindrelay/protocol/schema/rest";
 import { sql } from "kysely";
-import { forgetRows } from "./forget.ts";
+import { forgetOlder, forgetRows } from "./forget.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
 import type { AuditRow } from "./tables.ts";
@@ -74,16 +74,7 @@ export const forgetActs = async (db: Db, beforeMs: number, kept: number): Promis
     .having((of) => of.fn.countAll<number>(), ">", kept)
     .execute();
   for (const { actor_id } of busy) {
-    const is = actor_id === null ? "is" : "=";
-    const { at } = await db
-      .selectFrom("audit")
-      .select("at")
-      .where("actor_id", is, actor_id)
-      .orderBy("at", "desc")
-      .offset(kept - 1)
-      .limit(1)
-      .executeTakeFirstOrThrow();
     const of = actor_id === null ? sql`actor_id is null` : sql`actor_id = ${actor_id}`;
-    await forgetRows(db, "audit", "id", sql`${of} and at < ${at}`);
+    await forgetOlder(db, ["audit", "id", "at"], of, kept);
   }
 };

@@ -26,6 +26,23 @@ export const forgetRows = async (
   }
 };
 
+/** Deletes all but the newest `kept` of the rows `of`, by the column `at`; of those only `some`. */
+export const forgetOlder = async (
+  db: Db,
+  [table, key, at]: readonly [table: keyof Tables, key: string, at: string],
+  of: RawBuilder<unknown>,
+  kept: number,
+  some: RawBuilder<unknown> = sql`true`,
+): Promise<void> => {
+  const time = sql.ref(at);
+  const { rows } = await sql<{ since: number }>`
+    select ${time} as since from ${sql.table(table)} where ${of}
+    order by ${time} desc limit 1 offset ${kept - 1}`.execute(db);
+  const [last] = rows;
+  if (last === undefined) return;
+  await forgetRows(db, table, key, sql`${of} and ${some} and ${time} < ${last.since}`);
+};
+
 /** Between two steps of a deletion. */
 export const pause = (): Promise<void> => sleep(PAUSE_MS);
 

@@ -4,7 +4,7 @@
  * transaction as the change; each relay reads them every second (control/notice-reader.ts).
  */
 import { sql } from "kysely";
-import { crowdedOwners, forgetRows } from "./forget.ts";
+import { crowdedOwners, forgetOlder, forgetRows } from "./forget.ts";
 import type { Db } from "./open.ts";
 import type { NoticeRow } from "./tables.ts";
 
@@ -83,15 +83,7 @@ export const forgetNotices = async (db: Db, beforeMs: number): Promise<void> => 
  */
 export const trimNoticesOfUsers = async (db: Db, nowMs: number, kept: number): Promise<void> => {
   for (const userId of await crowdedOwners(db, "notices", kept)) {
-    const { seq } = await db
-      .selectFrom("notices")
-      .select("seq")
-      .where("user_id", "=", userId)
-      .orderBy("seq", "desc")
-      .offset(kept - 1)
-      .limit(1)
-      .executeTakeFirstOrThrow();
-    const isOlder = sql`user_id = ${userId} and seq < ${seq} and at < ${nowMs - UNREAD_MS}`;
-    await forgetRows(db, "notices", "seq", isOlder);
+    const isRead = sql`at < ${nowMs - UNREAD_MS}`;
+    await forgetOlder(db, ["notices", "seq", "seq"], sql`user_id = ${userId}`, kept, isRead);
   }
 };

@@ -5,7 +5,7 @@ import { SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { hold } from "./advisory-lock.ts";
-import { crowdedOwners, forgetRows } from "./forget.ts";
+import { crowdedOwners, forgetOlder, forgetRows } from "./forget.ts";
 import { nextLoginNumber } from "./login-numbers.ts";
 import type { Db } from "./open.ts";
 import { prepared } from "./prepared.ts";
@@ -262,7 +262,6 @@ export const addRequestsUsed = prepared(
       .where("hash", "=", hash),
 );
 
-/** Deletes sessions that expired before `beforeMs`. */
 export const forgetSessions = async (db: Db, beforeMs: number): Promise<void> => {
   await forgetRows(db, "sessions", "hash", sql`expires_at < ${beforeMs}`);
 };
@@ -277,12 +276,6 @@ export const trimSessionsOfUsers = async (db: Db, nowMs: number, kept: number): 
       expires_at < ${nowMs} or ended_at is not null or exists (
         select 1 from tokens as token where token.hash = sessions.parent
         and token.retired_at is not null and token.good_until is null))`;
-    const { rows } = await sql<{ created_at: number }>`
-      select created_at from sessions where ${isOver}
-      order by created_at desc limit 1 offset ${kept - 1}`.execute(db);
-    const [oldest] = rows;
-    if (oldest === undefined) continue;
-    const isOlder = sql`${isOver} and created_at < ${oldest.created_at}`;
-    await forgetRows(db, "sessions", "hash", isOlder);
+    await forgetOlder(db, ["sessions", "hash", "created_at"], isOver, kept);
   }
 };
