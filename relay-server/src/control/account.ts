@@ -10,13 +10,12 @@ import type { Db } from "../store/open.ts";
 import { endLogin, endSessions } from "../store/sessions.ts";
 import type { UserRow } from "../store/tables.ts";
 import {
+  changeUser,
   confirmTotp,
   findUserByName,
   holdFactors,
   removeTotp,
   replaceRecoveryCodes,
-  setPassword,
-  setPendingTotp,
 } from "../store/users.ts";
 import { changeStore } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
@@ -74,7 +73,7 @@ export const logIn = async (
   // A change of password ends the logins that it finds, so none may be added behind its back.
   const login = await context.store.write(async (tx) => {
     if (!(await holdFactors(tx, user))) return null;
-    if (renewed !== null) await setPassword(tx, user.id, renewed);
+    if (renewed !== null) await changeUser(tx, user.id, { password_hash: renewed });
     const issued = await issueLogin(tx, user.id, limited, context.nowMs());
     await rememberAddress(context, tx, user, address);
     return issued;
@@ -132,7 +131,7 @@ export const changePassword = async (
   return changeStore(context, userId, async (tx, nowMs, post) => {
     if (!(await holdFactors(tx, user))) return false;
     if (endsTotp) await endTotp(tx, userId, nowMs);
-    await setPassword(tx, userId, passwordHash);
+    await changeUser(tx, userId, { password_hash: passwordHash });
     await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
     await endSessions(tx, userId, ["login", "client"], askingHash, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.password", subject: userId });
@@ -154,7 +153,7 @@ export const enrollTotp = async (
   const isPending = await context.store.write(async (tx) => {
     await holdKey(tx, context.secrets.check());
     if (!(await holdFactors(tx, user))) return false;
-    await setPendingTotp(tx, user.id, wrapped);
+    await changeUser(tx, user.id, { totp_pending: wrapped });
     return true;
   });
   return isPending ? { secret, uri: otpauthUri(user.username, secret) } : null;

@@ -86,7 +86,7 @@ export const deleteAgent = (
   changeStore(context, userId, async (tx, nowMs, post) => {
     if (!(await isTheirs(tx, { userId, key }, agentId))) return false;
     if (!(await removeAgent(tx, userId, agentId))) return false;
-    await retireTokens(tx, userId, agentId, nowMs);
+    await retireTokens(tx, { userId, agentId }, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, key, action: "agent.delete", subject: agentId });
     await post("forget_agent", agentId);
     return true;

@@ -8,15 +8,9 @@ import { hold } from "../store/advisory-lock.ts";
 import { holdKey } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";
 import { addSession, makeRoom } from "../store/sessions.ts";
-import { addToken, currentToken, retireTokens, trimTokens } from "../store/tokens.ts";
+import { addToken, currentToken, type Owner, retireTokens, trimTokens } from "../store/tokens.ts";
 import type { Credential } from "./credentials.ts";
 import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
-
-/** The owner of a persistent token: `agentId` null means the account itself. */
-interface Owner {
-  readonly userId: string;
-  readonly agentId: string | null;
-}
 
 /** Derives and stores a new persistent token. Call it inside the transaction that needs it. */
 export const issuePersistent = async (
@@ -28,8 +22,8 @@ export const issuePersistent = async (
   await holdKey(db, secrets.check());
   // Of two concurrent rotations, the second ends what the first made.
   await hold(db, `token of ${owner.userId}/${owner.agentId ?? ""}`);
-  await retireTokens(db, owner.userId, owner.agentId, nowMs);
-  await trimTokens(db, owner.userId, owner.agentId, nowMs);
+  await retireTokens(db, owner, nowMs);
+  await trimTokens(db, owner, nowMs);
   const kind = owner.agentId === null ? "account" : "agent";
   const nonce = drawNonce();
   const token = secrets.persistentToken(kind, owner.agentId ?? owner.userId, nonce);
@@ -54,7 +48,7 @@ export const repeatPersistent = async (
   secrets: Secrets,
   owner: Owner,
 ): Promise<string | null> => {
-  const row = await currentToken(db, owner.userId, owner.agentId);
+  const row = await currentToken(db, owner);
   if (row === undefined) return null;
   const token = secrets.persistentToken(row.kind, owner.agentId ?? owner.userId, row.nonce);
   if (hashToken(token) !== row.hash) {

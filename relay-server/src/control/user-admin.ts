@@ -14,7 +14,6 @@ import {
   findUser,
   removeTotp,
   removeUser,
-  setPassword,
 } from "../store/users.ts";
 import { changeStore, type Post } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
@@ -63,7 +62,6 @@ export interface UserChange {
   readonly totpEnabled?: false;
 }
 
-/** Why a user was not changed. */
 export type UserChangeRefusal = "unknown" | "last_admin";
 
 /** Changes a user, and ends what the change takes away: logins, session tokens, links. */
@@ -93,7 +91,7 @@ export const administer = async (
       acts.push({ action: change.disabled ? "user.disable" : "user.enable" });
     }
     if (passwordHash !== null) {
-      await setPassword(tx, id, passwordHash);
+      await changeUser(tx, id, { password_hash: passwordHash });
       await issuePersistent(tx, context.secrets, { userId: id, agentId: null }, nowMs);
       await endSessions(tx, id, ["login", "client"], null, nowMs);
       acts.push({ action: "user.password" });

@@ -258,13 +258,13 @@ for (const engine of [sqlite(), postgres()]) {
       for (const [index, hash] of hashes.entries()) {
         await addToken(db, { ...token, hash, agent_id: `${ada}-${index}`, retired_at: null });
         expect((await currentTokens(db)).some((row) => row.hash === hash)).toBe(true);
-        await retireTokens(db, ada, `${ada}-${index}`, NOW);
+        await retireTokens(db, { userId: ada, agentId: `${ada}-${index}` }, NOW);
         await grantGrace(db, hash, NOW + 1000);
       }
       await forgetTokens(db, NOW + 500);
       const goodUntil = async (hash: string) => (await findToken(db, hash))?.good_until;
       expect(await goodUntil(hashes[0])).toBe(NOW + 1000);
-      await retireTokens(db, ada, `${ada}-0`, NOW + 10);
+      await retireTokens(db, { userId: ada, agentId: `${ada}-0` }, NOW + 10);
       expect([await goodUntil(hashes[0]), await goodUntil(hashes[1])]).toEqual([null, NOW + 1000]);
       expect((await findToken(db, hashes[0]))?.retired_at).toBe(NOW);
       await retireAllTokens(db, ada, NOW + 10);

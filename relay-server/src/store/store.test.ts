@@ -39,8 +39,6 @@ import {
   findUserByName,
   holdFactors,
   replaceRecoveryCodes,
-  setPassword,
-  setPendingTotp,
   takeRecoveryCode,
   useTotpStep,
 } from "./users.ts";
@@ -150,8 +148,8 @@ for (const engine of [sqlite(), postgres()]) {
 
     test("only the newest pending secret can be confirmed", async () => {
       const id = await user();
-      await setPendingTotp(db, id, "first");
-      await setPendingTotp(db, id, "second");
+      await changeUser(db, id, { totp_pending: "first" });
+      await changeUser(db, id, { totp_pending: "second" });
       expect(await confirmTotp(db, id, "first", 9)).toBe(false);
       expect(await confirmTotp(db, id, "second", 9)).toBe(true);
       expect(await findUser(db, id)).toMatchObject({
@@ -208,7 +206,7 @@ for (const engine of [sqlite(), postgres()]) {
         issued_at: NOW,
       } as const;
       await addToken(db, { ...base, hash: `a-${ada}`, retired_at: null });
-      await retireTokens(db, ada, null, NOW + 1);
+      await retireTokens(db, { userId: ada, agentId: null }, NOW + 1);
       await addToken(db, { ...base, hash: `b-${ada}`, retired_at: null });
       await addToken(db, {
         ...base,
@@ -217,8 +215,8 @@ for (const engine of [sqlite(), postgres()]) {
         hash: `c-${ada}`,
         retired_at: null,
       });
-      expect((await currentToken(db, ada, null))?.hash).toBe(`b-${ada}`);
-      expect((await currentToken(db, ada, "x"))?.hash).toBe(`c-${ada}`);
+      expect((await currentToken(db, { userId: ada, agentId: null }))?.hash).toBe(`b-${ada}`);
+      expect((await currentToken(db, { userId: ada, agentId: "x" }))?.hash).toBe(`c-${ada}`);
       await forgetTokens(db, NOW + 1);
       expect((await findToken(db, `a-${ada}`))?.retired_at).toBe(NOW + 1);
       await forgetTokens(db, NOW + 2);
@@ -257,9 +255,9 @@ for (const engine of [sqlite(), postgres()]) {
       expect(await alive()).toEqual(["login", "other", "child", "free", "derived", "device"]);
       expect(await endLogin(db, `login-${ada}`, NOW)).toEqual([`child-${ada}`]);
       expect(await alive()).toEqual(["other", "free", "derived", "device"]);
-      await retireTokens(db, ada, "dev", NOW);
+      await retireTokens(db, { userId: ada, agentId: "dev" }, NOW);
       expect(await alive()).toEqual(["other", "free", "derived"]);
-      await retireTokens(db, ada, null, NOW);
+      await retireTokens(db, { userId: ada, agentId: null }, NOW);
       expect(await alive()).toEqual(["other", "free"]);
       await endSessions(db, ada, ["login", "client"], `other-${ada}`, NOW);
       expect(await alive()).toEqual(["other"]);
@@ -291,7 +289,7 @@ for (const engine of [sqlite(), postgres()]) {
           });
         const change = () =>
           store.write(async (tx) => {
-            await setPassword(tx, ada, "new");
+            await changeUser(tx, ada, { password_hash: "new" });
             await endSessions(tx, ada, ["login"], null, NOW);
           });
         const both = i % 2 === 0 ? [login(), change()] : [change(), login()];

@@ -32,17 +32,19 @@ export const findToken = (
     return { ...token, retired_at: disabled_at, good_until: null };
   });
 
-/** The currently valid token of an account (`agentId` null) or of an agent. */
-export const currentToken = (
-  db: Db,
-  userId: string,
-  agentId: string | null,
-): Promise<TokenRow | undefined> =>
+/** The owner of a persistent token: `agentId` null means the account itself. */
+export interface Owner {
+  readonly userId: string;
+  readonly agentId: string | null;
+}
+
+/** The currently valid token. */
+export const currentToken = (db: Db, owner: Owner): Promise<TokenRow | undefined> =>
   db
     .selectFrom("tokens")
     .selectAll()
-    .where("user_id", "=", userId)
-    .where("agent_id", agentId === null ? "is" : "=", agentId)
+    .where("user_id", "=", owner.userId)
+    .where("agent_id", owner.agentId === null ? "is" : "=", owner.agentId)
     .where("retired_at", "is", null)
     .executeTakeFirst();
 
@@ -57,13 +59,9 @@ const retire = (db: Db, userId: string, nowMs: number) =>
     .where("user_id", "=", userId)
     .where((is) => is.or([is("retired_at", "is", null), is("good_until", "is not", null)]));
 
-/** Ends the tokens of an account (`agentId` null) or of an agent; their hashes are kept a while. */
-export const retireTokens = async (
-  db: Db,
-  userId: string,
-  agentId: string | null,
-  nowMs: number,
-): Promise<void> => {
+/** Ends an owner's tokens; their hashes are kept a while. */
+export const retireTokens = async (db: Db, owner: Owner, nowMs: number): Promise<void> => {
+  const { userId, agentId } = owner;
   await retire(db, userId, nowMs)
     .where("agent_id", agentId === null ? "is" : "=", agentId)
     .execute();
@@ -90,13 +88,9 @@ const endedTokens = (db: Db, userId: string, nowMs: number) =>
  */
 const MAX_TOGETHER = 100;
 
-/** Deletes the ended tokens of an account (`agentId` null) or of an agent that are too many. */
-export const trimTokens = async (
-  tx: Db,
-  userId: string,
-  agentId: string | null,
-  nowMs: number,
-): Promise<void> => {
+/** Deletes an owner's ended tokens that are too many. */
+export const trimTokens = async (tx: Db, owner: Owner, nowMs: number): Promise<void> => {
+  const { userId, agentId } = owner;
   const excess = await endedTokens(tx, userId, nowMs)
     .where("agent_id", agentId === null ? "is" : "=", agentId)
     .offset(ENDED_TOKENS_PER_OWNER)

@@ -33,10 +33,6 @@ export const findUserByName = (db: Db, username: string): Promise<UserRow | unde
     .where("disabled_at", "is", null)
     .executeTakeFirst();
 
-export const setPassword = async (db: Db, id: string, passwordHash: string): Promise<void> => {
-  await db.updateTable("users").set({ password_hash: passwordHash }).where("id", "=", id).execute();
-};
-
 /**
  * Inside a transaction: whether password and second factor are still those that were checked and
  * their user is not disabled. This stays true until the commit, because the row is written and
@@ -104,16 +100,7 @@ export const failTotp = async (db: Db, id: string, lockouts: TotpLockouts): Prom
 
 /** A second factor was correct: earlier failures no longer count. */
 export const forgiveTotp = async (db: Db, id: string): Promise<void> => {
-  await db
-    .updateTable("users")
-    .set({ totp_failures: 0, totp_rests_until: 0 })
-    .where("id", "=", id)
-    .execute();
-};
-
-/** Keeps a new secret until a code proves that the person has it. */
-export const setPendingTotp = async (db: Db, id: string, wrapped: string): Promise<void> => {
-  await db.updateTable("users").set({ totp_pending: wrapped }).where("id", "=", id).execute();
+  await changeUser(db, id, { totp_failures: 0, totp_rests_until: 0 });
 };
 
 /**
@@ -138,11 +125,7 @@ export const confirmTotp = (db: Db, id: string, pending: string, step: number): 
   );
 
 export const removeTotp = async (db: Db, id: string): Promise<void> => {
-  await db
-    .updateTable("users")
-    .set({ totp_secret: null, totp_confirmed: 0, totp_pending: null })
-    .where("id", "=", id)
-    .execute();
+  await changeUser(db, id, { totp_secret: null, totp_confirmed: 0, totp_pending: null });
   await replaceRecoveryCodes(db, id, []);
 };
 
@@ -177,7 +160,7 @@ export const listUsers = (db: Db, after: Position | null, limit: number): Promis
 export const changeUser = (
   db: Db,
   id: string,
-  change: Partial<Pick<UserRow, "role" | "disabled_at">>,
+  change: Partial<Omit<UserRow, "id">>,
 ): Promise<UserRow | undefined> =>
   db.updateTable("users").set(change).where("id", "=", id).returningAll().executeTakeFirst();
 

@@ -247,10 +247,11 @@ const isCurrent =
   ): IsTrue<{ agent_id: string; api_token: string }> =>
   async ({ agent_id, api_token }) => {
     const credential = credentialOf(request);
+    const { userId } = credential;
     const { db } = context.store;
-    const row = await findAgent(db, credential.userId, agent_id);
+    const row = await findAgent(db, userId, agent_id);
     if (row === undefined || !sees(credential, row)) return false;
-    const token = await currentToken(db, credential.userId, agent_id);
+    const token = await currentToken(db, { userId, agentId: agent_id });
     return token?.hash === hashToken(api_token);
   };
 
