@@ -4,7 +4,8 @@
  * master key beside it. One line of JSON asks; each line of the answer is progress, the result or a
  * refusal.
  */
-import { chmodSync, closeSync, existsSync, openSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, rmSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
@@ -85,21 +86,12 @@ const withAddress = async <T>(data: string, use: (address: string) => Promise<T>
     const path = join(folder, NAME);
     if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return use(path);
   }
-  let handle: number;
-  try {
-    handle = openSync(data, "r");
-  } catch (error) {
+  await using handle = await open(data).catch((error: unknown) => {
     throw new Failure("unreachable", noNode(data), error);
-  }
-  try {
-    const folder = `/proc/self/fd/${handle}`;
-    if (!existsSync(folder)) {
-      throw new Failure("unreachable", `the path of the folder is too long: ${data}`);
-    }
-    return await use(join(folder, NAME));
-  } finally {
-    closeSync(handle);
-  }
+  });
+  const folder = `/proc/self/fd/${handle.fd}`;
+  if (existsSync(folder)) return await use(join(folder, NAME));
+  throw new Failure("unreachable", `the path of the folder is too long: ${data}`);
 };
 
 const listen = (path: string, serve: (socket: Socket) => void): Promise<Server> =>
@@ -118,14 +110,13 @@ const isAlive = (path: string): Promise<boolean> =>
       socket.destroy();
       resolve(alive);
     };
-    socket.on(
-      "connect",
-      contained("request", "cannot tell whether a node uses the socket", () => found(true)),
-    );
-    socket.on(
-      "error",
-      contained("request", "cannot tell whether a node uses the socket", () => found(false)),
-    );
+    const what = "cannot tell whether a node uses the socket";
+    for (const event of ["connect", "error"]) {
+      socket.on(
+        event,
+        contained("request", what, () => found(event === "connect")),
+      );
+    }
   });
 
 const answer = (socket: Socket, rebalance: Rebalance): void => {
