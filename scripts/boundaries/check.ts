@@ -140,19 +140,9 @@ function checkImporters(graph: Graph, rule: ImportersRule): Violation[] {
 
 function checkCycles(graph: Graph, rule: CyclesRule): Violation[] {
   const keep = (path: string) => !matches(path, TEST_FILES);
-  const found =
+  const cycles =
     rule.of === "files" ? fileCycles(graph, keep) : folderCycles(graph, keep, rule.openTops ?? []);
-  return found.map(({ names, edges }) => {
-    const [first] = edges as [Edge, ...Edge[]];
-    return {
-      rule: rule.name,
-      path: first.from,
-      line: first.line,
-      what: `a cycle: ${names.join(" -> ")}`,
-      chain: [...edges.map(placeOf), describe((edges.at(-1) as Edge).target)],
-      reason: rule.reason,
-    };
-  });
+  return cycles.map(({ names, edges }) => found(rule, edges, `a cycle: ${names.join(" -> ")}`));
 }
 
 /** Every import, types included, that leaves its package for another of the workspace. */

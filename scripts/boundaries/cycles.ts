@@ -87,30 +87,13 @@ function shortestBack(
   next: Map<string, Map<string, Edge>>,
   leaveOut: Set<string>,
 ): Cycle | null {
-  const ways = new Map<string, Edge[]>([[start, []]]);
-  const order: string[] = [start];
-  for (const name of order) {
-    const way = ways.get(name) as Edge[];
+  const ways = new Map<string, Cycle>([[start, { names: [start], edges: [] }]]);
+  for (const [name, { names, edges }] of ways) {
     for (const [to, edge] of next.get(name) ?? []) {
-      if (to === start) return named(start, [...way, edge], next);
-      if (ways.has(to) || leaveOut.has(to)) continue;
-      ways.set(to, [...way, edge]);
-      order.push(to);
+      const way = { names: [...names, to], edges: [...edges, edge] };
+      if (to === start) return way;
+      if (!ways.has(to) && !leaveOut.has(to)) ways.set(to, way);
     }
   }
   return null;
-}
-
-function named(start: string, edges: Edge[], next: Map<string, Map<string, Edge>>): Cycle {
-  const names = [start];
-  for (const edge of edges) {
-    const last = names.at(-1) as string;
-    for (const [to, known] of next.get(last) ?? []) {
-      if (known === edge) {
-        names.push(to);
-        break;
-      }
-    }
-  }
-  return { names, edges };
 }

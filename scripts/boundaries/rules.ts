@@ -4,74 +4,67 @@
  * An `import type` is erased before anything runs, so only rules that say "types included" see it.
  */
 
+interface NamedRule {
+  name: string;
+  reason: string;
+}
+
 /**
  * Files from which nothing in `mayNotReach` (files or modules of Node) may be loaded, not even
  * through other files.
  */
-export interface ReachRule {
+export interface ReachRule extends NamedRule {
   kind: "reach";
-  name: string;
   files: string[];
   mayNotReach: string[];
   /** Allows it by an `import()`, which loads it only once it is used. */
   late?: true;
-  reason: string;
 }
 
 /**
  * Files that, with everything they load, must stay within `mayReach`; no npm, no Node, no impure
  * globals.
  */
-export interface PureRule {
+export interface PureRule extends NamedRule {
   kind: "pure";
-  name: string;
   files: string[];
   /** Allowed and subject to this same rule, because code that loads `files` loads these too. */
   mayReach: string[];
   /** Allowed, but not followed: what these load in turn is not checked by this rule. */
   notFollowed: string[];
-  reason: string;
 }
 
 /** For each package the packages it may import, types included. */
-export interface PackagesRule {
+export interface PackagesRule extends NamedRule {
   kind: "packages";
-  name: string;
   mayImport: Record<string, string[]>;
   /** Files that may import another package's files by path; all others use its entry points. */
   byPath: string[];
-  reason: string;
 }
 
 /** The only packages that may import `target`, types included. */
-export interface ImportersRule {
+export interface ImportersRule extends NamedRule {
   kind: "importers";
-  name: string;
   target: string;
   importers: string[];
-  reason: string;
 }
 
 /** Files that load only Node, each other and what `mayLoad` names; tests and types included. */
-export interface ConfinedRule {
+export interface ConfinedRule extends NamedRule {
   kind: "confined";
-  name: string;
   files: string[];
   mayLoad: string[];
-  reason: string;
 }
 
 /**
  * No two files, or no two folders, that import each other, directly or through others; types
  * included.
  */
-export interface CyclesRule {
+export interface CyclesRule extends NamedRule {
   kind: "cycles";
-  name: string;
   of: "files" | "folders";
   /** Folders whose own files count one by one, not as a folder. */
   openTops?: string[];
-  reason: string;
 }
 
 export type Rule = ReachRule | PureRule | PackagesRule | ImportersRule | CyclesRule | ConfinedRule;
