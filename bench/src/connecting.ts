@@ -52,11 +52,11 @@ async function bunch(generator: Generator, contender: Contender, count: number):
   const peers = await contender.idle(count);
   const before = cpuUs(contender.pid);
   try {
-    await generator.connectIdle(group, peers);
+    await generator.ask({ kind: "idle", group, peers });
     // Its share of the time is meaningless here: each connection waits for round trips.
     return { us: (cpuUs(contender.pid) - before) / count, generator: 0, server: 0 };
   } finally {
-    await generator.close(group);
+    await generator.ask({ kind: "close", group });
     await delay(GONE_MS);
   }
 }

@@ -38,7 +38,7 @@ export async function measureForwarding(
   try {
     for (const contender of contenders) {
       const pairs = await contender.pairs(count, scenario.bytes);
-      await generator.connectPairs(groupOf(contender), pairs);
+      await generator.ask({ kind: "pairs", group: groupOf(contender), pairs });
     }
     const entries = contenders.map((contender, i) => ({
       name: contender.name,
@@ -48,7 +48,7 @@ export async function measureForwarding(
     return await interleave(entries, effort);
   } finally {
     for (const contender of contenders) {
-      await generator.close(groupOf(contender));
+      await generator.ask({ kind: "close", group: groupOf(contender) });
       contender.release();
     }
   }
@@ -60,10 +60,11 @@ async function slice(
   load: Load,
   ms: number,
 ): Promise<Slice> {
-  await generator.renew(groupOf(contender));
-  await generator.slice(groupOf(contender), load, ms * LEAD);
+  const command = { kind: "slice", group: groupOf(contender), load } as const;
+  await generator.ask({ kind: "renew", group: command.group });
+  await generator.ask({ ...command, ms: ms * LEAD });
   const before = cpuUs(contender.pid);
-  const { messages, wallUs, cpuUs: own } = await generator.slice(groupOf(contender), load, ms);
+  const { messages, wallUs, cpuUs: own } = await generator.ask({ ...command, ms });
   const used = cpuUs(contender.pid) - before;
   return { us: used / Math.max(1, messages), generator: own / wallUs, server: used / wallUs };
 }

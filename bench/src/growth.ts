@@ -38,14 +38,14 @@ export async function measureGrowth(
   try {
     for (const level of levels) {
       onLevel(level);
-      await rig.generator.connectIdle(GROUP, peers.slice(connected, level));
+      await rig.generator.ask({ kind: "idle", group: GROUP, peers: peers.slice(connected, level) });
       connected = level;
       const comparison = await measureForwarding({ ...rig, contenders }, c1, effort);
       results.push({ connected, comparison, scrapeMs: await scrape(relay) });
     }
     return results;
   } finally {
-    await rig.generator.close(GROUP);
+    await rig.generator.ask({ kind: "close", group: GROUP });
     relay.release();
   }
 }

@@ -46,17 +46,21 @@ export async function measureMemory(
   let liveHeap: number | null = null;
   try {
     for (let connections = count; connections <= peers.length; connections += count) {
-      await generator.connectIdle(group, peers.slice(connections - count, connections));
+      await generator.ask({
+        kind: "idle",
+        group,
+        peers: peers.slice(connections - count, connections),
+      });
       points.push({ connections, bytes: await settled(contender.pid, settleMs) });
     }
     if (contender.liveHeap !== null) {
       const full = await contender.liveHeap();
-      await generator.close(group);
+      await generator.ask({ kind: "close", group });
       await delay(GONE_SETTLES * settleMs);
       liveHeap = (full - (await contender.liveHeap())) / peers.length;
     }
   } finally {
-    await generator.close(group);
+    await generator.ask({ kind: "close", group });
     contender.release();
   }
   return { name: contender.name, points, ...line(points), liveHeap };

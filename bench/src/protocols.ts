@@ -25,12 +25,12 @@ export function packet(sid: string, bytes: number): string {
   return encodePacket("1", sid, 1, "A".repeat(Math.max(22, bytes - empty.length)));
 }
 
-const TEXT: WebSocketPlan = { path: "/", protocol: null, binary: false };
+const TEXT: WebSocketPlan = { path: "/", binary: false };
 
 /** A plain WebSocket forwarder that first receives sid and side. */
 export function forwarderPeer(port: number, sid: string, side: "client" | "agent"): PeerPlan {
   const hello = [{ send: JSON.stringify({ sid, side }), until: "{}" }];
-  return { port, ws: TEXT, aside: null, hello };
+  return { port, ws: TEXT, hello };
 }
 
 export function forwarderPair(port: number, bytes: number): PairPlan {
@@ -39,8 +39,6 @@ export function forwarderPair(port: number, bytes: number): PairPlan {
   return {
     client: forwarderPeer(port, sid, "client"),
     agent: forwarderPeer(port, sid, "agent"),
-    bind: null,
-    most: null,
     toAgent: message,
     toClient: message,
   };
@@ -91,7 +89,6 @@ export function mqttPeer(port: number, carrier: Carrier, topic: string): PeerPla
   return {
     port,
     ws: carrier === "ws" ? ws : null,
-    aside: null,
     hello: [
       // CONNECT: MQTT 3.1.1, clean session, no keep-alive.
       {
@@ -111,8 +108,6 @@ export function mqttPair(port: number, carrier: Carrier, bytes: number): PairPla
   return {
     client: mqttPeer(port, carrier, `c/${sid}`),
     agent: mqttPeer(port, carrier, `a/${sid}`),
-    bind: null,
-    most: null,
     toAgent: publish(`a/${sid}`),
     toClient: publish(`c/${sid}`),
   };
@@ -134,7 +129,7 @@ function mqttText(text: string): string {
 }
 
 export function natsPeer(port: number, carrier: Carrier, subject: string): PeerPlan {
-  const ws: WebSocketPlan = { path: "/", protocol: null, binary: true };
+  const ws: WebSocketPlan = { path: "/", binary: true };
   const connect = 'CONNECT {"verbose":false,"pedantic":false,"echo":false}\r\n';
   return {
     port,
@@ -158,8 +153,6 @@ export function natsPair(port: number, carrier: Carrier, bytes: number): PairPla
   return {
     client: natsPeer(port, carrier, `c.${sid}`),
     agent: natsPeer(port, carrier, `a.${sid}`),
-    bind: null,
-    most: null,
     toAgent: message(`a.${sid}`),
     toClient: message(`c.${sid}`),
   };

@@ -26,7 +26,6 @@ export class Arrivals implements Taker {
     this.differs = aside === null ? 0 : aside.findIndex((byte, i) => byte !== message[i]);
   }
 
-  /** Begins a read. */
   begin(): void {
     this.compared = false;
     this.messages = this.asides = 0;

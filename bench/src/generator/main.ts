@@ -86,13 +86,13 @@ async function connectPair(plan: PairPlan): Promise<Pair> {
 }
 
 async function ready(plan: PairPlan, client: Peer, agent: Peer): Promise<void> {
-  if (plan.bind !== null) await Peer.bind(client, agent, plan.bind);
+  if (plan.bind !== undefined) await Peer.bind(client, agent, plan.bind);
   client.ready(plan.toAgent, plan.toClient, MAX_WINDOW);
   agent.ready(plan.toClient, plan.toAgent, MAX_WINDOW);
 }
 
 function isSpent({ plan: { most }, client }: Pair): boolean {
-  return most !== null && client.sent > most * RENEWED_AT;
+  return most !== undefined && client.sent > most * RENEWED_AT;
 }
 
 async function renew(pair: Pair): Promise<void> {
@@ -111,7 +111,7 @@ async function slice(all: readonly Pair[], load: Load, ms: number): Promise<Slic
   let sending = true;
   // A client that has used up its limit rests until it is renewed.
   const send = ({ plan: { most }, client }: Pair, count: number): void => {
-    const allowed = most === null ? count : Math.min(count, most - client.sent);
+    const allowed = most === undefined ? count : Math.min(count, most - client.sent);
     underWay += allowed;
     client.send(allowed);
   };

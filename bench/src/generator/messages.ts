@@ -8,15 +8,15 @@ export interface PeerPlan {
   readonly port: number;
   /** For a WebSocket; null: the bytes go over TCP as they are. */
   readonly ws: WebSocketPlan | null;
-  /** What the server may send at any time, and the answer that it requires; null: nothing. */
-  readonly aside: { readonly hear: string; readonly answer: string } | null;
+  /** What the server may send at any time, and the answer that it requires. */
+  readonly aside?: { readonly hear: string; readonly answer: string };
   /** Sent in turn after connecting, each when the previous one's `until` has arrived. */
   readonly hello: readonly Step[];
 }
 
 export interface WebSocketPlan {
   readonly path: string;
-  readonly protocol: string | null;
+  readonly protocol?: string;
   readonly binary: boolean;
 }
 
@@ -30,10 +30,10 @@ export interface Step {
 export interface PairPlan {
   readonly client: PeerPlan;
   readonly agent: PeerPlan;
-  /** Sent by the client once both are connected; `until` arrives at the agent. Null: not needed. */
-  readonly bind: Step | null;
-  /** The most messages that the client may send on one connection after `bind`; null: unlimited. */
-  readonly most: number | null;
+  /** Sent by the client once both are connected, if needed; `until` arrives at the agent. */
+  readonly bind?: Step;
+  /** The most messages that the client may send on one connection after `bind`, if limited. */
+  readonly most?: number;
   readonly toAgent: Message;
   readonly toClient: Message;
 }
@@ -47,11 +47,20 @@ export interface Message {
 /** How a slice sends: with so many in flight for each pair, or at a fixed rate over all. */
 export type Load = { readonly window: number } | { readonly perSecond: number };
 
+export interface SliceCommand {
+  readonly kind: "slice";
+  readonly group: string;
+  readonly load: Load;
+  readonly ms: number;
+}
+
 export type Command =
+  | SliceCommand
   | { readonly kind: "pairs"; readonly group: string; readonly pairs: readonly PairPlan[] }
+  /** Opens more connections, which send nothing after their hello. */
   | { readonly kind: "idle"; readonly group: string; readonly peers: readonly PeerPlan[] }
+  /** Replaces the connections of clients that will soon reach their message limit. */
   | { readonly kind: "renew"; readonly group: string }
-  | { readonly kind: "slice"; readonly group: string; readonly load: Load; readonly ms: number }
   | { readonly kind: "close"; readonly group: string };
 
 export interface SliceResult {

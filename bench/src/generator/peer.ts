@@ -66,7 +66,8 @@ export class Peer implements Taker {
 
   /** From now on `sends` is sent, up to `window` at a time, and `hears` is expected. */
   ready(sends: Message, hears: Message, window: number): void {
-    const aside = this.plan.aside === null ? null : Buffer.from(this.plan.aside.hear, "latin1");
+    const { aside: given } = this.plan;
+    const aside = given === undefined ? null : Buffer.from(given.hear, "latin1");
     this.arrivals = new Arrivals(Buffer.from(hears.arrives, "latin1"), aside);
     this.one = this.encode(sends.send);
     this.copies = [];
@@ -133,7 +134,7 @@ export class Peer implements Taker {
     this.socket.write(
       `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${this.plan.port}\r\nUpgrade: websocket\r\n` +
         `Connection: Upgrade\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Version: 13\r\n` +
-        `${protocol === null ? "" : `Sec-WebSocket-Protocol: ${protocol}\r\n`}\r\n`,
+        `${protocol === undefined ? "" : `Sec-WebSocket-Protocol: ${protocol}\r\n`}\r\n`,
     );
     await new Promise<void>((resolve, reject) => {
       this.failed = reject;
@@ -177,7 +178,7 @@ export class Peer implements Taker {
     const { aside } = this.plan;
     if (this.look !== null) {
       this.look();
-    } else if (aside !== null && this.text.endsWith(aside.hear)) {
+    } else if (aside !== undefined && this.text.endsWith(aside.hear)) {
       this.text = "";
       this.write(aside.answer);
     }
