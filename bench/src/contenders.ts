@@ -61,10 +61,7 @@ export interface Contender {
 
 /** The minimal forwarder on `ws`, in the relay's language and on its engine. */
 export async function bareWs(name: string): Promise<Contender> {
-  const child = watch(
-    spawn(process.execPath, [FORWARDER], { stdio: ["ignore", "pipe", "inherit"] }),
-  );
-  const port = await firstPort(child);
+  const { child, port } = await onNode([FORWARDER]);
   return simple(name, wsVersion(), child, {
     pair: (bytes) => forwarderPair(port, bytes),
     idle: () => forwarderPeer(port, drawSid(), "agent"),
@@ -209,10 +206,8 @@ async function aedes(folder: string): Promise<Contender[]> {
   } catch {
     throw new Error("aedes: `npm install aedes` in a folder, and name it with AEDES_FOLDER");
   }
-  const child = watch(
-    spawn(process.execPath, [AEDES, path], { stdio: ["ignore", "pipe", "inherit"] }),
-  );
-  return [simple("aedes", version, child, mqttAt(await firstPort(child), "tcp"))];
+  const { child, port } = await onNode([AEDES, path]);
+  return [simple("aedes", version, child, mqttAt(port, "tcp"))];
 }
 
 interface Plans {
@@ -246,7 +241,7 @@ function simple(name: string, version: string, child: ChildProcess, plans: Plans
 /** Debian installs servers outside most users' PATH. */
 export const PATH = `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin`;
 
-function run(program: string, args: string[]): ChildProcess {
+export function run(program: string, args: string[]): ChildProcess {
   return watch(spawn(program, args, { stdio: "ignore", env: { ...process.env, PATH } }));
 }
 
@@ -267,7 +262,9 @@ export function installed(program: string, args: string[], version: RegExp, fix:
   }
 }
 
-async function firstPort(child: ChildProcess): Promise<number> {
+/** Runs a server that prints its port. */
+async function onNode(args: string[]): Promise<{ child: ChildProcess; port: number }> {
+  const child = watch(spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] }));
   const ended = once(child, "exit").then(() => {
     throw new Error("a contender ended before it listened");
   });
@@ -275,7 +272,7 @@ async function firstPort(child: ChildProcess): Promise<number> {
     once(child.stdout as NonNullable<typeof child.stdout>, "data"),
     ended,
   ]);
-  return Number(String(line).trim());
+  return { child, port: Number(String(line).trim()) };
 }
 
 /** Resolves with the child once it listens on the port; stops it if that takes too long. */

@@ -36,6 +36,11 @@ export interface Bar {
   readonly ours: boolean;
 }
 
+/** For whoever waits. */
+export function progress(what: string): void {
+  process.stderr.write(`${what} ...\n`);
+}
+
 const LABEL = 30;
 
 export function renderText(sections: readonly Section[], skipped: readonly string[]): string {

@@ -14,7 +14,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { logIn, makeAgents, startRelay, stopChild, watch } from "@blindrelay/simulator/testing";
-import { installed, listening, PATH } from "./contenders.ts";
+import { installed, listening, PATH, run } from "./contenders.ts";
 import { median } from "./interleave.ts";
 import { cpuUs } from "./usage.ts";
 
@@ -67,34 +67,32 @@ export async function measureSerial(
   folder: string,
   signal: AbortSignal,
 ): Promise<SerialResult> {
-  const stops: (() => Promise<void>)[] = [];
+  await using started = new AsyncDisposableStack();
   const skipped: string[] = [];
   const versions: Record<string, string> = {};
+  await mkdir(folder, { recursive: true });
+  const keep = (child: ChildProcess): ChildProcess => {
+    started.defer(() => stopChild(child, () => child.kill("SIGTERM"), STOP_GRACE_MS));
+    return child;
+  };
+  const relay = await startRelay(join(folder, "relay"), signal, {});
+  started.defer(() => relay.stop());
+  const contenders = [await attached(relay, folder, keep, signal)];
   try {
-    await mkdir(folder, { recursive: true });
-    const keep = (child: ChildProcess): ChildProcess => {
-      stops.push(() => stopChild(child, () => child.kill("SIGTERM"), STOP_GRACE_MS));
-      return child;
-    };
-    const contenders = [await attached(folder, keep, stops, signal)];
-    try {
-      versions.ser2net = installed("ser2net", ["-v"], /ersion (\S+)/, "apt-get install ser2net");
-      contenders.push(await ser2net(folder, keep));
-    } catch (error) {
-      skipped.push((error as Error).message);
-    }
-    await takeTurns(contenders, 1, loadMs, signal);
-    for (const one of contenders) one.shares.length = one.trips.length = 0;
-    await takeTurns(contenders, cycles, loadMs, signal);
-    const standings = contenders.map(({ name, shares, trips }) => ({
-      name,
-      cpuShare: median(shares),
-      roundTripMs: median(trips),
-    }));
-    return { standings, skipped, versions };
-  } finally {
-    for (const stop of stops.toReversed()) await stop();
+    versions.ser2net = installed("ser2net", ["-v"], /ersion (\S+)/, "apt-get install ser2net");
+    contenders.push(await ser2net(folder, keep));
+  } catch (error) {
+    skipped.push((error as Error).message);
   }
+  await takeTurns(contenders, 1, loadMs, signal);
+  for (const one of contenders) one.shares.length = one.trips.length = 0;
+  await takeTurns(contenders, cycles, loadMs, signal);
+  const standings = contenders.map(({ name, shares, trips }) => ({
+    name,
+    cpuShare: median(shares),
+    roundTripMs: median(trips),
+  }));
+  return { standings, skipped, versions };
 }
 
 async function takeTurns(
@@ -167,13 +165,11 @@ function counter(socket: Socket): { reach(bytes: number): Promise<void> } {
 type Keep = (child: ChildProcess) => ChildProcess;
 
 async function attached(
+  relay: Awaited<ReturnType<typeof startRelay>>,
   folder: string,
   keep: Keep,
-  stops: (() => Promise<void>)[],
   signal: AbortSignal,
 ): Promise<Contender> {
-  const relay = await startRelay(join(folder, "relay"), signal, {});
-  stops.push(() => relay.stop());
   const { accessToken, accountToken } = await logIn(relay, signal);
   const [agent] = await makeAgents(relay, accessToken, 1, signal, () => undefined, 1);
   if (agent === undefined) throw new Error("no agent was made");
@@ -221,8 +217,7 @@ async function ser2net(folder: string, keep: Keep): Promise<Contender> {
   ];
   await writeFile(config, `${lines.join("\n")}\n`);
   const args = ["-n", "-c", config, "-P", join(folder, "ser2net.pid")];
-  const env = { ...process.env, PATH };
-  const child = keep(watch(spawn("ser2net", args, { stdio: "ignore", env })));
+  const child = keep(run("ser2net", args));
   await listening(child, port);
   const tool = await dial(port);
   return { name: "ser2net", cable, tool, pids: [child.pid as number], shares: [], trips: [] };
@@ -232,7 +227,7 @@ async function plug(folder: string, name: string, keep: Keep): Promise<Cable> {
   const [path, device] = [join(folder, `tty-${name}`), join(folder, `device-${name}`)];
   const server = createServer().listen(device);
   const args = ["-b", "4096", `PTY,link=${path},raw,echo=0`, `UNIX-CONNECT:${device}`];
-  keep(watch(spawn("socat", args, { stdio: "ignore", env: { ...process.env, PATH } })));
+  keep(run("socat", args));
   const [socket] = (await once(server, "connection")) as [Socket];
   server.close();
   socket.on("error", () => undefined);

@@ -27,10 +27,16 @@ import { buildXsModules, moduleBytes } from "@blindrelay/agent-sdk/testing/build
 import { findXsEngine } from "@blindrelay/agent-sdk/testing/build/xs-engine";
 import { measureEspruino } from "@blindrelay/agent-sdk/testing/espruino-sizes";
 import { measureXs } from "@blindrelay/agent-sdk/testing/xs-sizes";
-import type { Report } from "./report.ts";
+import { progress, type Report } from "./report.ts";
 
 /** Timed calls of each size: a call takes 0.3 s in suite "1", a tenth of that in suite "2". */
 const CALLS = { "1": 3, "2": 10 };
+
+type Build = ReturnType<typeof buildEspruino>;
+
+/** The stored bytes of a build, or how many more they are than another's. */
+const bytes = ({ stored }: Build, than?: Build): number =>
+  stored.length - (than?.stored.length ?? 0);
 
 interface Skipped {
   readonly what: string;
@@ -43,22 +49,13 @@ interface Skipped {
  */
 export async function benchSizes(): Promise<Report> {
   const figures: Figure[] = [
-    ...VARIANTS.map((variant) => espruinoFile(variant, buildEspruino(variant).stored.length)),
-    ...VARIANTS.map((variant) =>
-      espruinoFile(variant, buildEspruinoSerial(variant).stored.length, "a UART"),
+    ...VARIANTS.map((v) => espruinoFile(v, bytes(buildEspruino(v)))),
+    ...VARIANTS.map((v) => espruinoFile(v, bytes(buildEspruinoSerial(v)), "a UART")),
+    ...VARIANTS.map((v) => espruinoPush(v, bytes(buildEspruino(v, true), buildEspruino(v)))),
+    ...VARIANTS.map((v) => espruinoWifi(v, bytes(buildEspruinoWifi(v), buildEspruino(v)))),
+    ...VARIANTS.map((v) =>
+      espruinoRekey(v, bytes(buildEspruino(v, true, true), buildEspruino(v, true))),
     ),
-    ...VARIANTS.map((variant) => {
-      const whole = buildEspruino(variant, true).stored.length;
-      return espruinoPush(variant, whole - buildEspruino(variant).stored.length);
-    }),
-    ...VARIANTS.map((variant) => {
-      const whole = buildEspruinoWifi(variant).stored.length;
-      return espruinoWifi(variant, whole - buildEspruino(variant).stored.length);
-    }),
-    ...VARIANTS.map((variant) => {
-      const whole = buildEspruino(variant, true, true).stored.length;
-      return espruinoRekey(variant, whole - buildEspruino(variant, true).stored.length);
-    }),
     ...espruinoParts(buildEspruino("2", true).parts),
   ];
   const skipped: Skipped[] = [];
@@ -102,10 +99,6 @@ export async function benchSizes(): Promise<Report> {
     figures.push(...xsFigures(await measureXs(engine.path)));
   }
   return report(figures, skipped);
-}
-
-function progress(what: string): void {
-  process.stderr.write(`${what} ...\n`);
 }
 
 const MARKS: { readonly [verdict in Figure["verdict"]]: string } = {

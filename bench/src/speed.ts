@@ -2,7 +2,7 @@
  * The whole benchmark, section by section: which contenders run, what is measured, and how it is
  * shown. Everything that it starts and writes is removed at its end.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtempDisposable } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { measureConnecting } from "./connecting.ts";
@@ -13,11 +13,13 @@ import { type GrowthLevel, measureGrowth } from "./growth.ts";
 import { type Comparison, isBound, percent } from "./interleave.ts";
 import { FIT_LEAST, isLine, type MemoryResult, measureMemory } from "./memory.ts";
 import { measurePackets, SIZES, VERSIONS } from "./packets.ts";
-import type { Bar, Section } from "./report.ts";
+import { type Bar, progress, type Section } from "./report.ts";
 import { SCENARIOS, SERVER_IDS } from "./sections.ts";
 import { measureSerial, type SerialResult } from "./serial.ts";
 import { canMeasure } from "./usage.ts";
 import { measureWorld, type WorldResult } from "./world.ts";
+
+const FOLDER = join(tmpdir(), "blindrelay-bench-");
 
 export interface Plan {
   /** From sections.ts; empty: all. */
@@ -83,26 +85,18 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
   const skipped = new Set<string>();
   const versions: Record<string, string> = { Node: process.version };
   await run("serial", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "blindrelay-bench-"));
-    try {
-      const result = await measureSerial(bounds.serial, folder, signal);
-      for (const what of result.skipped) skipped.add(what);
-      Object.assign(versions, result.versions);
-      return serial(result);
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+    await using folder = await mkdtempDisposable(FOLDER);
+    const result = await measureSerial(bounds.serial, folder.path, signal);
+    for (const what of result.skipped) skipped.add(what);
+    Object.assign(versions, result.versions);
+    return serial(result);
   });
   for (const measure of [measureIdle, measureBusy]) {
     if (!measure.ids.some(wants)) continue;
-    const servers = await startServers(signal);
-    try {
-      for (const what of servers.skipped) skipped.add(what);
-      for (const { name, version } of servers.rig.contenders) versions[name] = version;
-      await measure.sections(run, servers.rig, bounds, effort, signal);
-    } finally {
-      await servers.stop();
-    }
+    await using servers = await startServers(signal);
+    for (const what of servers.skipped) skipped.add(what);
+    for (const { name, version } of servers.rig.contenders) versions[name] = version;
+    await measure.sections(run, servers.rig, bounds, effort, signal);
   }
   return { sections, skipped: [...skipped], versions };
 }
@@ -110,7 +104,6 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
 type Bounds = typeof WHOLE;
 type Run = (id: string, measure: () => Promise<Section | Section[]>) => Promise<void>;
 
-/** Sections with their own servers. */
 interface ServerSections {
   readonly ids: readonly string[];
   sections(run: Run, rig: Rig, bounds: Bounds, effort: Effort, signal: AbortSignal): Promise<void>;
@@ -166,20 +159,19 @@ const PER_MESSAGE =
 const PER_CONNECTION =
   "Server CPU for one accepted agent: TCP, upgrade, and auth with its token checked (ours) or just the upgrade and a hello.";
 
-interface Servers {
+interface Servers extends AsyncDisposable {
   readonly rig: Rig;
   readonly skipped: readonly string[];
-  stop(): Promise<void>;
 }
 
 async function startServers(signal: AbortSignal): Promise<Servers> {
-  const folder = await mkdtemp(join(tmpdir(), "blindrelay-bench-"));
+  const folder = await mkdtempDisposable(FOLDER);
   const contenders: Contender[] = [];
   const generator = new Generator();
   let stopping: Promise<void> | null = null;
   const stop = (): Promise<void> => {
     stopping ??= Promise.all([generator.stop(), ...contenders.map((one) => one.stop())]).then(() =>
-      rm(folder, { recursive: true, force: true }),
+      folder.remove(),
     );
     return stopping;
   };
@@ -191,19 +183,16 @@ async function startServers(signal: AbortSignal): Promise<Servers> {
     const onMade = (made: number): void => {
       if (made % 1_000 === 0) progress(`${made} agents made`);
     };
-    contenders.push(await ourRelay(join(folder, "relay"), onMade));
-    const others = await brokers(folder);
+    contenders.push(await ourRelay(join(folder.path, "relay"), onMade));
+    const others = await brokers(folder.path);
     contenders.push(...others.contenders);
     signal.throwIfAborted();
-    return { rig: { generator, contenders }, skipped: others.skipped, stop };
+    const { skipped } = others;
+    return { rig: { generator, contenders }, skipped, [Symbol.asyncDispose]: stop };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-function progress(what: string): void {
-  process.stderr.write(`${what} ...\n`);
 }
 
 /** Earlier and later measurements remain valid. */
