@@ -7,14 +7,14 @@ import { makeToken, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { toBase64url, type Version } from "@blindrelay/protocol/crypto";
 import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
-import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
+import { matchesSelector, parseSelector } from "@blindrelay/protocol/selector";
 import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { checkToken } from "../base/check-token.ts";
+import { failing } from "../base/failing.ts";
 import { Rest } from "../base/rest.ts";
 import type { Key, Keyring, Profile } from "../config/profile.ts";
 import { checkAgentId, type Settings } from "../config/settings.ts";
 
-/** REST with the account of the settings. */
 export const accountRest = (settings: Settings): Rest => {
   const token = settings.accountToken();
   checkToken(token, "account", "account token");
@@ -27,18 +27,10 @@ export const accountRest = (settings: Settings): Rest => {
  */
 export const listAgents = async (rest: Rest, where?: string): Promise<Agent[]> => {
   if (where === undefined) return rest.list("AgentPage", "/agents");
-  const selector = readSelector(where);
+  const selector = failing("usage", "--where: ", () => parseSelector(where));
   const found = await rest.list("AgentPage", "/agents", { where });
   // A relay from before selectors would answer all agents.
   return found.filter((agent) => matchesSelector(selector, agent));
-};
-
-const readSelector = (text: string): Selector => {
-  try {
-    return parseSelector(text);
-  } catch (error) {
-    throw new Failure("usage", `--where: ${(error as Error).message}`, error);
-  }
 };
 
 /**
@@ -128,7 +120,6 @@ export const keepKeys = (
   settings.update((profile) => profile && keeping(profile, keys, forgets));
 };
 
-/** The same for one agent. */
 export const keepKey = (settings: Settings, agentId: string, key: Key | null): void =>
   keepKeys(settings, new Map([[agentId, key]]));
 
@@ -155,7 +146,6 @@ export const keepPendingKeys = (
   return kept;
 };
 
-/** The same for one agent. */
 export const keepPendingKey = (settings: Settings, agentId: string): Key => {
   const kept = settings.keptSecretOf(agentId);
   const key = makeKey(kept?.version ?? "1", kept?.deviceKey ?? undefined);

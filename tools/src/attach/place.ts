@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { lockState, StateError } from "@blindrelay/agent-sdk/node";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { makeFolder } from "@blindrelay/protocol/file-owner";
+import { failing } from "../base/failing.ts";
 
 export interface Place {
   readonly claim: string;
@@ -35,11 +36,7 @@ export const takePlace = async (profilePath: string, names: readonly string[]): 
   const key = createHash("sha256").update(JSON.stringify(names)).digest("hex").slice(0, 24);
   const folder = join(dirname(profilePath), "attach", key);
   const file = join(folder, "claim.json");
-  try {
-    makeFolder(folder);
-  } catch (error) {
-    throw new Failure("usage", `cannot make ${folder}: ${(error as Error).message}`, error);
-  }
+  failing("usage", `cannot make ${folder}: `, () => makeFolder(folder));
   const lock = await lockState(folder).catch((error: unknown) => {
     if (!(error instanceof StateError)) throw error;
     const isUsed = error.problem === "locked";

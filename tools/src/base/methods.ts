@@ -3,6 +3,7 @@ import type { Agent, CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import { parseJson } from "@blindrelay/protocol/parse-json";
+import { failing } from "./failing.ts";
 
 const INFO_LIMIT_MS = 5_000;
 /** JSON-RPC 2.0, "Method not found". */
@@ -13,12 +14,7 @@ const METHOD_NAME = /^[^\s\p{C}]{1,128}$/u;
 
 /** Parameters: JSON-RPC accepts an object or an array. Throws a Failure (usage) for other texts. */
 export const readParams = (text: string): object => {
-  let params: unknown;
-  try {
-    params = parseJson(text);
-  } catch (error) {
-    throw new Failure("usage", `the parameters are ${(error as Error).message}`);
-  }
+  const params = failing("usage", "the parameters are ", () => parseJson(text));
   if (typeof params === "object" && params !== null) return params;
   throw new Failure("usage", "the parameters must be a JSON object or array");
 };

@@ -20,6 +20,7 @@ import {
   releaseText,
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
+import { failing } from "./failing.ts";
 
 /** Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) if it cannot be read. */
 export const measure = async (path: string): Promise<{ size: number; sha256: string }> => {
@@ -40,15 +41,10 @@ export const measure = async (path: string): Promise<{ size: number; sha256: str
 /** A new signing key in its own file (PEM, 0600). Throws a Failure (usage) if one is there. */
 export const makeKey = (path: string): { public_key: string; key_id: string } => {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  try {
-    writeFileSync(path, privateKey.export({ type: "pkcs8", format: "pem" }), {
-      mode: 0o600,
-      flag: "wx",
-      flush: true,
-    });
-  } catch (error) {
-    throw new Failure("usage", `cannot make ${path}: ${(error as Error).message}`, error);
-  }
+  const pem = privateKey.export({ type: "pkcs8", format: "pem" });
+  failing("usage", `cannot make ${path}: `, () =>
+    writeFileSync(path, pem, { mode: 0o600, flag: "wx", flush: true }),
+  );
   return describeKey(publicKey);
 };
 

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
+import { failing } from "./failing.ts";
 
 /** The bytes of a file. Throws a Failure (usage): `what`, the path and the reason. */
 export const readBytes = (path: string, what: string): Uint8Array => {
@@ -20,19 +21,11 @@ export const readBytes = (path: string, what: string): Uint8Array => {
  */
 export const readTextFile = (path: string, what: string): string => {
   const bytes = readBytes(path, what);
-  try {
-    return decodeText(bytes);
-  } catch (error) {
-    throw new Failure("usage", `${what} ${path} is ${(error as Error).message}`, error);
-  }
+  return failing("usage", `${what} ${path} is `, () => decodeText(bytes));
 };
 
 /** The value in a JSON file. Throws the same, with line and column where it is invalid. */
 export const readJsonFile = (path: string, what: string): unknown => {
   const text = readTextFile(path, what);
-  try {
-    return parseJson(text);
-  } catch (error) {
-    throw new Failure("usage", `${what} ${path} is ${(error as Error).message}`, error);
-  }
+  return failing("usage", `${what} ${path} is `, () => parseJson(text));
 };

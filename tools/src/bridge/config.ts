@@ -5,7 +5,7 @@
  */
 import { dirname, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { type Access, messageOf, type OpeningLines } from "@blindrelay/agent-sdk/bridge";
+import type { Access, OpeningLines } from "@blindrelay/agent-sdk/bridge";
 import { AGENT_ID_PATTERN, tokenProblem } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isVersion } from "@blindrelay/protocol/crypto";
@@ -13,6 +13,7 @@ import { DEFAULT_SETTINGS, type LineSettings, readSettings } from "@blindrelay/p
 import { type Static, Type } from "typebox";
 import { Check, Errors } from "typebox/schema";
 import type { Identity } from "../account/identity.ts";
+import { failing } from "../base/failing.ts";
 import { printStatus } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
 import { otherReadersOf } from "../config/file-readers.ts";
@@ -113,12 +114,8 @@ export const DEFAULT_WRITE_TIMEOUT_MS = 10_000;
 const MAX_PORTS_OF_AGENT = 64;
 
 export const readMappingFile = (path: string): LineMapping => {
-  try {
-    return readMapping(readJsonFile(path, "the mapping"));
-  } catch (error) {
-    if (error instanceof Failure) throw error;
-    throw new Failure("usage", `the mapping ${path}: ${messageOf(error)}`, error);
-  }
+  const file = readJsonFile(path, "the mapping");
+  return failing("usage", `the mapping ${path}: `, () => readMapping(file));
 };
 
 /**
@@ -216,12 +213,9 @@ const planPort = (port: PortFile, index: number, folder: string): PortPlan => {
   const { baud_rate, data_bits, parity, stop_bits, flow_control } = port;
   const given = { baud_rate, data_bits, parity, stop_bits, flow_control };
   const named = Object.entries(given).filter(([, value]) => value !== undefined);
-  let settings: LineSettings;
-  try {
-    settings = readSettings(Object.fromEntries(named), DEFAULT_SETTINGS);
-  } catch (error) {
-    throw new Failure("usage", `${where}: ${messageOf(error)}`, error);
-  }
+  const settings = failing("usage", `${where}: `, () =>
+    readSettings(Object.fromEntries(named), DEFAULT_SETTINGS),
+  );
   const problem = modeProblem(port.mode, settings);
   if (problem !== null) throw new Failure("usage", `${where}: ${problem}`);
   const mode = planMode(port, folder, where);

@@ -1,5 +1,5 @@
 /** `blindrelay agent import`: an entry of a keyring that another machine or a console has made. */
-import { Failure, messageOf } from "@blindrelay/protocol/command-line";
+import { Failure } from "@blindrelay/protocol/command-line";
 import {
   decodeKeyring,
   type KeyringEntry,
@@ -8,6 +8,7 @@ import {
 } from "@blindrelay/protocol/keyring";
 import { keepKeys } from "../account/account.ts";
 import type { Command } from "../base/command.ts";
+import { failing } from "../base/failing.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
 import { readTextFile } from "../base/text-file.ts";
@@ -24,12 +25,7 @@ const readEntries = async (file: string): Promise<KeyringText> => {
   const text = isPiped
     ? await readInput(process.stdin, MAX_KEYRING_LENGTH)
     : readTextFile(file, "the keyring's entry");
-  try {
-    return decodeKeyring(text);
-  } catch (error) {
-    const place = isPiped ? "standard input" : file;
-    throw new Failure("usage", `${place}: ${messageOf(error)}`, error);
-  }
+  return failing("usage", `${isPiped ? "standard input" : file}: `, () => decodeKeyring(text));
 };
 
 /** Throws a Failure (refused): another relay may have an agent of the same id. */

@@ -16,6 +16,7 @@ import { basename, dirname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { flushFolder } from "@blindrelay/protocol/windows";
+import { failing } from "../base/failing.ts";
 
 /** Enough to get back behind a mistake that was noticed late. */
 export const COPIES = 3;
@@ -93,15 +94,13 @@ export const keepCopy = (path: string): void => {
  */
 export const writeKeptFile = (path: string, text: string, isGood: boolean): void => {
   const target = targetOf(path);
-  try {
+  failing("usage", `cannot write ${path}: `, () => {
     makeFolder(dirname(target));
     removeUnfinished(target);
     // Copies are beside the link.
     if (target !== path) removeUnfinished(path);
     if (isGood) keepCopy(path);
-  } catch (error) {
-    throw new Failure("usage", `cannot write ${path}: ${(error as Error).message}`, error);
-  }
+  });
   replace(target, text);
 };
 

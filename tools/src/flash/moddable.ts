@@ -12,6 +12,7 @@ import { type BoardConfig, CONFIG_FILE } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward } from "@blindrelay/protocol/crypto";
 import { parse } from "acorn";
+import { failing } from "../base/failing.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
 import { authorityOf } from "./authority.ts";
@@ -67,12 +68,10 @@ const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 /** XS runs the whole language; only types are removed. */
 const readXsProgram = (path: string): string => {
   const code = readSource(path);
-  try {
-    const { body } = parse(code, { ecmaVersion: "latest", sourceType: "module" });
-    if (body.some(({ type }) => type === "ExportDefaultDeclaration")) return code;
-  } catch (error) {
-    throw new Failure("usage", `${path} cannot be read: ${(error as Error).message}`, error);
-  }
+  const { body } = failing("usage", `${path} cannot be read: `, () =>
+    parse(code, { ecmaVersion: "latest", sourceType: "module" }),
+  );
+  if (body.some(({ type }) => type === "ExportDefaultDeclaration")) return code;
   throw new Failure("usage", `${path} does not export a function: export default (agent) => {…}`);
 };
 
@@ -126,12 +125,9 @@ const moddableProject = async (
     ...below.filter((path) => path.startsWith("$")),
   ];
   // It belongs to the program, because agent.json keeps its values.
-  const versions = firmwareVersion === undefined ? {} : { firmware_version: firmwareVersion };
-  const ownFolder = preferences === null ? {} : { file: { root: preferences } };
-  files.set(
-    "manifest.json",
-    pretty({ ...example, include, config: { ...versions, ...ownFolder } }),
-  );
+  const ownFolder = preferences === null ? undefined : { root: preferences };
+  const own = { firmware_version: firmwareVersion, file: ownFolder };
+  files.set("manifest.json", pretty({ ...example, include, config: own }));
   const inExample = (name: string) => readFileSync(inSdk(`examples/moddable/${name}`), "utf8");
   files.set("main.js", inExample("main.js"));
   files.set("network.js", inExample(secure ? "network-tls.js" : "network.js"));
@@ -153,9 +149,9 @@ const agentConfig = (config: BoardConfig) => ({
   relay_token: config.relay_token,
   agent_token: config.agent_token,
   packet_version: config.v,
-  ...(config.device_key === undefined ? {} : { device_key: config.device_key }),
-  ...(config.push_key === undefined ? {} : { push_key: config.push_key }),
-  ...(config.rekey === undefined ? {} : { rekey: config.rekey }),
+  device_key: config.device_key,
+  push_key: config.push_key,
+  rekey: config.rekey,
   ...config.wifi,
 });
 
@@ -200,7 +196,6 @@ const preferencesOf = (folder: string, platform: string): string | null =>
 /** The first part of a boot count's slot, as agent-sdk/src/moddable/storage.ts names it. */
 const BOOT_COUNT_KEY = "boot.0.0";
 
-/** Whether a folder of preferences contains a boot count. */
 const holdsBootCount = (preferences: string): boolean =>
   readdirSync(preferences, { withFileTypes: true })
     .filter((entry) => entry.isFile())

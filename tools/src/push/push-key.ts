@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { makeToken } from "@blindrelay/protocol";
-import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
 import { checkToken } from "../base/check-token.ts";
+import { failing } from "../base/failing.ts";
 import { printStatus } from "../base/output.ts";
 import { readTextFile } from "../base/text-file.ts";
 
@@ -19,13 +19,10 @@ export const readPushKey = (path: string): string => {
 export const makePushKey = (path: string): string => {
   if (existsSync(path)) return readPushKey(path);
   const key = makeToken("push", randomBytes(32));
-  try {
+  failing("usage", `the push key ${path} cannot be made: `, () => {
     writeFileSync(path, `${key}\n`, { mode: 0o600, flag: "wx", flush: true });
     giveToOwner(path, path);
-  } catch (error) {
-    const { message } = error as Error;
-    throw new Failure("usage", `the push key ${path} cannot be made: ${message}`, error);
-  }
+  });
   printStatus(`made the push key ${path}: whoever pushes needs this file, and nobody else does`);
   return key;
 };
