@@ -11,15 +11,23 @@ import { oneLine, printStatus } from "../base/output.ts";
 import {
   COM_PORT,
   CONTROL,
+  decodeRate,
   encodeComPort,
+  encodeRate,
   encodeVerb,
   escapeData,
+  FLOWS,
   FROM_SERVER,
   MODEM,
   OPTION_BINARY,
   OPTION_COM_PORT,
   OPTION_SUPPRESS_GO_AHEAD,
+  OPTIONS,
+  PARITIES,
+  placeOf,
+  STOP_BITS,
   TelnetReader,
+  type Verb,
 } from "../serial/telnet.ts";
 import type { Remote } from "./local-side.ts";
 import { SignalSequence } from "./signal-sequence.ts";
@@ -28,17 +36,11 @@ import type { Codec } from "./tcp-side.ts";
 /** No tool has so many requests at the bridge that are not done; each is a call. */
 const MAX_UNDONE = 256;
 
-const PARITIES = ["none", "odd", "even", "mark", "space"] as const;
-const STOP_BITS = [1, 2, 1.5] as const;
-const FLOWS = ["none", "xon", "rts"] as const;
-
-type Verb = "do" | "dont" | "will" | "wont";
-
 /** What a setting is set to; null: it is only asked for, or cannot be. */
 const changeOf = (command: number, body: Uint8Array): Partial<SettingsJson> | null => {
   const [value = 0] = body;
   if (command === COM_PORT.setBaudRate) {
-    const rate = body.reduce((sum, byte) => sum * 256 + byte, 0);
+    const rate = decodeRate(body);
     return rate === 0 ? null : { baud_rate: rate };
   }
   if (command === COM_PORT.setDataSize) return value === 0 ? null : { data_bits: value };
@@ -55,16 +57,15 @@ const changeOf = (command: number, body: Uint8Array): Partial<SettingsJson> | nu
 
 /** The body of an answer: the value that is set now. */
 const answerOf = (command: number, settings: SettingsJson): number[] => {
-  const { baud_rate: rate } = settings;
   switch (command) {
     case COM_PORT.setBaudRate:
-      return [(rate >>> 24) & 255, (rate >>> 16) & 255, (rate >>> 8) & 255, rate & 255];
+      return encodeRate(settings.baud_rate);
     case COM_PORT.setDataSize:
       return [settings.data_bits];
     case COM_PORT.setParity:
-      return [PARITIES.indexOf(settings.parity) + 1];
+      return [placeOf(PARITIES, settings.parity)];
     default:
-      return [STOP_BITS.indexOf(settings.stop_bits as (typeof STOP_BITS)[number]) + 1];
+      return [placeOf<number>(STOP_BITS, settings.stop_bits)];
   }
 };
 
@@ -178,7 +179,7 @@ class Rfc2217Codec implements Codec {
   }
 
   private asked(verb: Verb, option: number): void {
-    const known = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT].includes(option);
+    const known = OPTIONS.includes(option);
     if (verb === "will") {
       if (known) this.turn(this.theirs, "do", option);
       else this.say(encodeVerb("dont", option));
@@ -279,7 +280,7 @@ class Rfc2217Codec implements Codec {
   /** For a value that only asks. Input's flow control is that of the output. */
   private answerControl(asked: number): void {
     const { dtr, rts, break: isBreak } = this.lines;
-    const flow = FLOWS.indexOf(this.remote.settings?.flow_control ?? "none") + 1;
+    const flow = placeOf(FLOWS, this.remote.settings?.flow_control ?? "none");
     const now: { readonly [value: number]: number } = {
       [CONTROL.askFlow]: flow,
       [CONTROL.askBreak]: isBreak === true ? CONTROL.breakOn : CONTROL.breakOff,

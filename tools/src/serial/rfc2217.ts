@@ -17,22 +17,26 @@ import { closeSocket, openSocket, writeSocket } from "./tcp.ts";
 import {
   COM_PORT,
   CONTROL,
+  decodeRate,
   encodeComPort,
+  encodeRate,
   encodeVerb,
   escapeData,
+  FLOWS,
   FROM_SERVER,
   MODEM,
   OPTION_BINARY,
   OPTION_COM_PORT,
   OPTION_SUPPRESS_GO_AHEAD,
+  OPTIONS,
+  PARITIES,
+  placeOf,
+  STOP_BITS,
   TelnetReader,
+  type Verb,
 } from "./telnet.ts";
 
 const ANSWER_LIMIT_MS = 5_000;
-
-const PARITY = { none: 1, odd: 2, even: 3, mark: 4, space: 5 } as const;
-const STOP_SIZE = { 1: 1, 2: 2, 1.5: 3 } as const;
-const FLOW = { none: CONTROL.flowNone, xon: CONTROL.flowXon, rts: CONTROL.flowHardware } as const;
 
 interface Waiting {
   readonly command: number;
@@ -82,10 +86,10 @@ class Negotiation {
     });
   }
 
-  asked(verb: "do" | "dont" | "will" | "wont", option: number): void {
+  asked(verb: Verb, option: number): void {
     if (option === OPTION_BINARY && verb === "dont") this.takesText = true;
     if (option === OPTION_BINARY && verb === "wont") this.sendsText = true;
-    const ours = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT].includes(option);
+    const ours = OPTIONS.includes(option);
     if (verb === "do" || verb === "dont") {
       this.agreed.get(option)?.(verb === "do");
       this.agreed.delete(option);
@@ -180,28 +184,19 @@ class Negotiation {
   }
 }
 
-const unsigned32 = (value: number): number[] => [
-  (value >>> 24) & 255,
-  (value >>> 16) & 255,
-  (value >>> 8) & 255,
-  value & 255,
-];
-
-const FLOW_NONE = [COM_PORT.setControl, [FLOW.none]] as const;
-
 /** Resolves to whether the server confirmed the flow control; rejects for unsupported settings. */
 const configure = async (negotiation: Negotiation, settings: LineSettings): Promise<boolean> => {
-  const rate = await negotiation.set(COM_PORT.setBaudRate, unsigned32(settings.baudRate));
-  const got = rate.reduce((value, byte) => value * 256 + byte, 0);
-  if (got !== settings.baudRate) {
+  const rate = await negotiation.set(COM_PORT.setBaudRate, encodeRate(settings.baudRate));
+  if (decodeRate(rate) !== settings.baudRate) {
     throw new PortError("unsupported", `the port server has no ${settings.baudRate} baud`);
   }
   await negotiation.set(COM_PORT.setDataSize, [settings.dataBits]);
-  await negotiation.set(COM_PORT.setParity, [PARITY[settings.parity]]);
-  await negotiation.set(COM_PORT.setStopSize, [STOP_SIZE[settings.stopBits]]);
-  if (settings.flowControl === "none") return negotiation.tryToSet(...FLOW_NONE);
+  await negotiation.set(COM_PORT.setParity, [placeOf(PARITIES, settings.parity)]);
+  await negotiation.set(COM_PORT.setStopSize, [placeOf(STOP_BITS, settings.stopBits)]);
+  const flow = [placeOf(FLOWS, settings.flowControl)];
+  if (settings.flowControl === "none") return negotiation.tryToSet(COM_PORT.setControl, flow);
   // Without the requested flow control, bytes get lost.
-  await negotiation.set(COM_PORT.setControl, [FLOW[settings.flowControl]]);
+  await negotiation.set(COM_PORT.setControl, flow);
   return true;
 };
 

@@ -16,6 +16,8 @@ const SE = 240;
 export const OPTION_BINARY = 0;
 export const OPTION_SUPPRESS_GO_AHEAD = 3;
 export const OPTION_COM_PORT = 44;
+/** What both sides of a port want. */
+export const OPTIONS = [OPTION_BINARY, OPTION_SUPPRESS_GO_AHEAD, OPTION_COM_PORT];
 
 /** Client to server; the server's answer and notices are 100 higher. */
 export const COM_PORT = {
@@ -52,26 +54,34 @@ export const CONTROL = {
   rtsOff: 12,
 } as const;
 
+/** A setting's value in setParity, in setStopSize and in setControl is its place here, from 1. */
+export const PARITIES = ["none", "odd", "even", "mark", "space"] as const;
+export const STOP_BITS = [1, 2, 1.5] as const;
+export const FLOWS = ["none", "xon", "rts"] as const;
+export const placeOf = <T>(list: readonly T[], value: T): number => list.indexOf(value) + 1;
+
+/** The body of setBaudRate. */
+export const encodeRate = (rate: number): number[] =>
+  [24, 16, 8, 0].map((bits) => (rate >>> bits) & 255);
+export const decodeRate = (body: Uint8Array): number =>
+  body.reduce((sum, byte) => sum * 256 + byte, 0);
+
 /** Bits of a modem state. */
 export const MODEM = { cts: 0x10, dsr: 0x20, dcd: 0x80 } as const;
 
 /** A longer subnegotiation is truncated: none of ours is that long. */
 const MAX_SUBNEGOTIATION = 256;
 
+const VERBS = { do: DO, dont: DONT, will: WILL, wont: WONT } as const;
+export type Verb = keyof typeof VERBS;
+const NAMES = Object.keys(VERBS) as Verb[];
+
 interface TelnetEvents {
   data(bytes: Uint8Array): void;
-  /** DO, DONT, WILL or WONT. */
-  asked(verb: "do" | "dont" | "will" | "wont", option: number): void;
+  asked(verb: Verb, option: number): void;
   /** The bytes between SB and SE, the option first. */
   told(option: number, body: Uint8Array): void;
 }
-
-const VERBS: { readonly [code: number]: "do" | "dont" | "will" | "wont" } = {
-  [DO]: "do",
-  [DONT]: "dont",
-  [WILL]: "will",
-  [WONT]: "wont",
-};
 
 type State = "data" | "iac" | "verb" | "sub" | "subIac";
 
@@ -82,7 +92,7 @@ export class TelnetReader {
   private afterCr = false;
   private readonly events: TelnetEvents;
   private state: State = "data";
-  private verb: "do" | "dont" | "will" | "wont" = "do";
+  private verb: Verb = "do";
   private sub: number[] = [];
 
   constructor(events: TelnetEvents) {
@@ -116,7 +126,7 @@ export class TelnetReader {
         this.state = "iac";
         return;
       case "iac": {
-        const verb = VERBS[byte];
+        const verb = NAMES.find((name) => VERBS[name] === byte);
         if (verb !== undefined) {
           this.verb = verb;
           this.state = "verb";
@@ -169,10 +179,8 @@ export const escapeData = (bytes: Uint8Array, text = false): Uint8Array => {
   return escaped;
 };
 
-export const encodeVerb = (verb: "do" | "dont" | "will" | "wont", option: number): Uint8Array => {
-  const code = { do: DO, dont: DONT, will: WILL, wont: WONT }[verb];
-  return Uint8Array.of(IAC, code, option);
-};
+export const encodeVerb = (verb: Verb, option: number): Uint8Array =>
+  Uint8Array.of(IAC, VERBS[verb], option);
 
 export const encodeComPort = (command: number, body: readonly number[]): Uint8Array => {
   const inside = escapeData(Uint8Array.from(body));
