@@ -9,9 +9,9 @@ export interface LocalSide {
   /** The remote port has room. */
   writable(): void;
   /** The remote port is usable, or not for now. */
-  up(): void;
-  down(): void;
-  changed(lines: StatusLinesJson): void;
+  up?(): void;
+  down?(): void;
+  changed?(lines: StatusLinesJson): void;
   close(): Promise<void>;
 }
 

@@ -37,105 +37,88 @@ const clear = (path: string, isOurs: (target: string) => boolean): void => {
   throw new Failure("usage", `${path} exists, and ${what} that an ended attach has left`);
 };
 
-class PtySide implements LocalSide {
-  readonly where: string;
-  private readonly remote: Remote;
-  private readonly pty: Pty;
-  private readonly reader: ReadStream;
-  private readonly waiting: Uint8Array[] = [];
-  private isWriting = false;
-  private fullMs = FULL_MS;
-  private isClosed = false;
-  private known: LineSettings | null = null;
-  private readonly look: NodeJS.Timeout;
-
-  constructor(remote: Remote, path: string, pty: Pty) {
-    this.where = path;
-    this.remote = remote;
-    this.pty = pty;
-    this.reader = new ReadStream(pty.master);
-    this.reader.on("data", (bytes: Uint8Array) => {
-      this.followSettings();
-      remote.write(bytes);
-      if (remote.room <= 0) this.reader.pause();
-    });
-    this.reader.on("error", () => undefined);
-    this.look = setInterval(() => this.followSettings(), SETTINGS_MS);
-  }
-
-  deliver(bytes: Uint8Array): void {
-    // The stream's bytes are ours to keep.
-    this.waiting.push(bytes);
-    this.writeNext();
-  }
-
-  writable(): void {
-    if (this.remote.room > 0 && !this.isClosed) this.reader.resume();
-  }
-
-  up(): void {
-    const { settings } = this.remote;
-    if (settings === null || this.known !== null) return;
-    this.pty.setRate(settings.baud_rate);
-    this.known = this.pty.settings();
-  }
-
-  down(): void {}
-
-  changed(): void {}
-
-  async close(): Promise<void> {
-    if (this.isClosed) return;
-    this.isClosed = true;
-    clearInterval(this.look);
-    // Only what is still ours.
-    try {
-      if (readlinkSync(this.where) === this.pty.path) rmSync(this.where);
-    } catch {
-      // Somebody removed it.
-    }
-    closeSync(this.pty.slave);
-    this.reader.destroy();
-  }
+/** The side of a terminal that is open, and linked at `where`. */
+const sideOf = (remote: Remote, where: string, pty: Pty): LocalSide => {
+  const waiting: Uint8Array[] = [];
+  let isWriting = false;
+  let fullMs = FULL_MS;
+  let isClosed = false;
+  let known: LineSettings | null = null;
 
   /** Passes on what the program has set, before its next bytes. */
-  private followSettings(): void {
-    if (this.known === null || this.isClosed) return;
-    const now = this.pty.settings();
-    if (now === null || JSON.stringify(now) === JSON.stringify(this.known)) return;
-    const [from, to] = [settingsAsJson(this.known), settingsAsJson(now)];
+  const followSettings = (): void => {
+    if (known === null || isClosed) return;
+    const now = pty.settings();
+    if (now === null || JSON.stringify(now) === JSON.stringify(known)) return;
+    const [from, to] = [settingsAsJson(known), settingsAsJson(now)];
     const names = Object.keys(to) as (keyof typeof to)[];
     const changed = Object.fromEntries(
       names.filter((name) => from[name] !== to[name]).map((name) => [name, to[name]]),
     );
-    this.known = now;
-    this.remote.configure(changed).catch((error: Error) => {
-      printStatus(
-        `${this.where}: ${JSON.stringify(changed)} was refused: ${oneLine(error.message)}`,
-      );
+    known = now;
+    remote.configure(changed).catch((error: Error) => {
+      printStatus(`${where}: ${JSON.stringify(changed)} was refused: ${oneLine(error.message)}`);
     });
-  }
+  };
 
-  private writeNext(): void {
-    const first = this.waiting[0];
-    if (this.isWriting || first === undefined || this.isClosed) return;
-    this.isWriting = true;
-    write(this.pty.master, first, (error, written) => {
-      this.isWriting = false;
-      if (this.isClosed) return;
+  const writeNext = (): void => {
+    const first = waiting[0];
+    if (isWriting || first === undefined || isClosed) return;
+    isWriting = true;
+    write(pty.master, first, (error, written) => {
+      isWriting = false;
+      if (isClosed) return;
       if (error !== null) {
-        this.fullMs = Math.min(this.fullMs * 2, FULL_MAX_MS);
-        setTimeout(() => this.writeNext(), this.fullMs);
+        fullMs = Math.min(fullMs * 2, FULL_MAX_MS);
+        setTimeout(writeNext, fullMs);
         return;
       }
-      this.fullMs = FULL_MS;
-      if (written < first.length) this.waiting[0] = first.subarray(written);
-      else this.waiting.shift();
-      this.remote.taken(written);
-      this.writeNext();
+      fullMs = FULL_MS;
+      if (written < first.length) waiting[0] = first.subarray(written);
+      else waiting.shift();
+      remote.taken(written);
+      writeNext();
     });
-  }
-}
+  };
+
+  const reader = new ReadStream(pty.master);
+  reader.on("data", (bytes: Uint8Array) => {
+    followSettings();
+    remote.write(bytes);
+    if (remote.room <= 0) reader.pause();
+  });
+  reader.on("error", () => undefined);
+  const look = setInterval(followSettings, SETTINGS_MS);
+  return {
+    where,
+    deliver: (bytes) => {
+      // The stream's bytes are ours to keep.
+      waiting.push(bytes);
+      writeNext();
+    },
+    writable: () => {
+      if (remote.room > 0 && !isClosed) reader.resume();
+    },
+    up: () => {
+      if (remote.settings === null || known !== null) return;
+      pty.setRate(remote.settings.baud_rate);
+      known = pty.settings();
+    },
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      clearInterval(look);
+      // Only what is still ours.
+      try {
+        if (readlinkSync(where) === pty.path) rmSync(where);
+      } catch {
+        // Somebody removed it.
+      }
+      closeSync(pty.slave);
+      reader.destroy();
+    },
+  };
+};
 
 interface PtyPlace {
   readonly path: string;
@@ -170,5 +153,5 @@ export const openPtySide = async (remote: Remote, place: PtyPlace): Promise<Loca
     closeSync(pty.master);
     throw new Failure("usage", `cannot make the link ${place.path}: ${(error as Error).message}`);
   }
-  return new PtySide(remote, place.path, pty);
+  return sideOf(remote, place.path, pty);
 };

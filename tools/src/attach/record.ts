@@ -9,8 +9,8 @@
 
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Loss } from "@blindrelay/client-sdk/serial";
-import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
+import { failing } from "../base/failing.ts";
 
 export interface Recorder {
   bytes(from: "device" | "program", bytes: Uint8Array): void;
@@ -19,21 +19,9 @@ export interface Recorder {
   close(): void;
 }
 
-export const NO_RECORDER: Recorder = {
-  bytes: () => undefined,
-  lost: () => undefined,
-  note: () => undefined,
-  close: () => undefined,
-};
-
 /** Begins a new file, which only its owner reads. Throws a Failure (usage). */
 export const openRecord = (path: string, agentId: string, port: string | null): Recorder => {
-  let file: number;
-  try {
-    file = openSync(path, "wx", 0o600);
-  } catch (error) {
-    throw new Failure("usage", `cannot record in ${path}: ${(error as Error).message}`, error);
-  }
+  const file = failing("usage", `cannot record in ${path}: `, () => openSync(path, "wx", 0o600));
   const put = (line: object): void => {
     const at = new Date().toISOString();
     writeSync(file, `${JSON.stringify({ ...line, at })}\n`);

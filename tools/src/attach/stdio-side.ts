@@ -21,9 +21,6 @@ export const openStdio = (remote: Remote, ended: (isRead: boolean) => void): Loc
     writable: () => {
       if (remote.room > 0) stdin.resume();
     },
-    up: () => undefined,
-    down: () => undefined,
-    changed: () => undefined,
     close: async () => {
       stdin.pause();
     },

@@ -12,7 +12,7 @@ import { presentAgent } from "../account/rekey.ts";
 import type { LocalSide, Remote } from "../attach/local-side.ts";
 import { type Place, takePlace } from "../attach/place.ts";
 import { openPtySide } from "../attach/pty-side.ts";
-import { NO_RECORDER, openRecord, type Recorder } from "../attach/record.ts";
+import { openRecord, type Recorder } from "../attach/record.ts";
 import { rfc2217Codec } from "../attach/rfc2217-codec.ts";
 import { openStdio } from "../attach/stdio-side.ts";
 import { openTcp, plainCodec } from "../attach/tcp-side.ts";
@@ -128,9 +128,8 @@ class Attachment {
   private readonly port: string | undefined;
   private readonly flags: AttachFlags;
   private readonly timer = systemTimer();
-  private record: Recorder = NO_RECORDER;
+  private record: Recorder | null = null;
   private side: LocalSide | null = null;
-  /** Ends the command. */
   private end: (failure: Failure | null) => void = () => undefined;
 
   constructor(settings: Settings, agentId: string, port: string | undefined, flags: AttachFlags) {
@@ -158,7 +157,7 @@ class Attachment {
       await this.side?.close();
       // With its session, the claim ends.
       client?.close();
-      this.record.close();
+      this.record?.close();
       await place?.release();
     }
   }
@@ -196,23 +195,23 @@ class Attachment {
       },
       {
         data: (bytes) => {
-          this.record.bytes("device", bytes);
+          this.record?.bytes("device", bytes);
           if (this.side === null) remote.taken(bytes.length);
           else this.side.deliver(bytes);
         },
         writable: () => this.side?.writable(),
         up: () => {
-          this.side?.up();
+          this.side?.up?.();
           const where = this.side?.where ?? "";
           this.tell({ event: "attached", where }, `attached: ${where}`);
         },
         down: (reason) =>
           this.down(reason instanceof CallError ? startFailure(agentId, reason).message : reason),
         lost: (loss) => {
-          this.record.lost(loss);
+          this.record?.lost(loss);
           this.tell({ event: "lost", ...loss }, lossText(loss));
         },
-        changed: (lines) => this.side?.changed(lines),
+        changed: (lines) => this.side?.changed?.(lines),
       },
     );
     this.side = await this.open(kind, this.recorded(remote), remote, place);
@@ -244,7 +243,7 @@ class Attachment {
     return {
       write: (bytes) => {
         if (isWatch) return;
-        this.record.bytes("program", bytes);
+        this.record?.bytes("program", bytes);
         remote.write(bytes);
       },
       taken: (bytes) => remote.taken(bytes),
@@ -295,8 +294,8 @@ class Attachment {
   private down(given: string): void {
     const reason = oneLine(given);
     const { flags } = this;
-    this.record.note(`away: ${reason}`);
-    this.side?.down();
+    this.record?.note(`away: ${reason}`);
+    this.side?.down?.();
     const closes = flags.onLoss === "close";
     if (closes && flags.stdio === true) {
       this.end(new Failure("unreachable", `${this.agentId}: ${reason}`));
