@@ -20,6 +20,12 @@ const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
   CLOSED: "fault",
 };
 
+/** What a call to an agent that restarts ends with. */
+const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
+
+export const isPassing = (error: unknown): error is CallError =>
+  error instanceof CallError && PASSING.includes(error.code);
+
 /** The failure to end with. An agent's own error is printed as its JSON-RPC error object. */
 export const callFailure = (error: CallError): Failure =>
   new Failure(

@@ -13,7 +13,7 @@ import { rekeyAgent } from "../account/rekey.ts";
 import type { Command } from "../base/command.ts";
 import { type JsonFlag, printResult, printStatus } from "../base/output.ts";
 import { checkAgentId } from "../config/settings.ts";
-import { matching } from "../fleet/agents.ts";
+import { matchingIds } from "../fleet/agents.ts";
 import { lineOf, lineText } from "../fleet/outcome-line.ts";
 import { readPushKey } from "../push/push-key.ts";
 import type { Context } from "./context.ts";
@@ -58,8 +58,8 @@ of this finds the new one.`)
       const settings = context.settings();
       settings.demandProfile();
       const pushKey = flags.pushKey === undefined ? null : readPushKey(flags.pushKey);
-      const found = flags.where === undefined ? null : await matching(settings, flags.where);
-      const ids = found?.map(({ agent_id }) => agent_id) ?? [checkAgentId(agentId as string)];
+      const found = flags.where === undefined ? null : await matchingIds(settings, flags.where);
+      const ids = found ?? [checkAgentId(agentId as string)];
       const one = async (client: Client, id: string): Promise<FleetOutcome> => {
         try {
           await rekeyAgent(client, settings, id, pushKey);

@@ -8,7 +8,7 @@ import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, jsonText, oneLine, printResult, printStatus } from "../base/output.ts";
 import type { Secret, Settings } from "../config/settings.ts";
-import { matching } from "../fleet/agents.ts";
+import { matchingIds } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
 
@@ -63,8 +63,7 @@ const listened = async (
 ): Promise<Listened[]> => {
   if (agent !== undefined) return [{ id: agent, ...settings.checkedSecretOf(agent) }];
   const kept = Object.keys(settings.profile?.keyring ?? {});
-  const matched =
-    where === undefined ? kept : (await matching(settings, where)).map(({ agent_id }) => agent_id);
+  const matched = where === undefined ? kept : await matchingIds(settings, where);
   const ids = matched.filter((id) => kept.includes(id));
   return ids.map((id) => ({ id, ...(settings.keptSecretOf(id) as Secret) }));
 };

@@ -7,7 +7,7 @@ import { callFailure } from "../base/call-failure.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, oneLine, printResult, printStatus } from "../base/output.ts";
-import { aboutAgent, heldAgent, matching } from "../fleet/agents.ts";
+import { aboutAgent, heldAgent, matchingIds } from "../fleet/agents.ts";
 import { WHERE } from "../fleet/flags.ts";
 import { LogReader, type LogReport } from "../fleet/logs.ts";
 import { Sources } from "../fleet/sources.ts";
@@ -73,10 +73,7 @@ here show file, line and column of its source. Exit codes: 3 it keeps no log, 4 
         throw new Failure("usage", "name an agent, or --where SELECTOR");
       const settings = context.settings();
       const secret = agent === undefined ? null : settings.checkedSecretOf(agent);
-      const ids =
-        agent === undefined
-          ? (await matching(settings, flags.where ?? "")).map(({ agent_id }) => agent_id)
-          : [agent];
+      const ids = agent === undefined ? await matchingIds(settings, flags.where ?? "") : [agent];
       const print = (report: LogReport): void =>
         printResult(flags, report, asText(report, agent !== undefined));
       const { buildsDir } = settings;

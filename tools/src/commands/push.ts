@@ -6,7 +6,7 @@ import { Failure, wholeNumber } from "@blindrelay/protocol/command-line";
 import { InvalidArgumentError } from "commander";
 import { accountRest, listAgents } from "../account/account.ts";
 import { agentWith } from "../account/agent-with.ts";
-import { connectClient, withClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
@@ -97,23 +97,35 @@ With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no 
       const file = second ?? first;
       const pushKey = flags.pushKey === undefined ? null : readPushKey(flags.pushKey);
       const programs = programsFor(file, flags.firmwareVersion ?? null, flags.modules);
-      const settings = context.settings();
-      if (many) await pushToMany(settings, file, programs, pushKey, flags);
-      else await pushToOne(settings, first, file, programs, pushKey, flags);
+      const job = { settings: context.settings(), file, programs, pushKey, flags };
+      if (many) await pushToMany(job);
+      else await pushToOne(job, first);
     });
 };
 
+/** What is pushed, and how. */
+interface Job {
+  readonly settings: Settings;
+  readonly file: string;
+  readonly programs: Programs;
+  readonly pushKey: string | null;
+  readonly flags: PushFlags;
+}
+
+/** `line`: what its progress is shown on; null: it is not. */
 const pushTo = async (
+  { settings, programs, pushKey, flags }: Job,
   client: Client,
-  settings: Settings,
   agentId: string,
   secret: Secret,
-  programs: Programs,
-  pushKey: string | null,
-  { timeout: seconds, wait: waits = false }: PushFlags,
-  progress: (done: number, total: number) => void,
-  notice: (text: string) => void,
+  line: ProgressLine | null,
 ): Promise<Pushed> => {
+  const { timeout: seconds, wait: waits = false } = flags;
+  const progress = (done: number, total: number): void => line?.show(agentId, done, total);
+  const notice = (text: string): void => {
+    line?.clear();
+    if (line !== null) printStatus(text);
+  };
   checkToken(secret.agentToken, "e2e", "agent token");
   const deadline = performance.now() + seconds * 1000;
   const present = await presentSecret(client, settings, agentId, secret, { deadline, waits });
@@ -129,24 +141,12 @@ const pushTo = async (
   return pushed;
 };
 
-const pushToOne = async (
-  settings: Settings,
-  agentId: string,
-  file: string,
-  programs: Programs,
-  pushKey: string | null,
-  flags: PushFlags,
-): Promise<void> => {
+const pushToOne = async (job: Job, agentId: string): Promise<void> => {
+  const { settings, file, flags } = job;
   const secret = settings.checkedSecretOf(agentId);
-  const line = new ProgressLine();
-  const show = (done: number, total: number): void => line.show(agentId, done, total);
-  const notice = (text: string): void => {
-    line.clear();
-    printStatus(text);
-  };
+  using line = new ProgressLine();
   const waits = flags.wait === true;
-  const push = (client: Client): Promise<Pushed> =>
-    pushTo(client, settings, agentId, secret, programs, pushKey, flags, show, notice);
+  const push = (client: Client): Promise<Pushed> => pushTo(job, client, agentId, secret, line);
   try {
     const pushed = await withClient(settings, waits ? null : CONNECT_LIMIT_MS, push, { waits });
     line.clear();
@@ -158,12 +158,8 @@ const pushToOne = async (
     if (flags.json === true && error instanceof Failure)
       printJson({ agent_id: agentId, reason: error.message });
     throw error;
-  } finally {
-    line.clear();
   }
 };
-
-const nothing = (): void => undefined;
 
 /** Concurrent pushes: each is a session with many calls, here and on the relay. */
 const AT_ONCE = 16;
@@ -198,13 +194,8 @@ const emptyReport = (): FleetReport => ({
 });
 
 /** Pushes to all that match, are online and have their secret in the keyring. */
-const pushToMany = async (
-  settings: Settings,
-  file: string,
-  programs: Programs,
-  pushKey: string | null,
-  flags: PushFlags,
-): Promise<void> => {
+const pushToMany = async (job: Job): Promise<void> => {
+  const { settings, file, flags } = job;
   const agents = await listAgents(accountRest(settings), flags.where);
   if (flags.where !== undefined && agents.length === 0)
     throw new Failure("expectation", `no agent matches ${flags.where}`);
@@ -218,8 +209,7 @@ const pushToMany = async (
     if (flags.json === true) printJson({ ...emptyReport(), offline });
     throw new Failure("unreachable", "no agent to push to is online");
   }
-  const client = await connectClient(settings, CONNECT_LIMIT_MS);
-  const line = new ProgressLine();
+  using line = new ProgressLine();
   const report = emptyReport();
   const begun = new Set<string>();
   const note = ({ agentId, outcome, result, error }: FleetOutcome<boolean>): void => {
@@ -231,21 +221,19 @@ const pushToMany = async (
         reason: error,
       });
   };
-  try {
+  await withClient(settings, CONNECT_LIMIT_MS, async (client) => {
     const push = (agentId: string): Promise<FleetOutcome<boolean>> => {
       begun.add(agentId);
       // From the keyring: a secret in the environment belongs to one agent.
       const secret = settings.keptSecretOf(agentId) as Secret;
-      return outcomeOfPush(agentId, () =>
-        pushTo(client, settings, agentId, secret, programs, pushKey, flags, nothing, nothing),
-      );
+      return outcomeOfPush(agentId, () => pushTo(job, client, agentId, secret, null));
     };
     const { staged, abortOver } = flags;
     // Without a limit the first failed trial ends it: the next one would hardly be better.
     const limits = abortOver === undefined ? { abortOver: 0, abortFrom: 1 } : { abortOver };
     const outcomes = rollOut(ids, push, {
       ...limits,
-      ...(staged === undefined ? {} : { staged }),
+      staged,
       atOnce: AT_ONCE,
       // Those that accept no programs are not the fault of this one.
       isWell: ({ outcome }) => outcome === "ok" || outcome === "skipped",
@@ -264,8 +252,5 @@ const pushToMany = async (
     if (report.failed.length === 0) return;
     const text = `${report.failed.length} failed, and ${report.untouched.length} were not updated`;
     throw new Failure("expectation", text);
-  } finally {
-    line.clear();
-    client.close();
-  }
+  });
 };

@@ -4,16 +4,16 @@
  */
 
 import { setTimeout as wait } from "node:timers/promises";
-import { CallError } from "@blindrelay/client-sdk";
+import type { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { agentWith } from "../account/agent-with.ts";
 import { withClient } from "../account/connect.ts";
+import { isPassing } from "../base/call-failure.ts";
 import { hasWatchdog } from "../base/watchdog.ts";
 import type { Settings } from "../config/settings.ts";
 
 const CONNECT_LIMIT_MS = 15_000;
 const POLL_MS = 500;
-const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
 
 export interface Online {
   /** As it is told with `--json`. */
@@ -53,8 +53,7 @@ export const waitUntilOnline = async (
         return { info, runtime, isGuarded: hasWatchdog(runtime ?? "", watchdog) };
       } catch (error) {
         signal.throwIfAborted();
-        if (!(error instanceof CallError)) throw error;
-        if (!PASSING.includes(error.code)) throw error;
+        if (!isPassing(error)) throw error;
         if (deadline - performance.now() > POLL_MS) await wait(POLL_MS);
         else throw late(agentId, limitMs, error, hint);
       }

@@ -2,7 +2,7 @@
 const WIDTH = 30;
 const CLEAR_LINE = "\r\x1b[K";
 
-export class ProgressLine {
+export class ProgressLine implements Disposable {
   private readonly on = process.stderr.isTTY === true;
   private shown = false;
 
@@ -18,5 +18,9 @@ export class ProgressLine {
   clear(): void {
     if (this.shown) process.stderr.write(CLEAR_LINE);
     this.shown = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.clear();
   }
 }

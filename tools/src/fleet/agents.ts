@@ -13,6 +13,10 @@ export const matching = async (settings: Settings, where: string): Promise<Liste
   throw new Failure("expectation", where === "" ? "no agent" : `no agent matches ${where}`);
 };
 
+/** The same, by their ids. */
+export const matchingIds = async (settings: Settings, where: string): Promise<string[]> =>
+  (await matching(settings, where)).map(({ agent_id }) => agent_id);
+
 /**
  * Null where the keyring has no secret for the agent: one in the environment belongs to a single
  * agent.

@@ -5,14 +5,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
+import { type Client, Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { connectClient } from "../account/connect.ts";
+import { withClient } from "../account/connect.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
-import { heldAgent, matching } from "./agents.ts";
+import { heldAgent, matching, matchingIds } from "./agents.ts";
 import type { FleetFlags } from "./flags.ts";
 import { Journal } from "./journal.ts";
 import { renderJunit } from "./junit.ts";
@@ -58,27 +58,22 @@ const callLeft = async (
   told: (outcome: FleetOutcome) => void,
 ): Promise<boolean> => {
   const { head } = journal;
-  const client = await connectClient(settings, CONNECT_LIMIT_MS, { waits: flags.wait ?? false });
+  const { staged, abortOver, atOnce, idempotent = false, wait = false } = flags;
   const stop = new AbortController();
-  interrupted().then(() => {
-    stop.abort();
-    printStatus("ending when the calls in flight are answered; Ctrl-C again ends at once");
-    process.once("SIGINT", () => process.exit(1));
-  });
-  try {
+  const call = async (client: Client): Promise<void> => {
+    interrupted().then(() => {
+      stop.abort();
+      printStatus("ending when the calls in flight are answered; Ctrl-C again ends at once");
+      process.once("SIGINT", () => process.exit(1));
+    });
     const fleet = new Fleet(
       async () => head.agents,
       (id) => heldAgent(client, settings, id),
     );
-    const { staged, abortOver, atOnce, idempotent, wait } = flags;
     const outcomes = fleet.call(head.method, params, {
+      ...{ staged, abortOver, atOnce, idempotent, before },
       timeoutMs: flags.timeout * 1000,
-      idempotent: idempotent ?? false,
-      waitForAgent: wait ?? false,
-      ...(staged === undefined ? {} : { staged }),
-      ...(abortOver === undefined ? {} : { abortOver }),
-      ...(atOnce === undefined ? {} : { atOnce }),
-      before,
+      waitForAgent: wait,
       signal: stop.signal,
       sending: (id) => journal.sent(id),
     });
@@ -88,9 +83,8 @@ const callLeft = async (
       told(outcome);
     }
     await Promise.all(written);
-  } finally {
-    client.close();
-  }
+  };
+  await withClient(settings, CONNECT_LIMIT_MS, call, { waits: wait });
   return stop.signal.aborted;
 };
 
@@ -112,10 +106,7 @@ export const callFleet = async (
     params_sha256: createHash("sha256").update(text).digest("hex"),
     where,
   };
-  const journal = await Journal.open(path, asked, async () => {
-    const found = await matching(settings, where);
-    return found.map(({ agent_id }) => agent_id);
-  });
+  const journal = await Journal.open(path, asked, () => matchingIds(settings, where));
   if (flags.resume === undefined) printStatus(`journal: ${path}`);
   const line = new ProgressLine();
   try {

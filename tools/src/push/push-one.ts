@@ -10,7 +10,7 @@ import { CallError } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { asciiBytes, pushProof, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { callFailure } from "../base/call-failure.ts";
+import { callFailure, isPassing } from "../base/call-failure.ts";
 import { UNKNOWN_METHOD } from "../base/methods.ts";
 import { oneLine } from "../base/output.ts";
 import { hasWatchdog, NO_WATCHDOG } from "../base/watchdog.ts";
@@ -39,8 +39,6 @@ const SETTLE_MS = 3_000;
 const RESTART_MS = 10_000;
 
 const wait = (ms: number): Promise<void> => new Promise((done) => setTimeout(done, ms));
-
-const PASSING = ["AGENT_OFFLINE", "TIMED_OUT", "OUTCOME_UNKNOWN", "UNREACHABLE", "BUSY"];
 
 /** A program in the form that one kind of agent accepts. */
 export interface Pushable {
@@ -101,9 +99,6 @@ const labelOf = (sha256: string, agentToken: string): string => {
   const key = suite.hmacKey(asciiBytes(`blindrelay|program|${sha256}`));
   return `push-${toHex(suite.hmac(key, utf8Bytes(agentToken))).slice(0, LABEL_LENGTH)}`;
 };
-
-const isPassing = (error: unknown): boolean =>
-  error instanceof CallError && PASSING.includes(error.code);
 
 /**
  * It has restarted since, and the stored part of the program is gone; or another push began, with
