@@ -144,10 +144,7 @@ const rekeyed = async (
 };
 
 /** The same, with its errors as a command tells them. Rejects with a Failure. */
-export const rekeyAgent: typeof rekeyed = async (...args) => {
-  try {
-    await rekeyed(...args);
-  } catch (error) {
+export const rekeyAgent: typeof rekeyed = (...args) =>
+  rekeyed(...args).catch((error: unknown) => {
     throw asFailure(error);
-  }
-};
+  });

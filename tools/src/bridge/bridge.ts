@@ -211,19 +211,13 @@ export class Bridge {
     if (mode.kind === "sealed") throw new Error("the board is the agent");
     const { url, log } = this.options;
     const { identity, stateDir } = mode;
+    const { agentId, relayToken, agentToken, version, deviceSecret } = identity;
     const agent = await startAgent({
-      url,
-      agentId: identity.agentId,
-      relayToken: identity.relayToken,
-      agentToken: identity.agentToken,
-      packetVersion: identity.version,
-      deviceKey: identity.deviceSecret ?? undefined,
-      stateDir,
-      name: this.name,
-      program,
-      log,
+      ...{ url, agentId, relayToken, agentToken, stateDir, name: this.name, program, log },
+      packetVersion: version,
+      deviceKey: deviceSecret ?? undefined,
     });
-    agent.onState((status) => this.follow(identity.agentId, status));
+    agent.onState((status) => this.follow(agentId, status));
     return agent;
   }
 

@@ -213,16 +213,16 @@ const start = async (
       agentId,
       relayToken,
       ...keys,
-      ...(deviceSecret === null ? {} : { deviceKey: deviceSecret }),
+      deviceKey: deviceSecret ?? undefined,
       stateDir,
       program,
-      ...(isPushable
-        ? { pushes: { load: (file) => loadPushed(file, path), restart: askForRestart } }
-        : {}),
-      ...(pushKey === undefined ? {} : { pushKey }),
+      pushes: isPushable
+        ? { load: (file) => loadPushed(file, path), restart: askForRestart }
+        : undefined,
+      pushKey,
       rekey: flags.rekey,
-      ...(flags.name === undefined ? {} : { name: flags.name }),
-      ...(flags.firmwareVersion === undefined ? {} : { firmwareVersion: flags.firmwareVersion }),
+      name: flags.name,
+      firmwareVersion: flags.firmwareVersion,
       log: (level, message, fields, thrown) => {
         // runUntilStopped reports the state of the link.
         if (level === "debug" || level === "info" || Object.hasOwn(fields ?? {}, "waitMs")) return;

@@ -77,10 +77,9 @@ needs its secret too (blindrelay agent export). A new password or account token 
       const body = {
         name,
         scopes: [...new Set(scope)],
-        ...(where === undefined ? {} : { where }),
-        ...(expires === undefined
-          ? {}
-          : { expires_at: new Date(Date.now() + expires).toISOString() }),
+        where,
+        expires_at:
+          expires === undefined ? undefined : new Date(Date.now() + expires).toISOString(),
       };
       const rest = accountRest(context.settings());
       const made = await rest.ask("AccessKeyCreated", "POST", "/account/keys", body);

@@ -35,19 +35,12 @@ const CALL_MS = 8_000;
 /** A one-time code is valid for one more step of 30 s. */
 const MAX_CLOCK_MS = 30_000;
 
-const good = (name: string, detail: string): Check => ({ name, ok: true, detail, fix: null });
-const bad = (name: string, detail: string, fix: string): Check => ({
-  name,
-  ok: false,
-  detail,
-  fix,
-});
-const note = (name: string, detail: string, fix: string | null = null): Check => ({
-  name,
-  ok: null,
-  detail,
-  fix,
-});
+const found =
+  (ok: boolean | null) =>
+  (name: string, detail: string, fix: string | null = null): Check => ({ name, ok, detail, fix });
+const good: (name: string, detail: string) => Check = found(true);
+const bad: (name: string, detail: string, fix: string) => Check = found(false);
+const note = found(null);
 
 const checkProfile = (settings: Settings): Check => {
   const path = settings.profilePath;

@@ -173,16 +173,12 @@ interface SetFlags extends JsonFlag {
 const patchOf = ({ publish: toPublish, yank, percent, pause, resume }: SetFlags): ReleasePatch => {
   if (toPublish === true && yank === true) throw new Failure("usage", "--publish or --yank");
   if (pause === true && resume === true) throw new Failure("usage", "--pause or --resume");
-  const rollout = {
-    ...(percent === undefined ? {} : { percent }),
-    ...(pause === true || resume === true ? { paused: pause === true } : {}),
-  };
-  const patch: ReleasePatch = {
-    ...(toPublish === true ? { status: "published" } : yank === true ? { status: "yanked" } : {}),
-    ...(Object.keys(rollout).length === 0 ? {} : { rollout }),
-  };
-  if (Object.keys(patch).length === 0) throw new Failure("usage", "nothing to change: see --help");
-  return patch;
+  const paused = pause === true || resume === true ? pause === true : undefined;
+  const rollout = percent === undefined && paused === undefined ? undefined : { percent, paused };
+  const status = toPublish === true ? "published" : yank === true ? "yanked" : undefined;
+  if (status === undefined && rollout === undefined)
+    throw new Failure("usage", "nothing to change: see --help");
+  return { status, rollout };
 };
 
 type SavedRelease = SignedRelease &

@@ -178,16 +178,8 @@ export class PortSupervisor {
         closed(text);
         void port.close();
       });
-      port.write(bytes).then(
-        () => {
-          timer.clear(deadline);
-          resolve();
-        },
-        (error) => {
-          timer.clear(deadline);
-          reject(error);
-        },
-      );
+      const written = port.write(bytes).finally(() => timer.clear(deadline));
+      written.then(resolve, reject);
     });
   }
 }
