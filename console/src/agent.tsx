@@ -174,7 +174,6 @@ const SecretForm = ({ model, agentId }: { model: Model; agentId: string }): JSX.
   );
 };
 
-/** The outcome of a call. */
 interface Outcome {
   readonly method: string;
   readonly ms: number;

@@ -217,7 +217,6 @@ export class Model {
     this.#draw();
   }
 
-  /** Changes what the list shows. */
   list(change: Partial<AgentListing>): void {
     this.listing = { ...this.listing, ...change };
     this.#draw();

@@ -33,7 +33,6 @@ import { runHub } from "./ws/hub-driver.ts";
 import { writeLinks } from "./ws/link.ts";
 import { attachUpgrade } from "./ws/upgrade.ts";
 
-/** What a relay is assembled from. */
 interface RelayInputs {
   readonly config: Config;
   readonly log: Logger;
@@ -163,7 +162,6 @@ export const assemble = async (inputs: RelayInputs) => {
   return { ...inputs, outages, running, hub, notices, app, metrics, life, settle, end };
 };
 
-/** Logs an error of periodic work. */
 export const complaint = (log: ErrorLog, what: string) => (error: unknown) =>
   log.error({ err: error }, what);
 

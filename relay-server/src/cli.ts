@@ -58,7 +58,6 @@ interface StartFlags extends Record<string, string | boolean | undefined> {
   printConfig?: boolean;
 }
 
-/** The whole command. */
 export const makeCli = (): Command => {
   const cli = new Command("blindrelay-server")
     .description("The blindrelay relay: routes sealed packets unread between agents and clients.")

@@ -153,7 +153,6 @@ export class Holdings {
     }
   }
 
-  /** Another node has named an agent. */
   namedBy(agentId: string, node: string, loginNumber: number): void {
     const holding = this.#byAgent.get(agentId);
     if (holding?.movedTo === null) this.#heldBy(agentId, holding, node, loginNumber);

@@ -28,7 +28,6 @@ interface MembershipParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   readonly nowMs: () => number;
-  /** Asks a node for its agents. */
   readonly askForAgents: (node: string) => void;
 }
 

@@ -14,7 +14,6 @@ export interface SubjectParts {
   readonly transport: Transport;
   /** Identifies this process, and no other before or after it; `[A-Za-z0-9_-]`. */
   readonly node: string;
-  /** Prefix of all subjects. */
   readonly prefix: string;
   readonly log: { error(fields: object, message: string): void };
   /** Calls `fn` once after `ms`, unless the returned function is called first. */
@@ -111,7 +110,6 @@ export class Subjects {
     this.publish(`n.${node}.0`, words, body);
   }
 
-  /** To every node. */
   tellAll(kind: string, body: object): void {
     this.publish("all", [kind, this.node], JSON.stringify(body));
   }

@@ -254,7 +254,6 @@ const takeLock = (options: DataOptions): (() => void) | null => {
   );
 };
 
-/** The file of a SQLite store. */
 export const storePath = (data: string): string => join(data, "store", "relay.sqlite");
 
 const locate = ({ data, store = "sqlite" }: DataOptions): StoreLocation =>

@@ -25,7 +25,6 @@ import { type Issued, issueSession } from "./issue.ts";
 /** How long after its end a session token can be renewed. */
 const RENEWABLE_MS = 3_600_000;
 
-/** The HubLookups over a store. */
 export const storeLookups = (store: Store): HubLookups => ({
   authenticate: (request) => authenticate(store, request),
   ownerOf: (agentId) => ownerOf(store.db, agentId),

@@ -17,7 +17,6 @@ export const drawTotpSecret = (): string => generateSecret({ length: SECRET_BYTE
 export const otpauthUri = (username: string, secret: string): string =>
   generateURI({ issuer: ISSUER, label: username, secret });
 
-/** The TOTP step at an instant. */
 export const totpStepAt = (nowMs: number): number => Math.floor(nowMs / 1000 / STEP_S);
 
 /**

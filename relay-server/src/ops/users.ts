@@ -65,7 +65,6 @@ export const resetPassword = async (
 export const resetTotp = (options: DataOptions, username: string): Promise<void> =>
   changeByName(options, username, { totpEnabled: false });
 
-/** What `unlock` has unlocked. */
 export interface Unlocked {
   readonly address: string | null;
   readonly username: string | null;

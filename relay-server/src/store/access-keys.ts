@@ -118,7 +118,6 @@ export const removeKey = (
     .returningAll()
     .executeTakeFirst();
 
-/** Removes all keys of a user. */
 export const removeAllKeys = async (tx: Db, userId: string, nowMs: number): Promise<void> => {
   await tx
     .updateTable("access_keys")

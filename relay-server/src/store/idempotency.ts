@@ -83,7 +83,6 @@ export const trimIdempotent = async (
     .execute();
 };
 
-/** Deletes all keys from before `beforeMs`. */
 export const forgetIdempotent = async (db: Db, beforeMs: number): Promise<void> => {
   await db.deleteFrom("idempotency").where("created_at", "<", beforeMs).execute();
 };

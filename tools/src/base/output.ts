@@ -32,7 +32,6 @@ export const printJson = (value: unknown): void => {
   process.stdout.write(`${jsonText(value)}\n`);
 };
 
-/** The flag of every command that can print JSON. */
 export interface JsonFlag {
   readonly json?: boolean;
 }

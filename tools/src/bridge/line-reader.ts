@@ -44,7 +44,6 @@ export class LineReader {
     this.buffer = new Uint8Array(options.maxLine);
   }
 
-  /** Lines that were dropped. */
   get dropped(): number {
     const { tooLong, undecodable, wrongChecksum } = this.counts;
     return tooLong + undecodable + wrongChecksum;

@@ -49,7 +49,6 @@ const SUITES = {
   4: "AES-128-CCM after X25519",
 } as const;
 
-/** The name of the suite of a packet's `v`. */
 export const suiteName = (v: unknown): string =>
   isVersion(v) ? SUITES[v] : "no suite of this contract";
 

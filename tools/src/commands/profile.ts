@@ -30,7 +30,6 @@ const readNew = async (flags: PassphraseFlags): Promise<string> => {
   return given;
 };
 
-/** Profiles of this machine. */
 export const listNames = (settings: Settings): string[] => {
   try {
     return readdirSync(dirname(settings.profilePath))

@@ -10,7 +10,6 @@ export const version = (text: string): string => {
   );
 };
 
-/** The version of a release. */
 export const releaseVersion = (text: string): string => {
   if (new RegExp(RELEASE_VERSION_PATTERN).test(version(text))) return text;
   throw new InvalidArgumentError(

@@ -200,7 +200,6 @@ export const writeProfile = (
   writeKeptFile(path, text, isGoodFile(path));
 };
 
-/** What an earlier copy of a profile holds. */
 interface ProfileCopy {
   readonly path: string;
   /** ISO 8601, of its last change. */

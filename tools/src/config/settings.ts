@@ -126,7 +126,6 @@ export class Settings {
       : this.httpUrl();
   }
 
-  /** The relay's WebSocket address. */
   socketUrl(): string {
     if (this.explicit !== null) return socketAddress(this.explicit.url);
     return socketAddress(this.given("BLINDRELAY_URL") ?? this.httpUrl());

@@ -205,7 +205,6 @@ const openPath = async (
   });
 };
 
-/** A port by its path. */
 export const serialOpener =
   (path: string, lines: OpeningLines = {}): PortOpener =>
   (settings, events) =>

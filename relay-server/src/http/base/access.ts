@@ -111,7 +111,6 @@ export const accessOf = (hooks: unknown): Access | null =>
     return (typeof hook === "function" ? accesses.get(hook) : undefined) ?? found;
   }, null);
 
-/** Whether the user behind a request's credential has the admin role. */
 export const isAdmin = async (context: HttpContext, request: FastifyRequest): Promise<boolean> =>
   (await findUser(context.store.db, credentialOf(request).userId))?.role === "admin";
 

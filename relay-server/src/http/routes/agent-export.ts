@@ -32,7 +32,6 @@ export const exportFormat = (
   return "json";
 };
 
-/** The text in each format except JSON. */
 export const exportText = (format: Exclude<ExportFormat, "json">, agent: ExportedAgent): string => {
   const { agentId, relayToken, url, base } = agent;
   switch (format) {
