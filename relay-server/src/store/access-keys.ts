@@ -18,16 +18,17 @@ const keyByHash = prepared((db, { hash }: { hash: string }) =>
     .selectFrom("access_keys as key")
     .leftJoin("users as user", "user.id", "key.user_id")
     .selectAll("key")
-    .select("user.disabled_at")
+    .select(["user.id as owner", "user.disabled_at"])
     .where("key.hash", "=", hash),
 );
 
-/** A key; `removed_at` is also set while its user is disabled. */
+/** A key; `removed_at` is also set while its user is disabled, and once its user is removed. */
 export const findKey = (db: Db, hash: string): MaybePromise<AccessKeyRow | undefined> =>
   whenKnown(keyByHash(db, { hash }), ([row]) => {
     if (row === undefined) return undefined;
-    const { disabled_at, ...key } = row;
-    return { ...key, removed_at: key.removed_at ?? disabled_at };
+    const { owner, disabled_at, ...key } = row;
+    const ended_at = owner === null ? key.created_at : disabled_at;
+    return { ...key, removed_at: key.removed_at ?? ended_at };
   });
 
 /** Why a key was not added. */

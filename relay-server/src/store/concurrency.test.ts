@@ -7,8 +7,9 @@ import { randomUUID } from "node:crypto";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { issuePersistent, issueSession } from "../control/issue.ts";
-import { Secrets } from "../control/secrets.ts";
+import { hashToken, Secrets } from "../control/secrets.ts";
 import { storeWriteBehind } from "../control/write-behind.ts";
+import { addKey, findKey } from "./access-keys.ts";
 import { addAgent, findAgent } from "./agents.ts";
 import { holdKey, replaceKeyCheck } from "./key-rotation.ts";
 import { type Db, openStore, type Store } from "./open.ts";
@@ -16,7 +17,8 @@ import { addRelease, changeRelease, noteOffer, rolloutCounts } from "./releases.
 import { addSession, findSession } from "./sessions.ts";
 import { writeSetting } from "./settings.ts";
 import { postgres, sqlite } from "./testing/engines.ts";
-import { addUser, failTotp, findUser } from "./users.ts";
+import { findToken } from "./tokens.ts";
+import { addUser, failTotp, findUser, removeUser } from "./users.ts";
 
 const NOW = 1_800_000_000_000;
 const secrets = new Secrets(new Uint8Array(32));
@@ -123,6 +125,34 @@ for (const engine of [sqlite(), postgres()]) {
           .execute();
         expect(live).toHaveLength(1);
       }
+    });
+
+    test("what is made with an account while its user is removed is good for nothing", async () => {
+      const userId = await user();
+      const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+      const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+      const making = nodes[0].write(async (tx) => {
+        begin();
+        if (engine.name === "SQLite") await mayEnd; // its only writer waits for the end
+        const token = await issuePersistent(tx, secrets, { userId, agentId: null }, NOW);
+        const key = { id: randomUUID(), hash: randomUUID(), name: "ci", scopes: "read" };
+        const ends = { selector: null, created_at: NOW, expires_at: null };
+        await addKey(tx, { ...key, ...ends, user_id: userId });
+        const row = { hash: randomUUID(), kind: "login", agent_id: null, parent: null } as const;
+        const times = { limited: 0, created_at: NOW, expires_at: NOW + 1000 };
+        await addSession(tx, { ...row, ...times, user_id: userId });
+        if (engine.name !== "SQLite") await mayEnd;
+        return [hashToken(token), key.hash, row.hash] as const;
+      });
+      await begun;
+      const removing = nodes[1].write((tx) => removeUser(tx, userId));
+      if (engine.name !== "SQLite") expect(await removing).toBe(true);
+      end();
+      const [token, key, login] = await making;
+      await removing;
+      expect((await findToken(db, token))?.retired_at).toBe(NOW);
+      expect((await findKey(db, key))?.removed_at).toBe(NOW);
+      expect((await findSession(db, login))?.ended_at).toBe(NOW);
     });
 
     test("a second live token cannot be written", async () => {

@@ -26,7 +26,7 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
     .leftJoin("access_keys as key", "key.hash", "session.parent")
     .selectAll("session")
     .select(["token.retired_at as token_retired_at", "token.good_until"])
-    .select(["login.ended_at as login_ended_at", "user.disabled_at"])
+    .select(["login.ended_at as login_ended_at", "user.id as owner", "user.disabled_at"])
     .select(["key.id as key_id", "key.name as key_name", "key.scopes as key_scopes"])
     .select(["key.selector as key_selector", "key.expires_at as key_expires_at"])
     .select(["key.removed_at as key_removed_at", "key.last_used_at as key_last_used_at"])
@@ -36,13 +36,13 @@ const sessionByHash = prepared((db, { hash }: { hash: string }) =>
 
 /**
  * A session, and the number of a login with it; `ended_at` is also set if the token or login that
- * it was made with has ended, and while its user is disabled. This is decided only here, so code
- * that ends a token need not find what was just made with it.
+ * it was made with has ended, while its user is disabled, and once its user is removed. This is
+ * decided only here, so code that ends a token need not find what was just made with it.
  */
 export const findSession = (db: Db, hash: string): MaybePromise<FoundSession | undefined> =>
   whenKnown(sessionByHash(db, { hash }), ([row]) => {
     if (row === undefined) return undefined;
-    const { token_retired_at, good_until, login_ended_at, disabled_at, ...rest } = row;
+    const { token_retired_at, good_until, login_ended_at, owner, disabled_at, ...rest } = row;
     const { key_id, key_name, key_scopes, key_selector, key_expires_at, ...more } = rest;
     const { key_removed_at, key_last_used_at, ...session } = more;
     const token_ended_at = good_until === null ? token_retired_at : null;
@@ -59,8 +59,9 @@ export const findSession = (db: Db, hash: string): MaybePromise<FoundSession | u
           };
     // A key whose row is gone was removed long ago.
     const key_ended_at = session.kind === "key" && key === null ? 0 : key_removed_at;
+    const user_ended_at = owner === null ? session.created_at : disabled_at;
     const ended_at =
-      session.ended_at ?? token_ended_at ?? login_ended_at ?? key_ended_at ?? disabled_at;
+      session.ended_at ?? token_ended_at ?? login_ended_at ?? key_ended_at ?? user_ended_at;
     return { ...session, ended_at, key };
   });
 

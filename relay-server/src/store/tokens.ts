@@ -13,13 +13,17 @@ const tokenByHash = prepared((db, { hash }: { hash: string }) =>
     .selectFrom("tokens as token")
     .leftJoin("users as user", "user.id", "token.user_id")
     .selectAll("token")
-    .select(["user.disabled_at", nextLoginNumber(db, "token.agent_id").as("login_number")])
+    .select([
+      "user.id as owner",
+      "user.disabled_at",
+      nextLoginNumber(db, "token.agent_id").as("login_number"),
+    ])
     .where("token.hash", "=", hash),
 );
 
 /**
  * A token, and the number of a login with it; while its user is disabled, it is retired and not
- * valid.
+ * valid, and once its user is removed: it may have been made at that moment.
  */
 export const findToken = (
   db: Db,
@@ -27,9 +31,9 @@ export const findToken = (
 ): MaybePromise<(TokenRow & { login_number: number }) | undefined> =>
   whenKnown(tokenByHash(db, { hash }), ([row]) => {
     if (row === undefined) return undefined;
-    const { disabled_at, ...token } = row;
-    if (disabled_at === null) return token;
-    return { ...token, retired_at: disabled_at, good_until: null };
+    const { owner, disabled_at, ...token } = row;
+    const ended_at = owner === null ? token.issued_at : disabled_at;
+    return ended_at === null ? token : { ...token, retired_at: ended_at, good_until: null };
   });
 
 /** The owner of a persistent token: `agentId` null means the account itself. */

@@ -120,6 +120,24 @@ describe("users", () => {
     expect((await rest.call("POST", "/agents", { token, body })).statusCode).toBe(201);
   });
 
+  test("deleted: what one of their requests is making at that moment is good for nothing", async () => {
+    const leaver = await rest.addUser("leaver");
+    const makes = (path: string, body?: object) =>
+      rest.call("POST", path, { token: leaver, ...(body === undefined ? {} : { body }) });
+    const [removed, ...made] = await Promise.all([
+      rest.call("DELETE", "/admin/users/id-of-leaver", { token }),
+      makes("/auth/token/rotate"),
+      makes("/auth/session"),
+      makes("/account/keys", { name: "ci", scopes: ["read"] }),
+    ]);
+    expect(removed.statusCode).toBe(204);
+    for (const answer of made) {
+      const { api_token, session_token = api_token } = answer.json();
+      const { statusCode } = await rest.call("GET", "/releases", { token: session_token ?? "" });
+      expect(statusCode).toBe(401);
+    }
+  });
+
   test("a new password by an admin ends what the old one gave; a lost second factor can be removed", async () => {
     const { id } = (await make({ username: "grace", password: PASSWORD, role: "user" })).json();
     const { user } = (await login("grace")).json();
