@@ -29,7 +29,7 @@ export type { StoreWriteBehind } from "./control/write-behind.ts";
 /** Of the requests that a control plane answers. */
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-interface ControlParts {
+export interface ControlParts {
   /** The hub's clocks. */
   readonly wallMs: () => number;
   readonly steadyMs: () => number;

@@ -19,8 +19,9 @@ import {
 } from "../store/users.ts";
 import { changeStore } from "./change-store.ts";
 import type { ControlContext } from "./context.ts";
+import { type Credential, isStillLive } from "./credentials.ts";
 import { KNOWN } from "./hash-queue.ts";
-import { type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
+import { holdToken, type Issued, issueLogin, issuePersistent, repeatPersistent } from "./issue.ts";
 import { rememberAddress } from "./known-addresses.ts";
 import { provesFactors } from "./login-check.ts";
 import { hashPassword, normalPassword } from "./passwords.ts";
@@ -94,19 +95,25 @@ export const logOut = (context: ControlContext, userId: string, loginHash: strin
 
 /**
  * Makes a new account token; the old one, all session tokens of the account's clients and their
- * links end.
+ * links end. Null if `asking` is not valid any more: a new password, or another renewal, that was
+ * quicker has shut its holder out.
  */
 export const rotateAccountToken = (
   context: ControlContext,
-  userId: string,
-): Promise<{ token: string; rotatedAtMs: number }> =>
-  changeStore(context, userId, async (tx, nowMs, post) => {
-    const token = await issuePersistent(tx, context.secrets, { userId, agentId: null }, nowMs);
+  asking: Pick<Credential, "holder" | "hash" | "userId">,
+): Promise<{ token: string; rotatedAtMs: number } | null> => {
+  const { userId } = asking;
+  const owner = { userId, agentId: null };
+  return changeStore(context, userId, async (tx, nowMs, post) => {
+    await holdToken(tx, owner);
+    if (!(await isStillLive(tx, asking, nowMs))) return null;
+    const token = await issuePersistent(tx, context.secrets, owner, nowMs);
     await endSessions(tx, userId, ["client"], null, nowMs);
     await noteAct(tx, nowMs, { actorId: userId, action: "user.rotate_token", subject: userId });
     await post("end_clients", userId);
     return { token, rotatedAtMs: nowMs };
   });
+};
 
 const endTotp = async (tx: Db, userId: string, nowMs: number): Promise<void> => {
   await removeTotp(tx, userId);

@@ -71,21 +71,34 @@ export const findCredential = (
 ): MaybePromise<CredentialState> => {
   const reading = readToken(text);
   if (!reading.ok) return UNKNOWN;
-  const hash = hashToken(text);
-  switch (reading.kind) {
-    case "e2e":
-    case "push":
-      return UNKNOWN; // the relay never has one to compare with
+  const { kind } = reading;
+  if (kind === "e2e" || kind === "push") return UNKNOWN; // the relay has none to compare with
+  return lookUp(db, kind, hashToken(text), nowMs);
+};
+
+const lookUp = (
+  db: Db,
+  kind: Holder | "session",
+  hash: string,
+  nowMs: number,
+): MaybePromise<CredentialState> => {
+  switch (kind) {
     case "account":
     case "agent":
       return whenKnown(findToken(db, hash), (row) => persistent(row, nowMs));
     case "key":
       return whenKnown(findKey(db, hash), (row) => accessKey(row, nowMs));
-    case "session":
-    case "login":
+    default:
       return whenKnown(findSession(db, hash), (row) => shortLived(row, nowMs));
   }
 };
+
+/** Whether a credential that was found is good still: inside a transaction, as of now. */
+export const isStillLive = async (
+  tx: Db,
+  { holder, hash }: Pick<Credential, "holder" | "hash">,
+  nowMs: number,
+): Promise<boolean> => (await lookUp(tx, holder, hash, nowMs)).state === "live";
 
 const HOLDERS: { readonly [kind in SessionRow["kind"]]: Holder } = {
   login: "login",

@@ -3,7 +3,7 @@
  * short-lived tokens are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
-import { whenKnown } from "../base/maybe-promise.ts";
+import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import { hold } from "../store/advisory-lock.ts";
 import { holdKey } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";
@@ -11,6 +11,10 @@ import { addSession, makeRoom } from "../store/sessions.ts";
 import { addToken, currentToken, type Owner, retireTokens, trimTokens } from "../store/tokens.ts";
 import type { Credential } from "./credentials.ts";
 import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
+
+/** Until the transaction ends, nobody else renews this owner's token. */
+export const holdToken = (tx: Db, { userId, agentId }: Owner): MaybePromise<unknown> =>
+  hold(tx, `token of ${userId}/${agentId ?? ""}`);
 
 /** Derives and stores a new persistent token. Call it inside the transaction that needs it. */
 export const issuePersistent = async (
@@ -21,7 +25,7 @@ export const issuePersistent = async (
 ): Promise<string> => {
   await holdKey(db, secrets.check());
   // Of two concurrent rotations, the second ends what the first made.
-  await hold(db, `token of ${owner.userId}/${owner.agentId ?? ""}`);
+  await holdToken(db, owner);
   await retireTokens(db, owner, nowMs);
   await trimTokens(db, owner, nowMs);
   const kind = owner.agentId === null ? "account" : "agent";

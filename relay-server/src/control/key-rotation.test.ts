@@ -164,7 +164,8 @@ test("a relay with the old key stores nothing more that needs a key", async () =
   expect(await post("/agents/x/rotate-token")).toBe(503);
   const user = await findUser(rest.context.store.db, userId);
   if (user === undefined) throw new Error("the user is gone");
-  await expect(rotateAccountToken(rest.context, userId)).rejects.toThrow("was rotated");
+  const asking = { holder: "account", hash: hashToken(account), userId } as const;
+  await expect(rotateAccountToken(rest.context, asking)).rejects.toThrow("was rotated");
   await expect(enrollTotp(rest.context, user)).rejects.toThrow("was rotated");
   await expect(changePassword(rest.context, user, "another horse", "-")).rejects.toThrow("rotated");
   const after = await opened(async ({ store: { db } }) => [await tokensIn(db), await pending()]);

@@ -6,6 +6,8 @@ import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { AuthConfig, LoginAnswer, SessionAnswer, User } from "@blindrelay/protocol/schema/rest";
 import { Value } from "typebox/value";
 import { afterEach, describe, expect, test } from "vitest";
+import { rotateAccountToken } from "../../control/account.ts";
+import { findCredential } from "../../control/credentials.ts";
 import { recallAddress } from "../../control/known-addresses.ts";
 import { drawToken, hashToken, Secrets } from "../../control/secrets.ts";
 import { storeLookups } from "../../control/token-check.ts";
@@ -410,6 +412,26 @@ describe("sessions", () => {
     expect(await status(access_token)).toBe(200);
     expect(await status(rotated.json().api_token)).toBe(200);
     expect((await rest.login()).user.api_token).toBe(rotated.json().api_token);
+  });
+
+  test("a renewal of the account token gives none once a new password has overtaken it", async () => {
+    rest = await startRest();
+    const { store } = rest.context;
+    const { access_token: thief } = await rest.login();
+    const { access_token: token } = await rest.login();
+    const finding = await findCredential(store.db, thief, rest.clock.nowMs);
+    if (finding.state !== "live") throw new Error("it is live");
+    const body = { password: "another long one", current_password: PASSWORD };
+    expect((await rest.call("PATCH", "/account", { token, body })).statusCode).toBe(200);
+    expect(await rotateAccountToken(rest.context, finding.credential)).toBeNull();
+  });
+
+  test("of two renewals with one account token, the second is refused", async () => {
+    rest = await startRest();
+    const { api_token: token } = (await rest.login()).user;
+    const rotate = () => rest.call("POST", "/auth/token/rotate", { token });
+    const answers = await Promise.all([rotate(), rotate()]);
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([200, 401]);
   });
 });
 

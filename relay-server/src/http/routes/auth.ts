@@ -32,6 +32,7 @@ import {
   WRITERS,
 } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
+import { HttpProblem } from "../base/problem.ts";
 import { secondsUntil, timestamp } from "../base/time.ts";
 import { userAnswer } from "./account.ts";
 
@@ -131,11 +132,9 @@ export const authRoutes = (app: App, context: HttpContext): void => {
       },
     },
     async (request) => {
-      const { token, rotatedAtMs } = await rotateAccountToken(
-        context,
-        credentialOf(request).userId,
-      );
-      return { api_token: token, rotated_at: timestamp(rotatedAtMs) };
+      const rotated = await rotateAccountToken(context, credentialOf(request));
+      if (rotated === null) throw new HttpProblem("INVALID_TOKEN", "Invalid token");
+      return { api_token: rotated.token, rotated_at: timestamp(rotated.rotatedAtMs) };
     },
   );
 };
