@@ -13,7 +13,7 @@ import Fastify, {
   LogController,
 } from "fastify";
 import { contained } from "../base/contain.ts";
-import { accessOf } from "./base/access.ts";
+import { accessOf, confirms } from "./base/access.ts";
 import type { App, HttpContext } from "./base/context.ts";
 import { answerProblems, malformedRequest } from "./base/problem.ts";
 import { validatorCompiler } from "./base/validation.ts";
@@ -123,7 +123,9 @@ export const buildApp = (
   });
   limitBodies(app);
   app.addHook("onRoute", (route) => {
-    if (accessOf(route.onRequest) !== null) route.config = { ...route.config, credentials: true };
+    if (accessOf(route.onRequest) === null) return;
+    route.config = { ...route.config, credentials: true };
+    route.preHandler = confirms(context);
   });
   app.addHook("onRequest", async (request) => {
     const { unlimited, credentials } = request.routeOptions.config;

@@ -42,13 +42,21 @@ export const AGENT_WRITERS: Access = { ...WRITERS, scopes: ["agents"] };
 export const RELEASE_READERS: Access = { ...READERS, scopes: ["read", "releases"] };
 export const RELEASE_WRITERS: Access = { ...ADMINS, scopes: ["releases"] };
 
-const credentials = new WeakMap<FastifyRequest, Credential>();
+/** Of a request that passed `requires`. */
+interface Caller {
+  readonly credential: Credential;
+  readonly access: Access;
+  /** By the steady clock: when the store was asked. */
+  readonly foundMs: number;
+}
+
+const callers = new WeakMap<FastifyRequest, Caller>();
 
 /** The credential of a request that passed `requires`. */
 export const credentialOf = (request: FastifyRequest): Credential => {
-  const credential = credentials.get(request);
-  if (credential === undefined) throw new Error("this route requires no credential");
-  return credential;
+  const caller = callers.get(request);
+  if (caller === undefined) throw new Error("this route requires no credential");
+  return caller.credential;
 };
 
 /** An onRequest hook: it refuses requests before their body is read. */
@@ -59,18 +67,54 @@ export const requires = (context: HttpContext, access: Access) => {
       await requestLimits.countAnonymous(request);
       return;
     }
-    const credential = await identify(context, access, request).catch(async (error: unknown) => {
+    const foundMs = context.steadyMs();
+    const credential = await admitted(context, access, request).catch(async (error: unknown) => {
       await requestLimits.countAnonymous(request);
       throw error;
     });
     await requestLimits.admit(request, credential);
-    credentials.set(request, credential);
-    if (access.role === "admin" && !(await isAdmin(context, request))) {
-      throw new HttpProblem("FORBIDDEN", "This is for the admin role.");
-    }
+    callers.set(request, { credential, access, foundMs });
+    await demandRole(context, access, request);
   };
   accesses.set(hook, access);
   return hook;
+};
+
+/** What was found about a caller is asked again after this time. */
+const FRESH_MS = 100;
+
+/**
+ * A preHandler hook, after `requires`: a request may wait for its turn and its body, for as long
+ * as its sender likes, and whoever is shut out meanwhile is refused all the same.
+ */
+export const confirms =
+  (context: HttpContext) =>
+  async (request: FastifyRequest, _reply: FastifyReply): Promise<void> => {
+    const caller = callers.get(request);
+    const nowMs = context.steadyMs();
+    if (caller === undefined || nowMs - caller.foundMs < FRESH_MS) return;
+    const { access } = caller;
+    const credential = await identify(context, access, request);
+    callers.set(request, { credential, access, foundMs: nowMs });
+    await demandRole(context, access, request);
+  };
+
+const demandRole = async (
+  context: HttpContext,
+  { role }: Access,
+  request: FastifyRequest,
+): Promise<void> => {
+  if (role !== "admin" || (await isAdmin(context, request))) return;
+  throw new HttpProblem("FORBIDDEN", "This is for the admin role.");
+};
+
+const admitted = async (
+  context: HttpContext,
+  access: Access,
+  request: FastifyRequest,
+): Promise<Credential> => {
+  refuseLockedOut(context, request);
+  return identify(context, access, request);
 };
 
 /** The caller; throws if the route does not accept them. */
@@ -79,7 +123,6 @@ const identify = async (
   access: Access,
   request: FastifyRequest,
 ): Promise<Credential> => {
-  refuseLockedOut(context, request);
   const text = bearer(request);
   if (text === null) {
     throw new HttpProblem("AUTH_REQUIRED", `Send "Authorization: Bearer" with ${names(access)}.`);
