@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type Rest, startRest } from "../testing/test-rest.ts";
+import { Overloaded } from "../../control/hash-queue.ts";
+import { PASSWORD, type Rest, startRest } from "../testing/test-rest.ts";
 
 let rest: Rest;
 let token: string;
@@ -62,6 +63,17 @@ test("a refused request may be corrected under its key", async () => {
   await create("k0", { name: "Pump", agent_id: "pump" });
   expect((await create("k1", { name: "x", agent_id: "pump" })).statusCode).toBe(409);
   expect((await create("k1", { name: "x", agent_id: "pump-2" })).statusCode).toBe(201);
+});
+
+test("a request that too many logins kept from beginning may be sent again under its key", async () => {
+  vi.spyOn(rest.context.hashing, "run").mockImplementationOnce(() =>
+    Promise.reject(new Overloaded()),
+  );
+  const body = { username: "grace", password: PASSWORD, role: "user" };
+  const headers = { "idempotency-key": "k1" };
+  const make = () => rest.call("POST", "/admin/users", { token, body, headers });
+  expect((await make()).statusCode).toBe(503);
+  expect((await make()).statusCode).toBe(201);
 });
 
 test("after a bug the outcome is unknown, so the key stays taken", async () => {

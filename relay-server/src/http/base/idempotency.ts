@@ -9,6 +9,7 @@
 import { IDEMPOTENCY_TTL_S } from "@blindrelay/protocol";
 import { IDEMPOTENCY_HEADER, type IdempotencyHeaders } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { Overloaded } from "../../control/hash-queue.ts";
 import { QuotaExceeded } from "../../control/quotas.ts";
 import { BOUNDS } from "../../store/bounds.ts";
 import {
@@ -31,6 +32,9 @@ const MAX_KEPT = BOUNDS.idempotency.perOwner / 2;
 
 /** What a route with a key may answer in addition to its own problems. */
 export const IDEMPOTENCY_PROBLEMS = ["IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_KEY_IN_USE"] as const;
+
+/** Nothing was changed: the caller was refused, or its turn to be hashed never came. */
+const REFUSALS = [HttpProblem, QuotaExceeded, Overloaded];
 
 interface Kept {
   readonly status: number;
@@ -117,7 +121,7 @@ const answerOnce = async <T>(
     return body;
   } catch (error) {
     // A refusal changed nothing. After an internal error that is unknown, and the key stays taken.
-    const isRefusal = error instanceof HttpProblem || error instanceof QuotaExceeded;
+    const isRefusal = REFUSALS.some((kind) => error instanceof kind);
     if (isRefusal) await store.write((tx) => dropIdempotent(tx, userId, key));
     throw error;
   }
