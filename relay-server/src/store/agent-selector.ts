@@ -1,4 +1,5 @@
 /** What a selector asks of the store. Who is online it does not know: that is the hub's to say. */
+import { setImmediate as turn } from "node:timers/promises";
 import { type Condition, holds, type Selector, SelectorError } from "@blindrelay/protocol/selector";
 import {
   type Expression,
@@ -10,7 +11,7 @@ import {
 import type { Db } from "./open.ts";
 import type { Tables } from "./tables.ts";
 
-/** Both engines take more parameters in one statement. */
+/** Of all conditions of a selector: both engines take more parameters in one statement. */
 const MAX_VALUES = 20_000;
 
 const COLUMNS = {
@@ -50,8 +51,16 @@ const simpleGlob = (pattern: string): Wanted | null => {
   return (column) => sql`replace(${sql.ref(column)}, ${middle}, '') <> ${sql.ref(column)}`;
 };
 
-/** The values that agents have and that a condition holds for. */
-const valuesFor = async (db: Db, userId: string, condition: Condition): Promise<string[]> => {
+/**
+ * The values that agents have and that a condition holds for. Throws a SelectorError if they are
+ * more than `most`.
+ */
+const valuesFor = async (
+  db: Db,
+  userId: string,
+  condition: Condition,
+  most: number,
+): Promise<string[]> => {
   const label = labelOf(condition);
   const column = sql.ref(label === null ? columnOf(condition) : "value");
   const { rows } = await sql<{ value: string }>`
@@ -59,25 +68,41 @@ const valuesFor = async (db: Db, userId: string, condition: Condition): Promise<
     where user_id = ${userId} and ${column} is not null
     ${label === null ? sql`` : sql`and key = ${label}`}`.execute(db);
   const values = rows.map(({ value }) => value).filter((value) => holds(condition, value));
-  if (values.length <= MAX_VALUES) return values;
-  throw new SelectorError(`${condition.key} has more than ${MAX_VALUES} values that match`);
+  if (values.length <= most) return values;
+  throw new SelectorError(`up to ${condition.key}, more than ${MAX_VALUES} values match`);
 };
 
+interface Room {
+  /** How many values the conditions that are left may have. */
+  values: number;
+}
+
 /** Versions are compared here, because SQL cannot. */
-const wantedBy = async (db: Db, userId: string, condition: Condition): Promise<Wanted> => {
+const wantedBy = async (
+  db: Db,
+  userId: string,
+  condition: Condition,
+  room: Room,
+): Promise<Wanted> => {
   const { operator, value } = condition;
   if (operator === "=" || operator === "!=") return (column) => sql`${sql.ref(column)} = ${value}`;
   const glob = operator === "~" ? simpleGlob(value) : null;
   if (glob !== null) return glob;
-  const values = await valuesFor(db, userId, condition);
+  await turn(); // reading the values of 10,000 agents takes 25 ms
+  const values = await valuesFor(db, userId, condition, room.values);
+  room.values -= values.length;
   // An empty list is an error in SQL.
   if (values.length === 0) return () => sql`1 = 0`;
   return (column) => sql`${sql.ref(column)} in (${sql.join(values)})`;
 };
 
-/** Throws a SelectorError if too many different values match. */
-const chosenBy = async (db: Db, userId: string, condition: Condition): Promise<Chosen> => {
-  const wanted = await wantedBy(db, userId, condition);
+const chosenBy = async (
+  db: Db,
+  userId: string,
+  condition: Condition,
+  room: Room,
+): Promise<Chosen> => {
+  const wanted = await wantedBy(db, userId, condition, room);
   const isNot = condition.operator === "!=";
   const label = labelOf(condition);
   return (agents) => {
@@ -96,10 +121,15 @@ const chosenBy = async (db: Db, userId: string, condition: Condition): Promise<C
   };
 };
 
-/** The conditions of a selector without those on `online`. Throws a SelectorError. */
-export const chosenIn = (db: Db, userId: string, selector: Selector): Promise<Chosen[]> =>
-  Promise.all(
-    selector
-      .filter(({ key }) => key !== "online")
-      .map((condition) => chosenBy(db, userId, condition)),
-  );
+/**
+ * The conditions of a selector without those on `online`. Throws a SelectorError if too many
+ * different values match.
+ */
+export const chosenIn = async (db: Db, userId: string, selector: Selector): Promise<Chosen[]> => {
+  const room = { values: MAX_VALUES };
+  const chosen: Chosen[] = [];
+  for (const condition of selector) {
+    if (condition.key !== "online") chosen.push(await chosenBy(db, userId, condition, room));
+  }
+  return chosen;
+};

@@ -111,6 +111,7 @@ export const AgentQuery = Type.Object({
   where: Type.Optional(
     Type.String({
       maxLength: MAX_SELECTOR_LENGTH,
+      pattern: "^[^\\u0000-\\u001f\\u007f]*$",
       description:
         "A selector: conditions joined by commas, all of which must hold, such as label.site=hall-7,firmware<1.5.0. Keys: id, name, runtime, firmware, online, label.KEY; operators: =, !=, ~ (a glob with *), < and >= (versions).",
       examples: ["label.site=hall-7,firmware<1.5.0"],

@@ -1,6 +1,6 @@
 /** Filters of `GET /agents`. */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { writeSighting } from "../../store/agents.ts";
+import { addAgent, writeSighting } from "../../store/agents.ts";
 import { type Rest, startRest } from "../testing/test-rest.ts";
 
 let rest: Rest;
@@ -111,7 +111,24 @@ test("by a selector: labels, versions, globs and presence", async () => {
   expect(await chosen("label.site~*")).toEqual([]);
 });
 
-test.each(["pump", "online=maybe", "firmware<new", "label.A=x", "", "id=a,"])(
+test("a selector whose conditions match too many values together is 422", async () => {
+  const { user } = await rest.login();
+  await rest.context.store.write(async (tx) => {
+    for (let i = 0; i < 7000; i += 1) {
+      const row = { agent_id: `p-${i}`, name: `p ${i}`, metadata: "{}", created_at: i };
+      await addAgent(tx, { ...row, user_id: user.id });
+    }
+  });
+  const ask = (where: string) =>
+    rest.call("GET", `/agents?limit=1&where=${encodeURIComponent(where)}`, { token });
+  const most = "name~p*6*9*,id~p*6*9*";
+  expect((await ask(most)).json().items).toHaveLength(1);
+  const answer = await ask("name~p* *,id~p*-*,name~p*,id~p**,name~p **");
+  expect(answer.statusCode).toBe(422);
+  expect(answer.json().errors[0].message).toMatch("20000 values");
+});
+
+test.each(["pump", "online=maybe", "firmware<new", "label.A=x", "", "id=a,", "id=\0"])(
   "the selector %j is 422, and names where",
   async (where) => {
     const answer = await rest.call("GET", `/agents?where=${encodeURIComponent(where)}`, { token });
