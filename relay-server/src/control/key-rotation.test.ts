@@ -14,10 +14,11 @@ import { systemClocks } from "../base/clock.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
 import type { Db } from "../store/open.ts";
+import { postgres } from "../store/testing/engines.ts";
 import { findUser } from "../store/users.ts";
 import { changePassword, enrollTotp, rotateAccountToken } from "./account.ts";
 import { findCredential } from "./credentials.ts";
-import { openData } from "./data-dir.ts";
+import { initStore, openData } from "./data-dir.ts";
 import { repeatPersistent } from "./issue.ts";
 import { rekey } from "./key-rotation.ts";
 import { masterKeyPath } from "./master-key.ts";
@@ -171,6 +172,20 @@ test("a relay with the old key stores nothing more that needs a key", async () =
   const after = await opened(async ({ store: { db } }) => [await tokensIn(db), await pending()]);
   expect(after).toEqual(stored);
 });
+
+const shared = postgres();
+test.skipIf(shared.skipped)(
+  "of two at once on PostgreSQL one is refused, and the key is the store's",
+  async () => {
+    const { url: store } = (await shared.prepare()) as { url: string };
+    const data = join(rest.dataDir, "shared");
+    await initStore({ data, store, username: "ada", password: "correct horse", totp: false });
+    const both = await Promise.allSettled([0, 1].map(() => rekey({ data, store, graceDays: 0 })));
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    await (await openData({ data, store })).store.close();
+    await shared.remove();
+  },
+);
 
 test("if interrupted after the store's commit, the next start installs the new key", async () => {
   const path = masterKeyPath(rest.dataDir);

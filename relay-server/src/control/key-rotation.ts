@@ -16,9 +16,9 @@ import {
   wrappedSecrets,
 } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";
-import { type DataOptions, openAlone } from "./data-dir.ts";
+import { type Data, type DataOptions, openAlone } from "./data-dir.ts";
 import { issuePersistent } from "./issue.ts";
-import { adoptNextKey, makeNextKey, parseKey } from "./master-key.ts";
+import { adoptNextKey, holdNextKey, makeNextKey, parseKey } from "./master-key.ts";
 import { Secrets } from "./secrets.ts";
 
 const DAY_MS = 86_400_000;
@@ -50,7 +50,7 @@ interface RekeyResult {
  * changed.
  */
 export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
-  const { data, masterKey, newMasterKey, graceDays } = options;
+  const { data, store, masterKey, newMasterKey } = options;
   if ((masterKey === undefined) !== (newMasterKey === undefined)) {
     throw new Failure(
       "usage",
@@ -58,13 +58,24 @@ export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
     );
   }
   await using opened = await openAlone(options); // which completes an interrupted rotation
-  const nowMs = opened.clock.nowMs();
+  const isAlone = newMasterKey !== undefined || store === undefined || store === "sqlite";
+  const release = isAlone ? () => undefined : holdNextKey(data);
+  // Ours would replace its next key, which may be the store's before it is the file's.
+  if (release === null) throw new Failure("refused", "another rotation runs on this data folder");
+  return await rotate(options, opened).finally(release);
+};
+
+const rotate = async (
+  { data, newMasterKey, graceDays }: RekeyOptions,
+  { store, secrets, clock }: Data,
+): Promise<RekeyResult> => {
+  const nowMs = clock.nowMs();
   const until = graceDays === 0 ? null : nowMs + graceDays * DAY_MS;
   const fresh = new Secrets(newMasterKey === undefined ? makeNextKey(data) : given(newMasterKey));
-  if (fresh.check() === opened.secrets.check()) {
+  if (fresh.check() === secrets.check()) {
     throw new Failure("usage", "the new master key is the old one");
   }
-  const changed = await rewrite(opened.store, opened.secrets, fresh, until, nowMs);
+  const changed = await rewrite(store, secrets, fresh, until, nowMs);
   const oldKey = newMasterKey === undefined ? adoptNextKey(data, nowMs) : null;
   return { ...changed, oldTokensUntilMs: until, oldKey: oldKey && join(data, oldKey) };
 };

@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
+import { holdLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { flushFolder } from "@blindrelay/protocol/windows";
 import { withDiskProblem } from "../base/disk-problem.ts";
@@ -124,6 +125,13 @@ export const makeMasterKey = (dataDir: string, variable: string | undefined): Ui
 };
 
 const nextKeyPath = (dataDir: string): string => `${masterKeyPath(dataDir)}.next`;
+
+/**
+ * Keeps other rotations off this folder's keys until the returned function is called; null if one
+ * runs.
+ */
+export const holdNextKey = (dataDir: string): (() => void) | null =>
+  written(dataDir, () => holdLock(nextKeyPath(dataDir)));
 
 /** Generates the next key beside the current one; replaces one left by an earlier attempt. */
 export const makeNextKey = (dataDir: string): Uint8Array => {
