@@ -1,4 +1,5 @@
 /** How many requests one user, one agent and one address may make (docs/limits.md). */
+import { PassThrough } from "node:stream";
 import type { LightMyRequestResponse } from "fastify";
 import { afterEach, expect, test, vi } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../../control/quotas.ts";
@@ -54,6 +55,25 @@ test("a user who does not take answers gets no more of them, but may change thin
   expect(made.statusCode).toBe(201);
   added.mockRestore();
   over.mockRestore();
+});
+
+test("whatever access keys send, their account can end them", async () => {
+  await start({ requestsPerMinute: 3, requestsAtOnce: 1 });
+  const { user } = await rest.login();
+  const account = { token: user.api_token };
+  const body = { name: "ci", scopes: ["call"] };
+  const key = (await rest.call("POST", "/account/keys", { ...account, body })).json();
+  const session = (more = {}) =>
+    rest.call("POST", "/auth/session", { token: key.api_token, ...more });
+  expect((await session()).statusCode).toBe(200);
+  const slow = new PassThrough();
+  const headers = { "content-type": "application/json", "content-length": "2" };
+  const inTheWay = [session({ body: slow, headers }), session(), session(), session()];
+  expect((await Promise.race(inTheWay)).statusCode).toBe(429);
+  const removed = await rest.call("DELETE", `/account/keys/${key.id}`, account);
+  expect(removed.statusCode).toBe(204);
+  slow.end("{}");
+  await Promise.all(inTheWay);
 });
 
 test("an agent's requests count for the agent, not for its owner", async () => {

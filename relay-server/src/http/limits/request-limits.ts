@@ -104,27 +104,28 @@ export class RequestLimits {
   }
 
   /** Counts a request by its caller, and waits for its turn among those of the same user. */
-  async admit(request: FastifyRequest, { userId, agentId }: Credential): Promise<void> {
-    const holder = agentId === null ? `user/${userId}` : `agent/${agentId}`;
-    this.#holders.set(request, holder);
-    this.#users.set(request, userId);
+  async admit(request: FastifyRequest, { userId, agentId, key }: Credential): Promise<void> {
+    // Apart, so that an account can end a key whatever is sent with it.
+    const user = key === null ? userId : `keys of ${userId}`;
+    this.#holders.set(request, agentId === null ? `user/${user}` : `agent/${agentId}`);
+    this.#users.set(request, user);
     await this.#holder(request);
     if (request.routeOptions.config.streams === true) return;
-    const end = await this.#concurrency.take(userId);
+    const end = await this.#concurrency.take(user);
     if (end === null) throw limited("Too many requests of this account wait.");
     this.#ends.set(request, end);
     if (request.raw.destroyed) this.#end(request); // disconnected while it waited
     // Changes go on: their answers are small, and one may end the key that takes no answers.
-    if (request.method === "GET" && this.#untaken.isOver(userId)) {
+    if (request.method === "GET" && this.#untaken.isOver(user)) {
       throw limited("Answers of this account wait to be taken.");
     }
   }
 
   /** Streams read no further than they are taken. */
   #countAnswer(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
-    const userId = this.#users.get(request);
-    if (userId === undefined || typeof payload !== "string") return;
-    this.#untaken.add(userId, payload.length, request.raw.socket, reply.raw);
+    const user = this.#users.get(request);
+    if (user === undefined || typeof payload !== "string") return;
+    this.#untaken.add(user, payload.length, request.raw.socket, reply.raw);
   }
 
   #end(request: FastifyRequest): void {
