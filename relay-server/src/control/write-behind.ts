@@ -6,15 +6,16 @@
  */
 import type { AgentReport } from "../core/link.ts";
 import type { WriteBehind } from "../core/ports.ts";
-import { writeSighting } from "../store/agents.ts";
-import type { Store } from "../store/open.ts";
+import { isElsewhereSince, writeSighting } from "../store/agents.ts";
+import type { Db, Store } from "../store/open.ts";
 import { addRequestsUsed } from "../store/sessions.ts";
 import { noteVersions } from "./booted.ts";
 
 interface Sighting {
   readonly atMs: number;
-  /** Its report at login; null if it only disconnected. */
+  /** Its report at login, and when that was; null if it only disconnected. */
   readonly report: AgentReport | null;
+  readonly reportedAtMs: number | null;
   /** Earlier versions that it logged in with since the last write, oldest first. */
   readonly before: readonly string[];
   readonly online: boolean;
@@ -48,6 +49,7 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
     return {
       ...newer,
       report: newer.report ?? older.report,
+      reportedAtMs: newer.reportedAtMs ?? older.reportedAtMs,
       before: versions.slice(-MAX_VERSIONS),
     };
   };
@@ -65,17 +67,26 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
       throw error;
     }
   };
+  const writeOne = async (tx: Db, agentId: string, sighting: Sighting): Promise<void> => {
+    const { atMs, report, reportedAtMs, online, before } = sighting;
+    const place = node === null ? null : { node, online };
+    // It came and left before this was written. The node that it went to may have been quicker:
+    // the older report would undo the newer one, and look like a device's return to it.
+    const wasQuick = place !== null && reportedAtMs !== null && !online;
+    if (wasQuick && (await isElsewhereSince(tx, agentId, place.node, reportedAtMs))) {
+      await writeSighting(tx, agentId, atMs, null);
+      return;
+    }
+    const booted = report?.firmwareVersion ?? null;
+    const versions = booted === null ? before : [...before, booted];
+    if (versions.length > 0) await noteVersions(tx, agentId, versions, atMs);
+    await writeSighting(tx, agentId, atMs, report, place);
+  };
   const writeSightings = async (): Promise<void> => {
     const sightings = first(seen);
     try {
       await store.write(async (tx) => {
-        for (const [agentId, { atMs, report, online, before }] of sightings) {
-          const place = node === null ? null : { node, online };
-          const booted = report?.firmwareVersion ?? null;
-          const versions = booted === null ? before : [...before, booted];
-          if (versions.length > 0) await noteVersions(tx, agentId, versions, atMs);
-          await writeSighting(tx, agentId, atMs, report, place);
-        }
+        for (const [agentId, sighting] of sightings) await writeOne(tx, agentId, sighting);
       });
     } catch (error) {
       for (const [agentId, older] of sightings) {
@@ -94,7 +105,9 @@ export const storeWriteBehind = (store: Store, node: string | null = null): Stor
   return {
     saveRequestsUsed: async (sessionHash, _, added) => addUsed(sessionHash, added),
     agentSeen: async (agentId, atMs, report, online) => {
-      seen.set(agentId, joined(seen.get(agentId), { atMs, report, online, before: [] }));
+      const reportedAtMs = report === null ? null : atMs;
+      const sighting = { atMs, report, reportedAtMs, online, before: [] };
+      seen.set(agentId, joined(seen.get(agentId), sighting));
     },
     flush: () => {
       // One at a time, so that what a failed write puts back is not overtaken.

@@ -219,6 +219,23 @@ export const writeSighting = async (
   if (place !== null) await (place.online ? noteCame : noteWent)(db, { agentId, node: place.node });
 };
 
+/** Whether another node than this one has an agent, by what it has written after `sinceMs`. */
+export const isElsewhereSince = async (
+  db: Db,
+  agentId: string,
+  node: string,
+  sinceMs: number,
+): Promise<boolean> => {
+  const row = await db
+    .selectFrom("agents")
+    .select("node")
+    .where("agent_id", "=", agentId)
+    .where("node", "!=", node)
+    .where("last_seen", ">", sinceMs)
+    .executeTakeFirst();
+  return row !== undefined;
+};
+
 /** The version that an agent reported at its last login; null if none. */
 export const lastVersion = (db: Db, agentId: string): MaybePromise<string | null> =>
   whenKnown(versionByAgent(db, { agentId }), ([row]) => row?.firmware_version ?? null);

@@ -241,6 +241,28 @@ for (const engine of [sqlite(), postgres()]) {
       expect((await rolloutCounts(db, [release])).get(release)?.confirmed).toBe(1);
     });
 
+    test("a report that a node writes late leaves the newer one of the node that has the agent", async () => {
+      const [id, release] = [await agent(), randomUUID()];
+      const names = { id: release, runtime: "node", channel: release, version: "2.0.0", notes: "" };
+      await addRelease(db, { ...names, status: "draft", created_at: NOW });
+      await changeRelease(db, release, "draft", { status: "published", published_at: NOW });
+      await noteOffer(db, release, id, NOW);
+      const [late, other] = [
+        storeWriteBehind(nodes[0], "late"),
+        storeWriteBehind(nodes[1], "other"),
+      ];
+      await late.agentSeen(id, NOW + 1, { runtime: "node", firmwareVersion: "1.0.0" }, true);
+      await other.agentSeen(id, NOW + 2, { runtime: "node", firmwareVersion: "2.0.0" }, true);
+      await late.agentSeen(id, NOW + 3, null, false); // it has heard of that
+      await other.flush();
+      await late.flush();
+      const row = await db.selectFrom("agents").selectAll().where("agent_id", "=", id);
+      expect(await row.executeTakeFirstOrThrow()).toMatchObject({
+        ...{ firmware_version: "2.0.0", node: "other", last_seen: NOW + 3 },
+      });
+      expect((await rolloutCounts(db, [release])).get(release)).toMatchObject({ left: 0 });
+    });
+
     test("concurrent wrong codes on two nodes are all counted", async () => {
       const id = await user();
       const lockouts = { ms: [0, 0, 30_000, 60_000], nowMs: NOW };
