@@ -4,6 +4,7 @@
  */
 import { Script } from "node:vm";
 
+import { getOrMake } from "../base/maps.ts";
 import type { ClientGroupSpec, StepSpec } from "../scenario/schema.ts";
 import { filled, parseExpression, STEP_KINDS } from "../scenario/steps.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
@@ -74,12 +75,10 @@ interface Expression {
 
 /** Undefined for what an answer lacks, such as a member of nothing. */
 function evaluate(text: string, answers: ReadonlyMap<string, unknown>): unknown {
-  let known = compiled.get(text);
-  if (known === undefined) {
+  const known = getOrMake(compiled, text, () => {
     const parsed = parseExpression(text);
-    known = "problem" in parsed ? null : { names: parsed.names, of: compile(parsed.source) };
-    compiled.set(text, known);
-  }
+    return "problem" in parsed ? null : { names: parsed.names, of: compile(parsed.source) };
+  });
   try {
     return known?.of(...known.names.map((name) => answers.get(name)));
   } catch {

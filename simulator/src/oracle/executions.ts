@@ -4,6 +4,8 @@
  * other may have run. A call that may be executed again sets no upper bound.
  */
 
+import { getOrMake } from "../base/maps.ts";
+
 /** How a call ended; `unknown`: it may have run. */
 export type CallEnd = "answered" | "retryable" | "unknown";
 
@@ -23,11 +25,8 @@ export class ExecutionOracle {
   }
 
   ended(device: string, end: CallEnd, isIdempotent: boolean): void {
-    let counts = this.devices.get(device);
-    if (counts === undefined) {
-      counts = { answered: 0, unknown: 0, isIdempotent };
-      this.devices.set(device, counts);
-    }
+    const made = () => ({ answered: 0, unknown: 0, isIdempotent });
+    const counts = getOrMake(this.devices, device, made);
     counts.isIdempotent ||= isIdempotent;
     if (end === "answered") counts.answered += 1;
     else if (end === "unknown") counts.unknown += 1;

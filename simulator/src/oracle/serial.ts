@@ -4,6 +4,7 @@
  * It sees the device's side of the port and what programs write, get and are told.
  */
 import type { Loss, RemotePort } from "@blindrelay/client-sdk/serial";
+import { getOrMake } from "../base/maps.ts";
 
 /** What a program wrote, until it is told of its loss. */
 interface Written {
@@ -82,10 +83,7 @@ export class SerialOracle {
    * told as lost.
    */
   writtenIn(opening: string, user: string): Written[][] {
-    const key = `${opening} ${user}`;
-    const found = this.written.get(key) ?? [];
-    this.written.set(key, found);
-    return found;
+    return getOrMake(this.written, `${opening} ${user}`, () => []);
   }
 }
 

@@ -3,6 +3,7 @@
  * the report.
  */
 
+import { getOrMake } from "../base/maps.ts";
 import type { Measured, Metric } from "../scenario/thresholds.ts";
 import { count } from "./format.ts";
 import type { FailureCount, Sample } from "./report.ts";
@@ -33,11 +34,8 @@ export class Measurements implements Measured {
   }
 
   gaugeAt(metric: Metric, value: number): void {
-    const gauge = this.gauges.get(metric);
-    if (gauge === undefined) {
-      this.gauges.set(metric, { last: value, min: value, max: value, sum: value, count: 1 });
-      return;
-    }
+    const made = () => ({ last: value, min: value, max: value, sum: 0, count: 0 });
+    const gauge = getOrMake(this.gauges, metric, made);
     gauge.last = value;
     gauge.min = Math.min(gauge.min, value);
     gauge.max = Math.max(gauge.max, value);

@@ -1,4 +1,5 @@
 /** The devices with the slowest or most failed calls. */
+import { getOrMake } from "../base/maps.ts";
 import type { Outlier } from "./report.ts";
 
 const SHOWN = 10;
@@ -16,11 +17,7 @@ export class Outliers {
 
   /** `us`: latency of a correct answer; null for a failed call. */
   record(device: string, us: number | null): void {
-    let seen = this.devices.get(device);
-    if (seen === undefined) {
-      seen = { calls: 0, failed: 0, maxUs: 0 };
-      this.devices.set(device, seen);
-    }
+    const seen = getOrMake(this.devices, device, () => ({ calls: 0, failed: 0, maxUs: 0 }));
     seen.calls += 1;
     if (us === null) seen.failed += 1;
     else if (us > seen.maxUs) seen.maxUs = us;

@@ -6,6 +6,7 @@
  *   node --publish--> latency --> server: subscribers? --> latency --> node
  */
 import type { Delivery, Transport } from "@blindrelay/relay-server/cluster";
+import { getOrMake } from "../base/maps.ts";
 import type { Stream } from "../base/random-streams.ts";
 import type { Clock } from "./clock.ts";
 
@@ -88,8 +89,7 @@ export class VirtualBus {
   }
 
   listen(subscription: Subscription): void {
-    const all = this.listeners.get(subscription.subject) ?? new Set();
-    this.listeners.set(subscription.subject, all.add(subscription));
+    getOrMake(this.listeners, subscription.subject, () => new Set()).add(subscription);
   }
 
   forget(subscription: Subscription): void {
