@@ -3,9 +3,8 @@
  * `state.open + state.closed == 1`, or a function of all that it exposes. A function of a scenario
  * in TypeScript becomes its source text, which a report can store.
  */
-import { type Node, parseExpressionAt } from "acorn";
-
-type Tree = Node & Record<string, unknown>;
+import { parseExpressionAt } from "acorn";
+import { type Tree, walk } from "./tree.ts";
 
 export interface ParsedInvariant {
   /** The names that a device must expose; of a function none. */
@@ -38,7 +37,7 @@ export function parseInvariant(
   const used = new Set<string>();
   const own = new Set<string>();
   let refused: string | null = null;
-  visit(tree, null, "", (node, parent, key) => {
+  walk(tree, (node, parent, key) => {
     if (REFUSED.test(node.type)) refused ??= text.slice(node.start, node.end);
     if (node.type !== "Identifier") return;
     const name = String(node.name);
@@ -61,18 +60,4 @@ export function withSources(scenario: unknown): unknown {
     return typeof always === "function" ? { ...(one as object), always: String(always) } : one;
   });
   return { ...(scenario as object), invariants: texts };
-}
-
-function visit(
-  node: Tree,
-  parent: Tree | null,
-  key: string,
-  see: (node: Tree, parent: Tree | null, key: string) => void,
-): void {
-  see(node, parent, key);
-  for (const [name, value] of Object.entries(node)) {
-    for (const child of Array.isArray(value) ? value : [value]) {
-      if (typeof (child as Tree | null)?.type === "string") visit(child, node, name, see);
-    }
-  }
 }

@@ -7,10 +7,11 @@ import { extname } from "node:path";
 import { dialectWarning, eraseTypes, loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText } from "@blindrelay/protocol/parse-json";
-import { type Node, parse } from "acorn";
+import { parse } from "acorn";
 import { type Problem, ScenarioError } from "./problems.ts";
+import type { Tree } from "./tree.ts";
 
-export type Tree = Node & Record<string, unknown>;
+export type { Tree };
 
 export interface ProgramText {
   /** As it is in the file. */

@@ -3,10 +3,9 @@
  * literals.
  */
 import { stripTypeScriptTypes } from "node:module";
-import { type Node, parse } from "acorn";
+import { parse } from "acorn";
 import type { Place } from "./check.ts";
-
-type Any = Node & Record<string, unknown>;
+import type { Tree as Any } from "./tree.ts";
 
 const START = { line: 1, column: 1 };
 

@@ -11,6 +11,7 @@ import { basename } from "node:path";
 import { constants, createContext, Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
+import { getOrMake } from "../base/maps.ts";
 import { type Problem, ScenarioError } from "../scenario/problems.ts";
 import {
   asFunctionBody,
@@ -19,8 +20,8 @@ import {
   nameOf,
   parseProgramText,
   readProgramFile,
-  type Tree,
 } from "../scenario/program-file.ts";
+import { type Tree, walk } from "../scenario/tree.ts";
 import { LOCALE } from "./dates.ts";
 
 /** The world's globals: what a program finds under these names. */
@@ -37,20 +38,6 @@ export interface Globals {
   performance: object;
   console: object;
 }
-
-const GLOBAL_NAMES = [
-  "Date",
-  "Math",
-  "setTimeout",
-  "clearTimeout",
-  "setInterval",
-  "clearInterval",
-  "setImmediate",
-  "clearImmediate",
-  "crypto",
-  "performance",
-  "console",
-] as const;
 
 /** What device programs cannot use in the virtual world, and why. */
 const FORBIDDEN: ReadonlyMap<string, string> = new Map([
@@ -112,22 +99,18 @@ export function parseProgram(given: string, file: string): LoadedProgram {
     });
     return script.runInContext(realm) as (...args: unknown[]) => void;
   };
-  const factory = compile(GLOBAL_NAMES);
   const used = namesIn(tree);
-  // One for each set of names that stubs have.
-  const withStubs = new Map<string, (...args: unknown[]) => void>();
+  // One for each set of names that globals and stubs have.
+  const compiled = new Map<string, ReturnType<typeof compile>>();
   return {
     file,
     source,
     isAsync: /\b(async|await|Promise)\b|\.then\b/.test(text),
     instantiate(globals, stubs = {}) {
       const exported: { default?: unknown } = {};
-      const given = { ...globals, ...stubs } as Record<string, unknown>;
-      const more = Object.keys(stubs).filter((name) => used.has(name) && !(name in globals));
-      const names = [...GLOBAL_NAMES, ...more];
-      const key = more.join();
-      const make = key === "" ? factory : (withStubs.get(key) ?? compile(names));
-      if (key !== "") withStubs.set(key, make);
+      const given: Record<string, unknown> = { ...globals, ...stubs };
+      const names = Object.keys(given).filter((name) => used.has(name) || name in globals);
+      const make = getOrMake(compiled, names.join(), () => compile(names));
       make(exported, IMPORTS, ...names.map((name) => given[name]));
       if (typeof exported.default !== "function") throw new Error(EXPORT);
       return exported.default as Program;
@@ -199,7 +182,9 @@ function examine(tree: Tree, file: string): Problem[] {
     const { line, column } = (node.loc as { start: { line: number; column: number } }).start;
     problems.push({ file, line, column: column + 1, message });
   };
-  walk(tree, null, (node, parent, key) => {
+  const insideFunction = new Set<Tree | null>();
+  walk(tree, (node, parent, key) => {
+    if (insideFunction.has(parent) || /Function/.test(node.type)) insideFunction.add(node);
     switch (node.type) {
       case "ExportAllDeclaration":
         report(node, "a device program is one file and cannot re-export another");
@@ -225,7 +210,7 @@ function examine(tree: Tree, file: string): Problem[] {
         if (makesCode(node)) report(node, "code from a string reaches the real globals");
         break;
       case "Identifier":
-        if (isBinding(node, parent, key)) declared.add(String(node.name));
+        if (isBinding(parent, key)) declared.add(String(node.name));
         else if (isReference(parent, key)) used.push(node);
         break;
     }
@@ -256,27 +241,10 @@ function importProblem(from: string): string {
 /** Every name that the file mentions. */
 function namesIn(tree: Tree): Set<string> {
   const names = new Set<string>();
-  walk(tree, null, (node) => {
+  walk(tree, (node) => {
     if (node.type === "Identifier") names.add(String(node.name));
   });
   return names;
-}
-
-type Visit = (node: Tree, parent: Tree | null, key: string) => void;
-
-/** Nodes below some function; filled while walking. */
-const insideFunction = new WeakSet<object>();
-
-function walk(node: Tree, parent: Tree | null, visit: Visit, key = "", within = false): void {
-  if (within) insideFunction.add(node);
-  visit(node, parent, key);
-  const inside = within || /Function/.test(node.type);
-  for (const [name, value] of Object.entries(node)) {
-    if (name === "loc" || typeof value !== "object" || value === null) continue;
-    for (const child of Array.isArray(value) ? value : [value]) {
-      if (typeof (child as Tree | null)?.type === "string") walk(child, node, visit, name, inside);
-    }
-  }
 }
 
 /** Whether it calls a constructor with a text: `(() => {}).constructor("return process")`. */
@@ -293,7 +261,7 @@ function makesCode({ callee, arguments: given }: Tree): boolean {
  * Whether an identifier declares a name. A name declared anywhere in the file counts everywhere:
  * shadowing is permitted.
  */
-function isBinding(_node: Tree, parent: Tree | null, key: string): boolean {
+function isBinding(parent: Tree | null, key: string): boolean {
   if (parent === null) return false;
   if (parent.type === "VariableDeclarator") return key === "id";
   if (/Function|Class/.test(parent.type)) return key === "id" || key === "params";
