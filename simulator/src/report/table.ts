@@ -1,4 +1,5 @@
 /** The table at the end of a run, for a terminal. */
+import { plural } from "../scenario/units.ts";
 import { bytes, count, milliseconds, orUnknown, percentiles, seconds } from "./format.ts";
 import type { Latency, Report } from "./report.ts";
 
@@ -101,7 +102,6 @@ function judged(report: Report): string[] {
   return [...lines, ""];
 }
 
-const plural = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
 const shown = (line: string): string => indent(line.slice(0, 160));
 const indent = (line: string): string => `  ${line}`;
 

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { Stream } from "../base/random-streams.ts";
 import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./schema.ts";
-import { durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./units.ts";
+import { plural as count, durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./units.ts";
 
 /** The account that owns everything, unless a scenario names others. */
 export const DEFAULT_ACCOUNT = "sim";
@@ -270,13 +270,7 @@ const NAMED = 5;
 export const describePlan = (plan: Plan): string[] => {
   const { devices, loads, faults } = plan;
   const lines: { atUs: number; text: string }[] = [];
-  const groups = new Map<string, PlannedDevice[]>();
-  for (const device of devices) {
-    const members = groups.get(device.group) ?? [];
-    members.push(device);
-    groups.set(device.group, members);
-  }
-  for (const [group, members] of groups) {
+  for (const [group, members] of Map.groupBy(devices, (device) => device.group)) {
     const starts = members.map(({ startUs }) => startUs);
     const [first, last] = [-latest(starts.map((at) => -at)), latest(starts)];
     const what = (members[0] as PlannedDevice).program ?? (members[0] as PlannedDevice).kind;
@@ -343,4 +337,3 @@ export const makesCalls = ({ spec }: PlannedLoad): boolean =>
   spec.every !== undefined || spec.rate !== undefined || spec.calls !== undefined;
 
 const time = (atUs: number): string => showMs(atUs / 1000);
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;

@@ -7,6 +7,8 @@
  *   gauge   agents.online …          bare: last; min max avg
  */
 
+import { MS, SIZES } from "./units.ts";
+
 export const METRICS = {
   "call.latency_ms": "trend",
   "call.sent": "counter",
@@ -40,7 +42,7 @@ export interface ParsedThreshold {
   /** The percentile for `p`. */
   percentile: number;
   metric: Metric;
-  operator: "<" | "<=" | ">" | ">=" | "==" | "!=";
+  operator: keyof typeof OPERATORS;
   limit: number;
 }
 
@@ -49,17 +51,7 @@ const EXPRESSION = new RegExp(
   `^\\s*(?:([a-z]+)\\s*\\(\\s*(?:([0-9.]+)\\s*,\\s*)?(${NAME})\\s*\\)|(${NAME}))\\s*(<=|>=|==|!=|<|>)\\s*([0-9]+(?:\\.[0-9]+)?)\\s*(ms|s|m|h|B|KB|MB|GB|%)?\\s*$`,
 );
 
-const UNITS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  B: 1,
-  KB: 1024,
-  MB: 1024 ** 2,
-  GB: 1024 ** 3,
-  "%": 0.01,
-};
+const UNITS: Readonly<Record<string, number>> = { ...MS, ...SIZES, "%": 0.01 };
 
 /** The expression's parts, or an error message. */
 export function parseThreshold(text: string): ParsedThreshold | { problem: string } {
@@ -122,7 +114,7 @@ export function evaluate(
   measured: Measured,
 ): { value: number | null; ok: boolean } {
   const value = figure(threshold, measured);
-  return { value, ok: value !== null && compare(value, threshold.operator, threshold.limit) };
+  return { value, ok: value !== null && OPERATORS[threshold.operator](value, threshold.limit) };
 }
 
 function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured): number | null {
@@ -144,19 +136,11 @@ function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured)
   return fn === "p" ? trend.percentile(percentile) : trend[fn as "min" | "max" | "avg"];
 }
 
-function compare(a: number, operator: ParsedThreshold["operator"], b: number): boolean {
-  switch (operator) {
-    case "<":
-      return a < b;
-    case "<=":
-      return a <= b;
-    case ">":
-      return a > b;
-    case ">=":
-      return a >= b;
-    case "==":
-      return a === b;
-    case "!=":
-      return a !== b;
-  }
-}
+const OPERATORS = {
+  "<": (a: number, b: number): boolean => a < b,
+  "<=": (a: number, b: number): boolean => a <= b,
+  ">": (a: number, b: number): boolean => a > b,
+  ">=": (a: number, b: number): boolean => a >= b,
+  "==": (a: number, b: number): boolean => a === b,
+  "!=": (a: number, b: number): boolean => a !== b,
+} as const;

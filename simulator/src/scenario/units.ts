@@ -20,7 +20,7 @@ export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [IDENTIFIER, "a name of letters and digits, such as lease"],
 ]);
 
-const MS: Readonly<Record<string, number>> = {
+export const MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   m: 60_000,
@@ -28,7 +28,12 @@ const MS: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 /** 1 KB is 1,024 bytes. */
-const SIZES: Readonly<Record<string, number>> = { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 };
+export const SIZES: Readonly<Record<string, number>> = {
+  B: 1,
+  KB: 1024,
+  MB: 1024 ** 2,
+  GB: 1024 ** 3,
+};
 
 const split = (text: string): [number, string] => {
   const [, number, unit] = /^([0-9.]+)(.*)$/.exec(text) as unknown as [string, string, string];
@@ -55,6 +60,9 @@ export const sizeOf = (text: string): number => {
   const [number, unit] = split(text.replace("/s", ""));
   return number * (SIZES[unit] as number);
 };
+
+/** "1 device", "2 devices". */
+export const plural = (n: number, what: string): string => `${n} ${what}${n === 1 ? "" : "s"}`;
 
 /** 90000 as "1m 30s", for people. */
 export const showMs = (ms: number): string => {
