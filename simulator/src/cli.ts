@@ -12,6 +12,7 @@ import {
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { print } from "./base/output.ts";
+import { interruptible } from "./commands/interruptible.ts";
 import type { MergeFlags } from "./commands/merge.ts";
 import type { ReplayFlags } from "./commands/replay.ts";
 import type { AskedRun } from "./commands/run.ts";
@@ -20,6 +21,7 @@ import type { ValidateFlags } from "./commands/validate.ts";
 import { DEFAULT_AGENTS } from "./scenario/from-flags.ts";
 import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
 import { ScenarioError } from "./scenario/problems.ts";
+import { DURATION, durationMs } from "./scenario/units.ts";
 
 const MAX_SEEDS = 10_000;
 const MAX_JOBS = 256;
@@ -121,7 +123,7 @@ Examples:
     .addHelpText("after", "\nExample:\n  blindrelay-sim replay report/report.json")
     .action(async (path: string, flags: ReplayFlags) => {
       const { replay } = await import("./commands/replay.ts");
-      onExitCode(await replay(path, flags));
+      onExitCode(await interruptible((signal) => replay(path, flags, signal)));
     });
 
   cli
@@ -166,7 +168,7 @@ Examples:
     )
     .action(async (what: string | undefined, flags: SearchFlags) => {
       const { search } = await import("./commands/search.ts");
-      onExitCode(await search(what, flags));
+      onExitCode(await interruptible((signal) => search(what, flags, signal)));
     });
 
   cli
@@ -253,9 +255,7 @@ function oneOf(...names: string[]) {
 
 /** Milliseconds. */
 function durationOf(text: string): number {
-  const [, number, unit] = /^([0-9]+(?:\.[0-9]+)?)(s|m|h|d)$/.exec(text) ?? [];
-  const ms =
-    Number(number) * ({ s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit ?? ""] ?? 0);
+  const ms = new RegExp(DURATION).test(text) ? durationMs(text) : 0;
   if (ms >= 1000 && ms <= MAX_SEARCH_MS) return ms;
   throw new InvalidArgumentError("a duration from 1s to 7d, such as 20m");
 }

@@ -7,18 +7,14 @@ import { readReport } from "../report/read-report.ts";
 import type { Report } from "../report/report.ts";
 import { runScenario } from "../run/run.ts";
 import { restorePrograms } from "../virtual/programs.ts";
-import { interrupted, interruptible } from "./interruptible.ts";
+import { interrupted } from "./interruptible.ts";
 
 export interface ReplayFlags {
   shrunk?: boolean;
   json?: boolean;
 }
 
-export function replay(path: string, flags: ReplayFlags): Promise<number> {
-  return interruptible((signal) => replayReport(path, flags, signal));
-}
-
-async function replayReport(
+export async function replay(
   path: string,
   flags: ReplayFlags,
   signal: AbortSignal,

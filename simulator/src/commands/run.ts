@@ -151,17 +151,17 @@ async function loadAsked(what: string | undefined, flags: AskedRun): Promise<Loa
   });
 }
 
-/** `--stubs FILE` as a scenario in `folder` would name it. Throws a Failure if there is none. */
 export function stubsFrom(folder: string, stubs: string | undefined): { stubs?: string } {
-  if (stubs === undefined) return {};
-  if (existsSync(stubs)) return { stubs: relativeTo(folder, stubs) };
-  throw new Failure("usage", `--stubs ${stubs}: file not found`);
+  return stubs === undefined ? {} : { stubs: named(folder, "--stubs", stubs) };
 }
 
-/** The `--program` as a scenario in `folder` would name it. Throws a Failure if there is none. */
-export function namedProgram(folder: string, program: string): string {
-  if (existsSync(program)) return relativeTo(folder, program);
-  throw new Failure("usage", `--program ${program}: file not found`);
+export const namedProgram = (folder: string, program: string): string =>
+  named(folder, "--program", program);
+
+/** A flag's file as a scenario in `folder` names it. Throws a Failure if there is none. */
+function named(folder: string, flag: string, file: string): string {
+  if (existsSync(file)) return relativeTo(folder, file);
+  throw new Failure("usage", `${flag} ${file}: file not found`);
 }
 
 function usableCall(text: string) {
@@ -214,11 +214,8 @@ async function runSeeds(
       if (!signal.aborted) await take(report);
     }
   }
-  if (signal.aborted) {
-    await finish(reports, flags.junit);
-    return interrupted();
-  }
-  return finish(reports, flags.junit);
+  const exitCode = await finish(reports, flags.junit);
+  return signal.aborted ? interrupted() : exitCode;
 }
 
 /** On standard output, for a person or a program. */

@@ -18,7 +18,7 @@ import {
 } from "../search/findings.ts";
 import { searchInJobs } from "../search/jobs.ts";
 import { methodsOf } from "../search/methods.ts";
-import { interrupted, interruptible } from "./interruptible.ts";
+import { interrupted } from "./interruptible.ts";
 import { namedProgram, reserve } from "./run.ts";
 
 export interface SearchFlags {
@@ -35,11 +35,7 @@ export interface SearchFlags {
 /** The devices of a program without a scenario. */
 const AGENTS = 3;
 
-export function search(what: string | undefined, flags: SearchFlags): Promise<number> {
-  return interruptible((signal) => searchUntil(what, flags, signal));
-}
-
-async function searchUntil(
+export async function search(
   what: string | undefined,
   flags: SearchFlags,
   signal: AbortSignal,
