@@ -1,9 +1,8 @@
 /** Correct answers by time and latency, for the heat map: bounded, however long a run is. */
+import { LogScale } from "./latency.ts";
 import type { Heat } from "./report.ts";
 
-const ROWS_PER_DECADE = 8;
-const SMALLEST_MS = 0.1;
-const ROWS = ROWS_PER_DECADE * 6; // to 100 s
+const SCALE = new LogScale(8);
 const MAX_COLUMNS = 120;
 
 export class HeatMap {
@@ -14,28 +13,19 @@ export class HeatMap {
   record(atS: number, us: number): void {
     while (atS >= this.columnS * MAX_COLUMNS) this.merge();
     const at = Math.max(0, Math.floor(atS / this.columnS));
-    while (this.columns.length <= at) this.columns.push(new Array<number>(ROWS).fill(0));
+    while (this.columns.length <= at) this.columns.push(new Array<number>(SCALE.size).fill(0));
     const column = this.columns[at] as number[];
-    const row = Math.floor(Math.log10(us / 1000 / SMALLEST_MS) * ROWS_PER_DECADE);
-    const place = Math.min(ROWS - 1, Math.max(0, row));
+    const place = SCALE.place(us);
     column[place] = (column[place] as number) + 1;
   }
 
   /** The rows in use. */
   result(): Heat {
-    const used = Array.from({ length: ROWS }, (_, row) =>
-      this.columns.some((column) => (column[row] as number) > 0),
-    );
-    const from = used.indexOf(true);
-    const to = used.lastIndexOf(true) + 1;
-    if (from < 0) return { column_s: this.columnS, edges_ms: [], columns: [] };
-    return {
-      column_s: this.columnS,
-      edges_ms: Array.from({ length: to - from + 1 }, (_, i) =>
-        Number((SMALLEST_MS * 10 ** ((from + i) / ROWS_PER_DECADE)).toPrecision(3)),
-      ),
-      columns: this.columns.map((column) => column.slice(from, to)),
-    };
+    const { columns, columnS: column_s } = this;
+    const used = SCALE.used((row) => columns.some((column) => (column[row] as number) > 0));
+    if (used === null) return { column_s, edges_ms: [], columns: [] };
+    const { from, to, edges } = used;
+    return { column_s, edges_ms: edges, columns: columns.map((one) => one.slice(from, to)) };
   }
 
   private merge(): void {

@@ -5,9 +5,38 @@
 import { build } from "hdr-histogram-js";
 import type { Histogram, Latency } from "./report.ts";
 
-const BUCKETS_PER_DECADE = 16;
 const SMALLEST_MS = 0.1;
 const DECADES = 6; // to 100 s
+
+/** Buckets on a logarithmic scale, so many to each power of ten. */
+export class LogScale {
+  readonly size: number;
+  private readonly perDecade: number;
+
+  constructor(perDecade: number) {
+    this.perDecade = perDecade;
+    this.size = perDecade * DECADES;
+  }
+
+  /** The bucket of a latency; those beyond either end are in the outermost ones. */
+  place(us: number): number {
+    const place = Math.floor(Math.log10(us / 1000 / SMALLEST_MS) * this.perDecade);
+    return Math.min(this.size - 1, Math.max(0, place));
+  }
+
+  /** The first bucket in use, the one after the last, and their edges; null if none is. */
+  used(isUsed: (place: number) => boolean): { from: number; to: number; edges: number[] } | null {
+    const used = Array.from({ length: this.size }, (_, place) => isUsed(place));
+    const from = used.indexOf(true);
+    const to = used.lastIndexOf(true) + 1;
+    const edges = Array.from({ length: to - from + 1 }, (_, i) =>
+      Number((SMALLEST_MS * 10 ** ((from + i) / this.perDecade)).toPrecision(3)),
+    );
+    return from < 0 ? null : { from, to, edges };
+  }
+}
+
+const SCALE = new LogScale(16);
 
 /** Collects microseconds, reports milliseconds. */
 export class LatencyRecorder {
@@ -48,29 +77,21 @@ export class LatencyRecorder {
 
 /** Counts for the chart: first and later calls, sixteen buckets to each power of ten. */
 export class LatencyBuckets {
-  private readonly first = new Array<number>(BUCKETS_PER_DECADE * DECADES).fill(0);
-  private readonly later = new Array<number>(BUCKETS_PER_DECADE * DECADES).fill(0);
+  private readonly first = new Array<number>(SCALE.size).fill(0);
+  private readonly later = new Array<number>(SCALE.size).fill(0);
 
   record(us: number, isFirst: boolean): void {
-    const place = Math.floor(Math.log10(us / 1000 / SMALLEST_MS) * BUCKETS_PER_DECADE);
     const counts = isFirst ? this.first : this.later;
-    const bucket = Math.min(counts.length - 1, Math.max(0, place));
+    const bucket = SCALE.place(us);
     counts[bucket] = (counts[bucket] as number) + 1;
   }
 
   /** From the first bucket in use to the last one; no buckets if nothing was recorded. */
   histogram(): Histogram {
-    const used = this.first.map((count, i) => count + (this.later[i] as number) > 0);
-    const from = used.indexOf(true);
-    const to = used.lastIndexOf(true) + 1;
-    if (from < 0) return { edges_ms: [], first: [], later: [] };
-    const edges = Array.from({ length: to - from + 1 }, (_, i) => {
-      return Number((SMALLEST_MS * 10 ** ((from + i) / BUCKETS_PER_DECADE)).toPrecision(3));
-    });
-    return {
-      edges_ms: edges,
-      first: this.first.slice(from, to),
-      later: this.later.slice(from, to),
-    };
+    const { first, later } = this;
+    const used = SCALE.used((i) => (first[i] as number) + (later[i] as number) > 0);
+    if (used === null) return { edges_ms: [], first: [], later: [] };
+    const { from, to, edges } = used;
+    return { edges_ms: edges, first: first.slice(from, to), later: later.slice(from, to) };
   }
 }

@@ -1,10 +1,11 @@
 /** The results of a run's calls: counts, latencies and failures by code. */
 import type { CallError } from "@blindrelay/client-sdk";
+import { getOrMake } from "../base/maps.ts";
 import type { Question } from "../devices/kinds.ts";
 import { HeatMap } from "./heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import { Outliers } from "./outliers.ts";
-import type { FailureCount, Heat, Histogram, Outlier } from "./report.ts";
+import type { FailureCount, Outlier } from "./report.ts";
 
 export interface KindTally {
   calls: number;
@@ -38,9 +39,9 @@ export class Tally {
   readonly lateness = new LatencyRecorder();
   readonly open = new Set<OpenCall>();
   private readonly kinds = new Map<string, KindTally>();
-  private readonly buckets = new LatencyBuckets();
+  readonly buckets = new LatencyBuckets();
   private readonly codes = new Map<string, FailureCount>();
-  private readonly heatMap = new HeatMap();
+  readonly heatMap = new HeatMap();
   private readonly devices = new Outliers();
   private readonly nowUs: () => number;
   private firstUs = Number.POSITIVE_INFINITY;
@@ -69,9 +70,7 @@ export class Tally {
     this.failed += 1;
     if (code === WRONG_ANSWER) this.wrong += 1;
     this.devices.record(call.device, null);
-    const known = this.codes.get(code);
-    if (known === undefined) this.codes.set(code, { code, count: 1, example });
-    else known.count += 1;
+    getOrMake(this.codes, code, () => ({ code, count: 0, example })).count += 1;
   }
 
   succeed(call: OpenCall): void {
@@ -138,19 +137,7 @@ export class Tally {
   }
 
   kind(name: string): KindTally {
-    const known = this.kinds.get(name);
-    if (known !== undefined) return known;
-    const made = { calls: 0, ok: 0, latency: new LatencyRecorder() };
-    this.kinds.set(name, made);
-    return made;
-  }
-
-  histogram(): Histogram {
-    return this.buckets.histogram();
-  }
-
-  heat(): Heat {
-    return this.heatMap.result();
+    return getOrMake(this.kinds, name, () => ({ calls: 0, ok: 0, latency: new LatencyRecorder() }));
   }
 
   outliers(): Outlier[] {
