@@ -84,6 +84,29 @@ const misplaced = (
   return reading.kind === kind ? null : TOKEN_NAMES[reading.kind];
 };
 
+/** What a store keeps of a session. */
+export interface StoredSession {
+  readonly side: "client" | "agent";
+  readonly userId: string;
+  /** "" with a client. */
+  readonly agentId: string;
+  readonly expiresAtMs: number;
+  used: number;
+}
+
+/** A login with a session's token. */
+export const admitted = (
+  { side, userId, agentId, expiresAtMs, used }: StoredSession,
+  sessionToken: string,
+  sessionHash: string,
+  loginNumber: number,
+): AuthResult => {
+  const common = { ok: true as const, userId, sessionHash, sessionToken, expiresAtMs };
+  return side === "client"
+    ? { ...common, role: "client", requestsUsed: used }
+    : { ...common, role: "agent", agentId, loginNumber };
+};
+
 /** Tokens that were valid once. The oldest are forgotten first. */
 export class EndedTokens {
   private readonly tokens = new Set<string>();

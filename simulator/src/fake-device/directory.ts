@@ -10,7 +10,15 @@ import type {
   HubLookups,
   WriteBehind,
 } from "@blindrelay/relay-server/core";
-import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../base/credentials.ts";
+import {
+  admitted,
+  EndedTokens,
+  type Found,
+  refusalOf,
+  type StoredSession,
+  sideOf,
+  tokenOf,
+} from "../base/credentials.ts";
 
 /** The one user of a relay in memory. */
 export const USER = { id: "00000000-0000-4000-8000-000000000001", username: "ada" } as const;
@@ -31,12 +39,8 @@ export interface AgentRecord {
   firmwareVersion: string | null;
 }
 
-export interface Session {
+export interface Session extends StoredSession {
   readonly token: string;
-  readonly side: "client" | "agent";
-  readonly agentId: string | null;
-  readonly expiresAtMs: number;
-  used: number;
 }
 
 export const randomBytes = (length: number): Uint8Array =>
@@ -95,10 +99,10 @@ export class Directory implements HubLookups, WriteBehind {
     this.endSessions(({ side }) => side === "client");
   }
 
-  addSession(side: Session["side"], agentId: string | null): Session {
+  addSession(side: Session["side"], agentId = ""): Session {
     const token = newToken("session");
     const expiresAtMs = Date.now() + SESSION_TTL_S * 1000;
-    const session = { token, side, agentId, expiresAtMs, used: 0 };
+    const session = { token, side, userId: USER.id, agentId, expiresAtMs, used: 0 };
     this.sessions.set(token, session);
     if (this.sessions.size > MAX_SESSIONS) {
       const [oldest] = this.sessions.values();
@@ -146,10 +150,11 @@ export class Directory implements HubLookups, WriteBehind {
     const token = tokenOf(request);
     const refusal = refusalOf(request, this.find(token), Date.now());
     if (refusal !== null) return refusal;
-    const agentId = this.agentByToken.get(token) ?? null;
-    const result = admit(this.sessions.get(token) ?? this.addSession(sideOf(request), agentId));
-    const { renews } = request;
+    const agentId = this.agentByToken.get(token);
+    const session = this.sessions.get(token) ?? this.addSession(sideOf(request), agentId);
     // Nothing is stored here, so a token is its own hash.
+    const result = admitted(session, session.token, session.token, 0);
+    const { renews } = request;
     const isRenewed = renews !== undefined && this.sessions.get(renews)?.side === "client";
     return isRenewed && result.ok && result.role === "client" ? { ...result, renews } : result;
   }
@@ -177,17 +182,3 @@ export class Directory implements HubLookups, WriteBehind {
     record.firmwareVersion = report.firmwareVersion ?? record.firmwareVersion;
   }
 }
-
-/** Nothing is stored here, so a token is its own hash. */
-const admit = ({ token, side, agentId, expiresAtMs, used }: Session): AuthResult => {
-  const common = {
-    ok: true as const,
-    userId: USER.id,
-    sessionHash: token,
-    sessionToken: token,
-    expiresAtMs,
-  };
-  return side === "client"
-    ? { ...common, role: "client", requestsUsed: used }
-    : { ...common, role: "agent", agentId: agentId ?? "", loginNumber: 0 };
-};

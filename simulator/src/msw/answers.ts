@@ -105,7 +105,7 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
       return null;
     },
     postAuthSession: () => {
-      const { token, expiresAtMs } = directory.addSession("client", null);
+      const { token, expiresAtMs } = directory.addSession("client");
       return {
         session_token: token,
         expires_at: new Date(expiresAtMs).toISOString(),

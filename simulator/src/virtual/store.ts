@@ -7,7 +7,16 @@ import { hash as digest } from "node:crypto";
 import { makeToken, SESSION_MAX_REQUESTS, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Notice } from "@blindrelay/relay-server/cluster";
 import type { AgentReport, AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
-import { EndedTokens, type Found, refusalOf, sideOf, tokenOf } from "../base/credentials.ts";
+import {
+  admitted,
+  EndedTokens,
+  type Found,
+  refusalOf,
+  type StoredSession,
+  sideOf,
+  tokenOf,
+} from "../base/credentials.ts";
+import { getOrMake } from "../base/maps.ts";
 import type { Stream } from "../base/random-streams.ts";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
@@ -18,14 +27,6 @@ const KEPT_MS = 3_600_000;
 
 /** What one node of a cluster reserves at a time, as with the real store. */
 const MAX_BLOCK = 64;
-
-interface StoredSession {
-  readonly side: "client" | "agent";
-  readonly userId: string;
-  readonly agentId: string;
-  readonly expiresAtMs: number;
-  used: number;
-}
 
 const hash = (token: string): string => digest("sha256", token);
 
@@ -61,13 +62,11 @@ export class ModelStore extends RelayStore {
   }
 
   accountToken(userId: string): string {
-    let token = this.accountTokens.get(userId);
-    if (token === undefined) {
-      token = makeToken("account", this.draws.bytes(32));
-      this.accountTokens.set(userId, token);
+    return getOrMake(this.accountTokens, userId, () => {
+      const token = makeToken("account", this.draws.bytes(32));
       this.userByToken.set(token, userId);
-    }
-    return token;
+      return token;
+    });
   }
 
   issueAgent(agentId: string, userId = this.owners.get(agentId) ?? DEFAULT_ACCOUNT): string {
@@ -194,16 +193,8 @@ export class ModelStore extends RelayStore {
 
   private admit(sessionToken: string, sessionHash: string): AuthResult {
     const session = this.sessions.get(sessionHash) as StoredSession;
-    const common = {
-      ok: true as const,
-      userId: session.userId,
-      sessionHash,
-      sessionToken,
-      expiresAtMs: session.expiresAtMs,
-    };
-    if (session.side === "client") return { ...common, role: "client", requestsUsed: session.used };
-    if (this.numbersLogins) this.loginNumber += 1;
-    return { ...common, role: "agent", agentId: session.agentId, loginNumber: this.loginNumber };
+    if (this.numbersLogins && session.side === "agent") this.loginNumber += 1;
+    return admitted(session, sessionToken, sessionHash, this.loginNumber);
   }
 
   /** Sessions are in the order of issue, and so of expiry. */
