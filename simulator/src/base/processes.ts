@@ -2,13 +2,24 @@
  * Child processes that never outlive their parent: asked to end first, then killed; and killed when
  * this process exits for any reason that it can observe.
  */
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, fork } from "node:child_process";
 
 const running = new Set<ChildProcess>();
 
 process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
+
+/** Starts and watches a process of this program that speaks with this one. */
+export function forkJob(program: string, flags: readonly string[] = []): ChildProcess {
+  return watch(
+    fork(program, {
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      execArgv: [...flags, "--disable-warning=ExperimentalWarning"],
+    }),
+  );
+}
 
 /** Watches a child until it has ended. Returns the child. */
 export function watch<T extends ChildProcess>(child: T): T {

@@ -1,9 +1,9 @@
 /** Runs a scenario with several seeds in several processes, so that each core plays one. */
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { extname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { aborted } from "../base/aborted.ts";
-import { stopChild, watch, whenEnded } from "../base/processes.ts";
+import { forkJob, stopChild, whenEnded } from "../base/processes.ts";
 import type { Report } from "../report/report.ts";
 import type { LoadedScenario } from "../scenario/load.ts";
 import type { RunScenarioOptions } from "./run.ts";
@@ -25,15 +25,7 @@ export async function runJobs(
   report: (report: Report) => Promise<void>,
 ): Promise<void> {
   const program = join(import.meta.dirname, `seed-process${extname(import.meta.filename)}`);
-  const children = Array.from({ length: Math.min(jobs, seeds.length) }, () =>
-    watch(
-      fork(program, {
-        serialization: "advanced",
-        stdio: ["ignore", "ignore", "inherit", "ipc"],
-        execArgv: ["--disable-warning=ExperimentalWarning"],
-      }),
-    ),
-  );
+  const children = Array.from({ length: Math.min(jobs, seeds.length) }, () => forkJob(program));
   const stop = (): Promise<unknown> =>
     Promise.all(children.map((child) => stopChild(child, () => child.kill(), STOP_GRACE_MS)));
   const done = new Map<number, Report>();

@@ -1,8 +1,8 @@
 /** The processes of a search: each is one job, and this one collects what they find. */
-import { type ChildProcess, fork } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { extname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { stopChild, watch, whenEnded } from "../base/processes.ts";
+import { forkJob, stopChild, whenEnded } from "../base/processes.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import type { Finding } from "./findings.ts";
 import type { HuntOptions } from "./hunt.ts";
@@ -54,13 +54,7 @@ export async function searchInJobs(
   /** Resolves with the case that ended the process and how, or null when the job is over. */
   const work = (job: number, from: number): Promise<[Case, string] | null> =>
     new Promise((resolve, reject) => {
-      const child = watch(
-        fork(program, {
-          serialization: "advanced",
-          stdio: ["ignore", "ignore", "inherit", "ipc"],
-          execArgv: [...process.execArgv, "--disable-warning=ExperimentalWarning"],
-        }),
-      );
+      const child = forkJob(program, process.execArgv);
       children.add(child);
       let playing: Case | null = null;
       const broke = (how: string, failure: string): void => {
