@@ -182,6 +182,16 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report(path, `is after the end of the run (${scenario.duration})`);
     }
   };
+  const mustExist = (path: Path, file: string | undefined): void => {
+    if (file !== undefined && !existsSync(resolve(folder, file))) {
+      report(path, `there is no file ${file}`);
+    }
+  };
+  const mustBeGroup = (path: Path, group: string | undefined): void => {
+    if (group !== undefined && !groups.has(group)) {
+      report(path, `unknown group${didYouMean(group, [...groups.keys()])}`);
+    }
+  };
   const { timezone = "UTC", start = "2026-01-01T00:00Z" } = scenario;
   try {
     new Intl.DateTimeFormat("en-US", { timeZone: timezone });
@@ -199,9 +209,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     if ((device.program === undefined) === (device.kind === undefined)) {
       report(at, "give either a program (a file) or a kind (sensor, valve, echo, busy)");
     }
-    if (device.program !== undefined && !existsSync(resolve(folder, device.program))) {
-      report([...at, "program"], `there is no file ${device.program}`);
-    }
+    mustExist([...at, "program"], device.program);
     within([...at, "start", "at"], device.start?.at);
     within([...at, "start", "over"], device.start?.over);
   }
@@ -213,9 +221,9 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const own = client.name ?? `clients-${i + 1}`;
     if (names.has(own)) report([...at, "name"], "this name was used before");
     names.add(own);
-    if (group === undefined) {
-      report([...at, "devices"], `unknown group${didYouMean(client.devices, [...groups.keys()])}`);
-    } else if (
+    mustBeGroup([...at, "devices"], client.devices);
+    if (
+      group !== undefined &&
       client.call === undefined &&
       client.steps === undefined &&
       group.program !== undefined &&
@@ -262,9 +270,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
   for (const [i, fault] of faults.entries()) {
     const at = ["faults", i];
     within([...at, "at"], fault.at);
-    if (fault.devices !== undefined && !groups.has(fault.devices)) {
-      report([...at, "devices"], `unknown group${didYouMean(fault.devices, [...groups.keys()])}`);
-    }
+    mustBeGroup([...at, "devices"], fault.devices);
     if (fault.clients !== undefined && !callers.has(fault.clients)) {
       report([...at, "clients"], `unknown clients${didYouMean(fault.clients, [...callers])}`);
     }
@@ -282,32 +288,21 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     if (!(Number.isInteger(trialS) && trialS >= 1 && trialS <= 3600)) {
       report([...at, "trial"], "a trial lasts whole seconds, from 1s to 1h");
     }
-    if (fault.program !== undefined && !existsSync(resolve(folder, fault.program))) {
-      report([...at, "program"], `there is no file ${fault.program}`);
-    }
+    mustExist([...at, "program"], fault.program);
   }
   for (const [i, { code }] of allow.entries())
     checkCode(["allow", i, "code"], code, COUNTED, report);
-  if (scenario.stubs !== undefined && !existsSync(resolve(folder, scenario.stubs))) {
-    report(["stubs"], `there is no file ${scenario.stubs}`);
-  }
+  mustExist(["stubs"], scenario.stubs);
   for (const [i, { devices: group, always }] of invariants.entries()) {
-    if (!groups.has(group)) {
-      const meant = didYouMean(group, [...groups.keys()]);
-      report(["invariants", i, "devices"], `unknown group${meant}`);
-    }
+    mustBeGroup(["invariants", i, "devices"], group);
     const parsed = parseInvariant(String(always));
     if ("problem" in parsed) report(["invariants", i, "always"], parsed.problem);
   }
   for (const [i, threshold] of thresholds.entries()) {
-    const text = typeof threshold === "string" ? threshold : threshold.expression;
-    const parsed = parseThreshold(text);
-    if ("problem" in parsed) {
-      report(
-        typeof threshold === "string" ? ["thresholds", i] : ["thresholds", i, "expression"],
-        parsed.problem,
-      );
-    }
+    const isText = typeof threshold === "string";
+    const parsed = parseThreshold(isText ? threshold : threshold.expression);
+    const at = ["thresholds", i, ...(isText ? [] : ["expression"])];
+    if ("problem" in parsed) report(at, parsed.problem);
   }
 }
 

@@ -43,6 +43,10 @@ export const DRIVER_KINDS = [
   "takeover",
 ] as const;
 
+/** What a hostile relay does to the packets that it carries. */
+export const ATTACKS = ["drop", "duplicate", "reorder", "replay", "forge"] as const;
+export type Attack = (typeof ATTACKS)[number];
+
 /** The kind of the devices that a driver uses; the others have agents of their own. */
 export const NEEDED_KIND: { readonly [driver: string]: string } = {
   subscriber: "busy",
@@ -319,7 +323,7 @@ const KINDS = {
   }),
   "relay.hostile": virtual("The relay attacks the packets that it carries.", {
     for: during,
-    attack: Type.Enum(["drop", "duplicate", "reorder", "replay", "forge"]),
+    attack: Type.Enum([...ATTACKS]),
     messages: share("Of the packets."),
   }),
   "store.slow": virtual("The relay's store answers slowly.", {
@@ -374,7 +378,7 @@ export interface Fault {
   back?: boolean;
   /** From 1. */
   node?: number;
-  attack?: "drop" | "duplicate" | "reorder" | "replay" | "forge";
+  attack?: Attack;
 }
 
 const expression = Type.String({

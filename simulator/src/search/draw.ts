@@ -6,6 +6,7 @@ import { CALL_ERRORS } from "@blindrelay/client-sdk";
 import { Stream } from "../base/random-streams.ts";
 import {
   type Allowed,
+  ATTACKS,
   type ClientGroupSpec,
   type DeviceGroupSpec,
   DRIVER_KINDS,
@@ -22,7 +23,6 @@ import { durationMs } from "../scenario/units.ts";
 /** What there is or is not in a case: a kind of fault; of a hostile relay, a kind of attack. */
 type Sort = Pick<Fault, "kind" | "attack">;
 
-const ATTACKS = ["drop", "duplicate", "reorder", "replay", "forge"] as const;
 const SORTS = (Object.keys(FAULTS) as FaultKind[]).flatMap((kind): Sort[] => {
   return kind === "relay.hostile" ? ATTACKS.map((attack) => ({ kind, attack })) : [{ kind }];
 });

@@ -1,10 +1,10 @@
 /**
  * A relay that attacks the packets it carries: decides the fate of each text in transit to a peer.
  */
+import { getOrMake } from "../base/maps.ts";
 import type { Stream } from "../base/random-streams.ts";
+import type { Attack } from "../scenario/schema.ts";
 import type { Meddler, Wire } from "./net.ts";
-
-export type Attack = "drop" | "duplicate" | "reorder" | "replay" | "forge";
 
 /** Packets of a run that are remembered for each peer. */
 const REMEMBERED = 64;
@@ -24,11 +24,8 @@ export class Records {
 
   add(peerId: string, text: string): void {
     if (!isPacket(text)) return;
-    let peer = this.peers.get(peerId);
-    if (peer === undefined) {
-      peer = { draws: this.drawsOf(peerId), texts: [], seen: 0 };
-      this.peers.set(peerId, peer);
-    }
+    const made = () => ({ draws: this.drawsOf(peerId), texts: [], seen: 0 });
+    const peer = getOrMake(this.peers, peerId, made);
     peer.seen += 1;
     const at = peer.seen <= REMEMBERED ? peer.seen - 1 : peer.draws.below(peer.seen);
     if (at < REMEMBERED) peer.texts[at] = text;
@@ -56,11 +53,7 @@ export const hostile = (
       kept.delete(wire);
       return [text, earlier];
     }
-    let draws = streams.get(wire.peer.id);
-    if (draws === undefined) {
-      draws = drawsOf(wire.peer.id);
-      streams.set(wire.peer.id, draws);
-    }
+    const draws = getOrMake(streams, wire.peer.id, drawsOf);
     if (draws.next() >= share) return [text];
     switch (attack) {
       case "drop":
