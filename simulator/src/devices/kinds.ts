@@ -55,7 +55,7 @@ export const KINDS: readonly Kind[] = [
 export const BUSY: Kind = {
   name: "busy",
   program: busy((fn, ms) => setInterval(fn, ms), Date.now),
-  interview: interviewBusy,
+  interview: repeating("busy.count", (result) => typeof fields(result).n === "number"),
 };
 
 /** For searches too. */
@@ -66,7 +66,10 @@ export const BRIDGE: Kind = {
     random: (length) => crypto.getRandomValues(new Uint8Array(length)),
     date: () => new Date().toISOString(),
   }),
-  interview: interviewBridge,
+  interview: repeating(
+    "serial.ports",
+    (result) => (fields(result).ports as unknown[] | undefined)?.length === 2,
+  ),
 };
 
 export function kindNamed(name: string): Kind {
@@ -193,28 +196,9 @@ function interviewValve(name: string): Interview {
   };
 }
 
-/** Its events only become more. */
-function interviewBusy(): Interview {
-  return {
-    restarted: () => undefined,
-    ask: () => ({
-      method: "busy.count",
-      params: {},
-      right: (result) => typeof fields(result).n === "number",
-    }),
-  };
-}
-
-/** It has two ports. */
-function interviewBridge(): Interview {
-  return {
-    restarted: () => undefined,
-    ask: () => ({
-      method: "serial.ports",
-      params: {},
-      right: (result) => (fields(result).ports as unknown[] | undefined)?.length === 2,
-    }),
-  };
+/** The same question again and again, whose answer depends on no other. */
+function repeating(method: string, right: Question["right"]): () => Interview {
+  return () => ({ restarted: () => undefined, ask: () => ({ method, params: {}, right }) });
 }
 
 /** The answer equals the params. */

@@ -10,7 +10,7 @@ import { checkScenario } from "../scenario/load.ts";
 import { makePlan, type PlannedLoad, planFault } from "../scenario/plan.ts";
 import type { ClientGroupSpec, Fault, Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs } from "../scenario/units.ts";
-import type { VirtualClient } from "../virtual/client.ts";
+import { sleep, type VirtualClient } from "../virtual/client.ts";
 import type { Device } from "../virtual/device.ts";
 import { playFault } from "../virtual/faults.ts";
 import { loadPrograms } from "../virtual/programs.ts";
@@ -306,12 +306,7 @@ export class VirtualFleet {
 
   private advance(ms: number): Promise<void> {
     const { world } = this;
-    return this.wait((resolve) => {
-      world.clock.after(ms, () => {
-        world.stir();
-        resolve();
-      });
-    });
+    return this.wait((resolve) => void sleep(world, ms).then(resolve));
   }
 
   private until<T>(promise: Promise<T>, limitMs: number): Promise<T> {

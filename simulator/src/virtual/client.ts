@@ -11,11 +11,13 @@ import {
 } from "@blindrelay/client-sdk";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
+import { getOrMake } from "../base/maps.ts";
 import { Stream } from "../base/random-streams.ts";
 import type { PlannedNetwork } from "../scenario/plan.ts";
 import type { Clock, Happening } from "./clock.ts";
 import type { Device } from "./device.ts";
 import { Conditions, type Net, type Peer } from "./net.ts";
+import type { RelayStore } from "./relay-store.ts";
 
 /** A client that could not connect at all retries after this long. */
 const RETRY_MS = 5_000;
@@ -27,13 +29,25 @@ export interface ClientWorld {
   readonly clock: Clock;
   readonly net: Net;
   readonly suite: Suite;
-  accountToken(account: string): string;
+  readonly store: RelayStore;
   stir(): void;
   /** A client was made; nothing of it has run. */
   met(client: Client): void;
   presence(client: VirtualClient, presence: Presence): void;
   linked(client: VirtualClient, online: boolean): void;
 }
+
+/** The network of clients that no scenario describes. */
+export const USUAL_NETWORK: PlannedNetwork = { latencyUs: 20_000, jitterUs: 5_000, bytesPerS: 0 };
+
+/** Resolves after so many milliseconds of virtual time. */
+export const sleep = (world: Pick<ClientWorld, "clock" | "stir">, ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    world.clock.after(ms, () => {
+      world.stir();
+      resolve();
+    });
+  });
 
 export interface ClientOptions {
   id: string;
@@ -114,7 +128,7 @@ export class VirtualClient implements Peer {
     const client = new Client(
       {
         url: "ws://relay.invalid/wss",
-        accountToken: world.accountToken(this.userId),
+        accountToken: world.store.accountToken(this.userId),
         presence: this.presence,
       },
       {
@@ -209,14 +223,11 @@ export class VirtualClient implements Peer {
 
   /** The SDK's handle of a device; null: it is not connected yet. */
   agent(device: Device): Agent | null {
-    if (this.sdk === null) return null;
-    let agent = this.agents.get(device.agentToken);
-    if (agent === undefined) {
-      const { version } = device.plan;
-      agent = this.sdk.agent(device.id, device.agentToken, { version });
-      this.agents.set(device.agentToken, agent);
-    }
-    return agent;
+    const { sdk } = this;
+    if (sdk === null) return null;
+    const { id, agentToken, plan } = device;
+    const made = () => sdk.agent(id, agentToken, { version: plan.version });
+    return getOrMake(this.agents, agentToken, made);
   }
 
   stir(): void {

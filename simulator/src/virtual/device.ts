@@ -17,7 +17,7 @@ import {
   serveLog,
 } from "@blindrelay/agent-sdk";
 import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
-import type { LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import type { LinkEvents, LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
@@ -399,7 +399,7 @@ export class Device implements Peer, Running {
     const { world } = this;
     const link: LinkPort = {
       connect: (_url, events) => {
-        this.wire = world.net.connect(this, new Entering(this, events));
+        this.wire = world.net.connect(this, entering(this, events));
         return this.wire;
       },
     };
@@ -523,34 +523,20 @@ export class Device implements Peer, Running {
 }
 
 /** Link events that first report which device's code runs. */
-class Entering {
-  private readonly device: Device;
-  private readonly events: {
-    opened(): void;
-    received(text: string): void;
-    closed(code: number, reason: string): void;
-  };
-
-  constructor(device: Device, events: Entering["events"]) {
-    this.device = device;
-    this.events = events;
-  }
-
-  opened(): void {
-    this.device.enter();
-    this.events.opened();
-  }
-
-  received(text: string): void {
-    this.device.enter();
-    this.events.received(text);
-  }
-
-  closed(code: number, reason: string): void {
-    this.device.enter();
-    this.events.closed(code, reason);
-  }
-}
+const entering = (device: Device, events: LinkEvents): LinkEvents => ({
+  opened: () => {
+    device.enter();
+    events.opened();
+  },
+  received: (text) => {
+    device.enter();
+    events.received(text);
+  },
+  closed: (code, reason) => {
+    device.enter();
+    events.closed(code, reason);
+  },
+});
 
 const runTimer = (device: Device, fn: () => void): void => {
   device.enter();

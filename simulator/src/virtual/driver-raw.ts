@@ -1,5 +1,6 @@
 /** Peers without an SDK: each text that they send is written by the driver that plays them. */
 import { Stream } from "../base/random-streams.ts";
+import { sleep } from "./client.ts";
 import type { DriverWorld } from "./driver-world.ts";
 import { Conditions, type Peer, type Wire } from "./net.ts";
 
@@ -156,12 +157,7 @@ export class RawWorld {
   }
 
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.world.clock.after(ms, () => {
-        this.world.stir();
-        resolve();
-      });
-    });
+    return sleep(this.world, ms);
   }
 
   /** A play begins. */
@@ -193,7 +189,7 @@ export class RawWorld {
     if (peer === null) return null;
     const token =
       session === undefined
-        ? { api_token: this.world.accountToken(this.account) }
+        ? { api_token: this.world.store.accountToken(this.account) }
         : { session_token: session };
     const answer = await peer.ask(
       { type: "auth", ...token, client_type: "client" },
@@ -208,7 +204,7 @@ export class RawWorld {
     const peer = await this.connect(true);
     if (peer === null) return null;
     if (this.agentToken === "") {
-      this.agentToken = this.world.agentTokenOf(this.agentId, this.account);
+      this.agentToken = this.world.store.issueAgent(this.agentId, this.account);
     }
     const answer = await peer.ask(
       {

@@ -8,11 +8,10 @@ import { type Loss, RemotePort } from "@blindrelay/client-sdk/serial";
 import { Stream } from "../base/random-streams.ts";
 import type { Cable } from "../devices/bridge.ts";
 import { SerialOracle, SerialUser } from "../oracle/serial.ts";
-import { VirtualClient } from "./client.ts";
+import { USUAL_NETWORK, VirtualClient } from "./client.ts";
 import type { Device } from "./device.ts";
 import type { DriverWorld } from "./driver-world.ts";
 
-const NETWORK = { latencyUs: 20_000, jitterUs: 5_000, bytesPerS: 0 };
 const STEP_MS = 1_500;
 /** How long there is something new in each step, and how long it has to arrive. */
 const ACTIVE_MS = 15_000;
@@ -61,7 +60,7 @@ class Program {
     this.client = new VirtualClient(world, {
       id: `${id}/${name}`,
       address,
-      network: NETWORK,
+      network: USUAL_NETWORK,
       presence: true,
       account: device.userId,
       met: (client) => this.met(client),

@@ -7,6 +7,5 @@ import type { Device } from "./device.ts";
 export interface DriverWorld extends ClientWorld {
   readonly devices: readonly Device[];
   readonly liveness: LivenessOracle;
-  agentTokenOf(agentId: string, account: string): string;
   violate(oracle: OracleName, detail: string): void;
 }

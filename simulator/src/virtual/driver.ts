@@ -6,7 +6,7 @@ import type { Client } from "@blindrelay/client-sdk";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { DriverSpec } from "../scenario/schema.ts";
 import { durationMs } from "../scenario/units.ts";
-import { VirtualClient } from "./client.ts";
+import { USUAL_NETWORK, VirtualClient } from "./client.ts";
 import { bindings } from "./driver-bindings.ts";
 import { flood } from "./driver-flood.ts";
 import { garbage } from "./driver-garbage.ts";
@@ -20,7 +20,6 @@ import type { DriverWorld } from "./driver-world.ts";
 
 /** Raw peers have this account, so that they use up nobody else's share of the relay. */
 const RAW_ACCOUNT = "raw";
-const NETWORK = { latencyUs: 20_000, jitterUs: 5_000, bytesPerS: 0 };
 const DEFAULT_FROM = "15s";
 const DEFAULT_EVERY = "60s";
 
@@ -48,7 +47,7 @@ export const startDriver = (
   if (spec.kind === "subscriber" || spec.kind === "streams") {
     const address = `172.17.${number >> 8}.${number & 255}`;
     const account = devices[0]?.userId ?? DEFAULT_ACCOUNT;
-    const options = { id, address, network: NETWORK, presence: true, account };
+    const options = { id, address, network: USUAL_NETWORK, presence: true, account };
     if (spec.kind === "subscriber") {
       const subscriber = new Subscriber(world, id, devices);
       const met = (made: Client): void => subscriber.met(made);

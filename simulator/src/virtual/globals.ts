@@ -48,13 +48,7 @@ export const makeGlobals = (current: () => Running, timeZone = "UTC"): Globals =
         bytes[6] = ((bytes[6] as number) & 15) | 64;
         bytes[8] = ((bytes[8] as number) & 63) | 128;
         const hex = Buffer.from(bytes).toString("hex");
-        return [
-          hex.slice(0, 8),
-          hex.slice(8, 12),
-          hex.slice(12, 16),
-          hex.slice(16, 20),
-          hex.slice(20),
-        ].join("-");
+        return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
       },
     },
     performance: { now: () => current().monotonicMs(), timeOrigin: 0 },

@@ -208,7 +208,7 @@ export class Wire implements Link {
     return 0;
   }
 
-  // ---- the relay's end, used by `RelayEnd`
+  // ---- the relay's end, used by `relayEnd`
 
   relaySend(frame: Frame): void {
     if (this.there !== "open") return;
@@ -586,19 +586,19 @@ export class Wire implements Link {
       this.held.push(text);
       return;
     }
+    this.receive(this.connection, text);
+  }
+
+  private receive(connection: Connection, text: string): void {
     const { observer, station } = this.net;
     observer.trace("up", this.who(), text);
     observer.atRelay(this, text, "up");
-    station.receive(this.connection, text, Buffer.from(text, "latin1"));
+    station.receive(connection, text, Buffer.from(text, "latin1"));
   }
 
   releaseHeld(): void {
     while (!this.paused && this.held.length > 0 && this.there === "open") {
-      const text = this.held.shift() as string;
-      const { observer, station } = this.net;
-      observer.trace("up", this.who(), text);
-      observer.atRelay(this, text, "up");
-      station.receive(this.connection as Connection, text, Buffer.from(text, "latin1"));
+      this.receive(this.connection as Connection, this.held.shift() as string);
     }
   }
 
@@ -669,36 +669,13 @@ export class Wire implements Link {
 }
 
 /** The relay's end of a wire, as the hub sees it. */
-export class RelayEnd implements RelayLink {
-  private readonly wire: Wire;
-
-  constructor(wire: Wire) {
-    this.wire = wire;
-  }
-
-  send(frame: Frame): void {
-    this.wire.relaySend(frame);
-  }
-
-  queued(): number {
-    return this.wire.relayQueued();
-  }
-
-  /** Control pings are not simulated: nothing relevant answers them. */
-  ping(): void {}
-
-  close(code: number, reason: string): void {
-    this.wire.relayClose(code, reason);
-  }
-
-  pause(): void {
-    this.wire.relayPause();
-  }
-
-  resume(): void {
-    this.wire.relayResume();
-  }
-}
+export const relayEnd = (wire: Wire): RelayLink => ({
+  send: (frame) => wire.relaySend(frame),
+  queued: () => wire.relayQueued(),
+  close: (code, reason) => wire.relayClose(code, reason),
+  pause: () => wire.relayPause(),
+  resume: () => wire.relayResume(),
+});
 
 export class Net {
   readonly clock: Clock;

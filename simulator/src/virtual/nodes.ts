@@ -15,8 +15,9 @@ import type { ModelStore } from "./store.ts";
 export interface NodesParts {
   readonly count: number;
   readonly clock: Clock;
-  /** Several nodes share a ModelStore. */
   readonly store: RelayStore;
+  /** The same store, if several nodes share it; null: there is one node. */
+  readonly shared: ModelStore | null;
   readonly watcher: RelayWatcher & BusWatcher;
   readonly limits: Partial<HubLimits>;
   /** For the bus. */
@@ -46,9 +47,8 @@ export class VirtualNodes implements Station {
   private readonly homes = new WeakMap<Connection, VirtualRelay>();
   private turn = 0;
 
-  constructor({ count, clock, store, watcher, limits, draws }: NodesParts) {
-    const bus = count === 1 ? null : new VirtualBus(clock, draws, watcher);
-    const shared = bus === null ? null : (store as ModelStore);
+  constructor({ count, clock, store, shared, watcher, limits, draws }: NodesParts) {
+    const bus = shared === null ? null : new VirtualBus(clock, draws, watcher);
     if (shared !== null) shared.numbersLogins = true;
     this.bus = bus;
     this.nodes = Array.from(

@@ -6,7 +6,7 @@ import { relative, resolve } from "node:path";
 import type { RawPortEdge } from "@blindrelay/agent-sdk/bridge";
 import { bridge } from "../devices/bridge.ts";
 import { busy } from "../devices/busy.ts";
-import { KINDS, kindNamed } from "../devices/kinds.ts";
+import { KINDS } from "../devices/kinds.ts";
 import { shown } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { type Globals, type LoadedProgram, loadProgram, parseProgram } from "./program.ts";
@@ -62,30 +62,13 @@ export function programPaths(scenario: Scenario): Set<string> {
 }
 
 function bundledPrograms(): Map<string, LoadedProgram> {
-  const programs = new Map<string, LoadedProgram>(
-    KINDS.map(({ name }) => [
-      `kind:${name}`,
-      {
-        file: name,
-        source: "",
-        isAsync: false,
-        instantiate: () => kindNamed(name).program,
-      },
-    ]),
-  );
-  programs.set("kind:busy", {
-    file: "busy",
-    source: "",
-    isAsync: false,
-    instantiate: (globals) => busy(globals.setInterval, globals.Date.now),
-  });
-  programs.set("kind:bridge", {
-    file: "bridge",
-    source: "",
-    isAsync: true,
-    instantiate: (globals) => bridge(edgeOf(globals)),
-  });
-  return programs;
+  const bundled = (file: string, instantiate: LoadedProgram["instantiate"]) =>
+    [`kind:${file}`, { file, source: "", isAsync: file === "bridge", instantiate }] as const;
+  return new Map([
+    ...KINDS.map(({ name, program }) => bundled(name, () => program)),
+    bundled("busy", (globals) => busy(globals.setInterval, globals.Date.now)),
+    bundled("bridge", (globals) => bridge(edgeOf(globals))),
+  ]);
 }
 
 function edgeOf(globals: Globals): RawPortEdge {

@@ -1,10 +1,10 @@
 /** A person's push of a program to devices of the virtual world, as `blindrelay push` does it. */
 import { createHash } from "node:crypto";
 import { PUSH_METHOD } from "@blindrelay/agent-sdk/push";
-import { type ClientWorld, VirtualClient } from "./client.ts";
+import { getOrMake } from "../base/maps.ts";
+import { type ClientWorld, sleep, USUAL_NETWORK, VirtualClient } from "./client.ts";
 import type { Device } from "./device.ts";
 
-const NETWORK = { latencyUs: 20_000, jitterUs: 5_000, bytesPerS: 0 };
 const CALL_MS = 20_000;
 /** The answer may be lost in the restart. */
 const GLANCE_MS = 5_000;
@@ -36,24 +36,17 @@ export const pushTo = (
   const clients = new Map<string, VirtualClient>();
   for (const [i, { device, text }] of devices.entries()) {
     const { userId: account } = device;
-    let client = clients.get(account);
-    if (client === undefined) {
+    const client = getOrMake(clients, account, () => {
       const id = `push-${number}/${clients.size + 1}`;
       const address = `172.19.${number & 255}.${clients.size & 255}`;
-      client = new VirtualClient(world, {
-        id,
-        address,
-        network: NETWORK,
-        presence: false,
-        account,
-      });
-      clients.set(account, client);
-      client.start();
-    }
-    const one = client;
+      const options = { id, address, network: USUAL_NETWORK, presence: false, account };
+      const made = new VirtualClient(world, options);
+      made.start();
+      return made;
+    });
     world.clock.after(Math.floor((i * SPREAD_MS) / devices.length), () => {
       world.stir();
-      void pushOne(world, one, device, Buffer.from(text), seconds);
+      void pushOne(world, client, device, Buffer.from(text), seconds);
     });
   }
   const overMs = START_MS + seconds * 1000 + CALL_MS;
@@ -72,13 +65,6 @@ const pushOne = async (
   const { clock } = world;
   const since = clock.nowMs();
   const passed = (): number => clock.nowMs() - since;
-  const sleep = (ms: number): Promise<void> =>
-    new Promise((done) => {
-      clock.after(ms, () => {
-        world.stir();
-        done();
-      });
-    });
   /** Null: it failed, or the device refused. */
   const ask = (params: object, timeoutMs = CALL_MS): Promise<State | null> =>
     new Promise((resolve) => {
@@ -101,12 +87,12 @@ const pushOne = async (
   };
   while (!(await transfer())) {
     if (passed() >= START_MS) return;
-    await sleep(AGAIN_MS);
+    await sleep(world, AGAIN_MS);
   }
   await ask({ start: true }, GLANCE_MS);
   let seenAt: number | null = null;
   for (const begunAt = passed(); passed() - begunAt < seconds * 1000 + CALL_MS; ) {
-    await sleep(PAUSE_MS);
+    await sleep(world, PAUSE_MS);
     const state = await ask({}, GLANCE_MS);
     if (state?.failed?.id === id || (state?.id === id && state.trial === null)) return;
     if (state?.trial !== id) continue;

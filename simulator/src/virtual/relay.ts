@@ -14,7 +14,7 @@ import {
 } from "@blindrelay/relay-server/core";
 import type { BusLink, VirtualBus } from "./bus.ts";
 import type { Clock, Happening } from "./clock.ts";
-import { RelayEnd, type Wire } from "./net.ts";
+import { relayEnd, type Wire } from "./net.ts";
 import { NodeStore } from "./node-store.ts";
 import type { RelayStore } from "./relay-store.ts";
 import type { ModelStore } from "./store.ts";
@@ -353,7 +353,7 @@ export class VirtualRelay {
   accept(wire: Wire): Connection {
     this.wires.add(wire);
     const { hub } = this.running as RunningHub;
-    const connection = hub.connect(new RelayEnd(wire), wire.peer.address, this.nowMs());
+    const connection = hub.connect(relayEnd(wire), wire.peer.address, this.nowMs());
     wires.set(connection, wire);
     return connection;
   }

@@ -6,6 +6,7 @@ import { hash as digest } from "node:crypto";
 import { makeToken } from "@blindrelay/protocol";
 import type { Control, Method, StoreWriteBehind } from "@blindrelay/relay-server/control";
 import type { AgentReport, AuthRequest, AuthResult } from "@blindrelay/relay-server/core";
+import { getOrMake } from "../base/maps.ts";
 import type { Stream } from "../base/random-streams.ts";
 import { DEFAULT_ACCOUNT } from "../scenario/plan.ts";
 import type { Clock } from "./clock.ts";
@@ -48,11 +49,8 @@ export class SqlStore extends RelayStore {
   }
 
   accountToken(userId: string): string {
-    const known = this.tokens.get(userId);
-    if (known !== undefined) return known;
-    const token = this.issue("account", () => this.accountInStore(userId));
-    this.tokens.set(userId, token);
-    return token;
+    const made = () => this.issue("account", () => this.accountInStore(userId));
+    return getOrMake(this.tokens, userId, made);
   }
 
   issueAgent(agentId: string, userId = this.owners.get(agentId) ?? DEFAULT_ACCOUNT): string {
@@ -118,13 +116,12 @@ export class SqlStore extends RelayStore {
 
   /** The session token that the world sees. */
   private sessionOf(result: { sessionToken: string; sessionHash: string }): string {
-    const known = this.inWorld.get(result.sessionToken);
-    if (known !== undefined) return known;
-    const token = makeToken("session", this.draws.bytes(32));
-    this.inWorld.set(result.sessionToken, token);
-    this.inStore.set(token, result.sessionToken);
-    this.inStore.set(hash(token), result.sessionHash);
-    return token;
+    return getOrMake(this.inWorld, result.sessionToken, () => {
+      const token = makeToken("session", this.draws.bytes(32));
+      this.inStore.set(token, result.sessionToken);
+      this.inStore.set(hash(token), result.sessionHash);
+      return token;
+    });
   }
 
   protected async findOwner(agentId: string): Promise<string | null> {

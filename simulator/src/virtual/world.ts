@@ -11,6 +11,7 @@ import { OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import type { Control } from "@blindrelay/relay-server/control";
+import { getOrMake } from "../base/maps.ts";
 import { Stream } from "../base/random-streams.ts";
 import { exchange, type Inbox } from "../devices/exchange.ts";
 import type { Question } from "../devices/kinds.ts";
@@ -231,6 +232,7 @@ export class World implements Observer {
       count: relay.nodes ?? 1,
       clock: this.clock,
       store: this.store,
+      shared: !this.isAlone && this.store instanceof ModelStore ? this.store : null,
       watcher,
       limits: { outboxBytes: this.outboxBytes },
       draws: new Stream(`${this.seed}/bus`),
@@ -441,10 +443,8 @@ export class World implements Observer {
 
   questionsTo({ id, number, plan }: Device): Questions {
     const device = this.devices[number] as Device;
-    const questions =
-      this.questions.get(number) ?? new Questions(plan.kind, id, () => device.boots);
-    this.questions.set(number, questions);
-    return questions;
+    const made = () => new Questions(plan.kind, id, () => device.boots);
+    return getOrMake(this.questions, number, made);
   }
 
   // ---- what devices and clients tell their world
@@ -503,17 +503,9 @@ export class World implements Observer {
     else this.relayOracle.sent(wire, text, wire.relayQueued());
   }
 
-  agentTokenOf(agentId: string, account: string): string {
-    return this.store.issueAgent(agentId, account);
-  }
-
   programOf(text: string): LoadedProgram | null {
     for (const program of this.programs.values()) if (textOf(program) === text) return program;
     return null;
-  }
-
-  accountToken(account: string): string {
-    return this.store.accountToken(account);
   }
 
   born(device: Device, core: AgentCore): void {
@@ -596,12 +588,7 @@ export class World implements Observer {
   }
 
   presence(client: VirtualClient, { agentId, online }: Presence): void {
-    let known = this.presences.get(client.id);
-    if (known === undefined) {
-      known = new Map();
-      this.presences.set(client.id, known);
-    }
-    known.set(agentId, online);
+    getOrMake(this.presences, client.id, () => new Map()).set(agentId, online);
   }
 
   linked(client: VirtualClient, online: boolean): void {
