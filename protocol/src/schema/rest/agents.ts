@@ -7,17 +7,9 @@ import {
   MAX_SELECTOR_LENGTH,
 } from "../../selector.ts";
 import { AgentId, AgentToken, PageQuery, page, Timestamp } from "./common.ts";
+import { Nullable, PlainText } from "./parts.ts";
 
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
-  Type.Union([type, Type.Null()]);
-
-const AgentName = Type.String({
-  minLength: 1,
-  maxLength: 128,
-  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
-  description: "For people; no control characters.",
-  examples: ["Pump in the cellar"],
-});
+const AgentName = PlainText(128, "For people; no control characters.", "Pump in the cellar");
 
 /** The maximum size as JSON text: the relay stores notes here, not documents. */
 export const MAX_METADATA_BYTES = 8192;
@@ -86,16 +78,7 @@ export const AgentPatch = Type.Object({
 });
 export type AgentPatch = Static<typeof AgentPatch>;
 
-const Prefix = (what: string, example: string) =>
-  Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 128,
-      pattern: "^[^\\u0000-\\u001f\\u007f]*$",
-      description: what,
-      examples: [example],
-    }),
-  );
+const Prefix = (what: string, example: string) => Type.Optional(PlainText(128, what, example));
 
 /**
  * The page and the filters. A page may contain fewer than `limit` agents although more follow,

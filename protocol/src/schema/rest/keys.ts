@@ -2,6 +2,7 @@
 import { type Static, Type } from "typebox";
 import { KEY_SCOPES, MAX_SELECTOR_LENGTH } from "../../selector.ts";
 import { page, Timestamp, TokenText } from "./common.ts";
+import { Nullable, PlainText } from "./parts.ts";
 
 /** Of one account. */
 export const MAX_KEYS = 100;
@@ -23,21 +24,13 @@ const Scopes = Type.Array(
   },
 );
 
-const KeyName = Type.String({
-  minLength: 1,
-  maxLength: 64,
-  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
-  description: "Unique among the account's keys.",
-  examples: ["ci"],
-});
+const KeyName = PlainText(64, "Unique among the account's keys.", "ci");
 
-const Where = Type.String({
-  minLength: 1,
-  maxLength: MAX_SELECTOR_LENGTH,
-  pattern: "^[^\\u0000-\\u001f\\u007f]*$",
-  description: "A selector by id and label.KEY: other agents do not exist for the key.",
-  examples: ["label.site=hall-7"],
-});
+const Where = PlainText(
+  MAX_SELECTOR_LENGTH,
+  "A selector by id and label.KEY: other agents do not exist for the key.",
+  "label.site=hall-7",
+);
 
 export const AccessKey = Type.Object({
   id: Type.String({ examples: ["0b8e4c1f-7a3d-4d0e-9a55-6c2f1b7d9e10"] }),
@@ -53,8 +46,8 @@ export type AccessKey = Static<typeof AccessKey>;
 export const AccessKeyCreate = Type.Object({
   name: KeyName,
   scopes: Scopes,
-  where: Type.Optional(Type.Union([Where, Type.Null()])),
-  expires_at: Type.Optional(Type.Union([Timestamp, Type.Null()])),
+  where: Type.Optional(Nullable(Where)),
+  expires_at: Type.Optional(Nullable(Timestamp)),
 });
 export type AccessKeyCreate = Static<typeof AccessKeyCreate>;
 

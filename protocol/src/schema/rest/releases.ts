@@ -10,9 +10,7 @@ import {
 } from "../../releases.ts";
 import { MAX_REPORT_LENGTH } from "../../spec.ts";
 import { PageQuery, page, Timestamp } from "./common.ts";
-
-const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =>
-  Type.Union([type, Type.Null()]);
+import { Nullable } from "./parts.ts";
 
 const ReleaseName = (description: string, example: string) =>
   Type.String({
