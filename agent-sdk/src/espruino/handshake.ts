@@ -32,13 +32,10 @@ export const parseUrl = (url: string): Target | null => {
 };
 
 /** base64 with padding, as required by the handshake. */
-const base64 = (bytes: Uint8Array): string => {
+export const base64 = (bytes: Uint8Array): string => {
   const text = toBase64url(bytes).replace(/-/g, "+").replace(/_/g, "/");
   return text + "==".substring(0, (4 - (text.length & 3)) & 3);
 };
-
-/** Sec-WebSocket-Key of 16 random bytes. */
-export const handshakeKey = (random: Uint8Array): string => base64(random);
 
 export const handshakeRequest = (target: Target, key: string): string =>
   `GET ${target.path} HTTP/1.1\r\nHost: ${target.host}:${target.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Version: 13\r\n\r\n`;

@@ -12,7 +12,7 @@ import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
 import { PING_TEXT } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, Random, TimerPort } from "../ports.ts";
 import type { EspruinoCrypto, EspruinoSocket, EspruinoSockets } from "./board.ts";
-import { handshakeKey, handshakeProblem, handshakeRequest, parseUrl } from "./handshake.ts";
+import { base64, handshakeProblem, handshakeRequest, parseUrl } from "./handshake.ts";
 
 export interface WebSocketOptions {
   readonly net: EspruinoSockets;
@@ -167,7 +167,7 @@ class WebSocketLink implements Link {
   private connected(): void {
     const target = parseUrl(this.url);
     if (target === null || this.state !== "handshake") return;
-    this.key = handshakeKey(this.options.random(16));
+    this.key = base64(this.options.random(16));
     this.put(handshakeRequest(target, this.key));
   }
 
