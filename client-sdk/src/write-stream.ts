@@ -2,6 +2,7 @@
  * Bytes to an agent (streams.ts). Small writes are gathered into one message: each message is one
  * of the session token's 10,000 requests.
  */
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import type { ClientCore } from "./core/client-core.ts";
 import { MAX_STREAM_CHUNK, WRITE_CREDIT_MS, WRITE_GATHER_MS } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
@@ -30,11 +31,12 @@ export class WriteStream {
   private since = 0;
   /** The most credit that the agent has given at a time. */
   private window = 0;
-  private timer: unknown = null;
+  private readonly alarm: Alarm;
   private onFailure: (error: CallError) => void = () => undefined;
 
   private constructor(core: ClientCore, method: string) {
     this.core = core;
+    this.alarm = new Alarm(core.timer);
     this.method = method;
   }
 
@@ -113,13 +115,13 @@ export class WriteStream {
   private flush(): void {
     const { stream } = this;
     if (stream === null) return;
-    this.disarm();
+    this.alarm.clear();
     for (;;) {
       this.fill(stream.credit);
       if (this.filled === 0) break;
       const waitMs = this.gatherMs(stream.credit) || this.core.paceMs();
       if (waitMs > 0) {
-        this.timer = this.core.timer.set(waitMs, () => this.flush());
+        this.alarm.set(waitMs, () => this.flush());
         return;
       }
       const chunk = this.chunk.subarray(0, this.filled);
@@ -156,13 +158,8 @@ export class WriteStream {
     return Math.max(0, untilMs - this.core.timer.now());
   }
 
-  private disarm(): void {
-    if (this.timer !== null) this.core.timer.clear(this.timer);
-    this.timer = null;
-  }
-
   private ended(error: string | null): void {
-    this.disarm();
+    this.alarm.clear();
     if (error === null) {
       this.finish?.resolve();
       return;

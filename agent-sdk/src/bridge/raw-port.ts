@@ -8,6 +8,7 @@
  * do: they are told what they miss.
  */
 import { toBase64url } from "@blindrelay/protocol/crypto";
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import { Gather, MAX_KEPT_BYTES, NumberedBytes } from "@blindrelay/protocol/serial";
 import type { IncomingStream, OutgoingStream } from "@blindrelay/protocol/streams";
 import { CLIENT_LEFT, type SessionWiring } from "../core/agent.ts";
@@ -83,7 +84,7 @@ interface Claim {
   window: number;
   /** When something verified last came from it, once its session is over. */
   heardAt: number;
-  expiry: unknown;
+  readonly expiry: Alarm;
 }
 
 /**
@@ -142,7 +143,7 @@ export class RawPort {
   private next: Claim | null = null;
   private readonly gather: Gather;
   private paused = false;
-  private look: unknown = null;
+  private readonly look: Alarm;
 
   constructor(name: string, access: Access, edge: RawPortEdge) {
     this.name = name;
@@ -150,6 +151,7 @@ export class RawPort {
     this.edge = edge;
     this.timer = edge.timer;
     this.gather = new Gather(edge.timer, () => this.flush());
+    this.look = new Alarm(edge.timer);
   }
 
   // ---- the port
@@ -182,7 +184,7 @@ export class RawPort {
       if (claim.isBare) claim.writes = false;
     }
     this.gather.stop();
-    this.stopLooking();
+    this.look.clear();
     for (const job of this.jobs.splice(0)) job.drop();
     this.opening = null;
     this.port = null;
@@ -359,7 +361,7 @@ export class RawPort {
     this.endStreams(claim, "its claim was resumed");
     claim.sid = sid;
     claim.user = asked.user;
-    this.stopExpiry(claim);
+    claim.expiry.clear();
     this.goOn(claim, asked);
     // Another process does not know what waits of the one before, and writes after that.
     if (asked.opening !== this.opening) {
@@ -497,17 +499,7 @@ export class RawPort {
       this.paused = false;
       this.port?.resume();
     }
-    if (this.paused) this.look ??= this.timer.set(LOOK_MS, () => this.lookAgain());
-  }
-
-  private lookAgain(): void {
-    this.look = null;
-    this.bound();
-  }
-
-  private stopLooking(): void {
-    if (this.look !== null) this.timer.clear(this.look);
-    this.look = null;
+    if (this.paused && !this.look.isSet) this.look.set(LOOK_MS, () => this.bound());
   }
 
   // ---- to the device
@@ -736,7 +728,7 @@ export class RawPort {
       told: 0,
       window: 0,
       heardAt: this.timer.now(),
-      expiry: null,
+      expiry: new Alarm(this.timer),
     };
     this.claims.set(id, claim);
     return claim;
@@ -746,7 +738,7 @@ export class RawPort {
   private makeRoom(): void {
     if (this.claims.size < MAX_CLAIMS) return;
     for (const claim of this.claims.values()) {
-      if (claim.expiry === null) continue;
+      if (!claim.expiry.isSet) continue;
       this.remove(claim);
       return;
     }
@@ -767,7 +759,7 @@ export class RawPort {
   }
 
   private remove(claim: Claim): void {
-    this.stopExpiry(claim);
+    claim.expiry.clear();
     if (this.next === claim) this.next = null;
     if (this.claims.get(claim.id) !== claim) return;
     claim.writes = false;
@@ -780,19 +772,12 @@ export class RawPort {
 
   private expireLater(claim: Claim): void {
     claim.heardAt = Math.max(claim.heardAt, this.timer.now() - 1);
-    claim.expiry ??= this.timer.set(CLAIM_MS, () => {
+    if (claim.expiry.isSet) return;
+    claim.expiry.set(CLAIM_MS, () => {
+      claim.expiry.set(CLAIM_KEPT_MS - CLAIM_MS, () => this.remove(claim));
       claim.writes = false;
       this.bound();
-      claim.expiry = this.timer.set(CLAIM_KEPT_MS - CLAIM_MS, () => {
-        claim.expiry = null;
-        this.remove(claim);
-      });
     });
-  }
-
-  private stopExpiry(claim: Claim): void {
-    if (claim.expiry !== null) this.timer.clear(claim.expiry);
-    claim.expiry = null;
   }
 
   /**

@@ -8,6 +8,7 @@
  */
 import { MAX_BINDINGS_PER_CONNECTION, MAX_PLAINTEXT_BYTES } from "@blindrelay/protocol";
 import { toBase64url } from "@blindrelay/protocol/crypto";
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import {
   type AgentPresence,
   encodeEnvelope,
@@ -84,10 +85,10 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   private readonly calls = new Set<Call>();
   /** Peers that may have something to send, in the order of their turns. */
   private readonly pending = new Set<Peer>();
-  private paceTimer: unknown = null;
-  private drainTimer: unknown = null;
+  private readonly pace: Alarm;
+  private readonly drain: Alarm;
   /** Set while streams are held. */
-  private quietTimer: unknown = null;
+  private readonly quiet: Alarm;
   private nextMigrationAt = 0;
   private pumping = false;
   private streamNumbers = 0;
@@ -97,6 +98,9 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     this.ports = options.ports;
     this.events = events;
     this.pacer = new Pacer(PACE_PER_SECOND, PACE_BURST, options.ports.timer.now());
+    this.pace = new Alarm(options.ports.timer);
+    this.drain = new Alarm(options.ports.timer);
+    this.quiet = new Alarm(options.ports.timer);
     this.link = new RelayLink(options, this);
   }
 
@@ -243,11 +247,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   }
 
   private pumpIn(ms: number): void {
-    if (this.paceTimer !== null) return;
-    this.paceTimer = this.ports.timer.set(ms, () => {
-      this.paceTimer = null;
-      this.pump();
-    });
+    if (!this.pace.isSet) this.pace.set(ms, () => this.pump());
   }
 
   /**
@@ -266,11 +266,8 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     if (due === "soon" && this.inFlight.size > 0) return false;
     if (this.inFlight.size === 0) {
       this.link.renew();
-    } else if (this.drainTimer === null) {
-      this.drainTimer = this.ports.timer.set(TOKEN_DRAIN_MS, () => {
-        this.drainTimer = null;
-        this.link.renew();
-      });
+    } else if (!this.drain.isSet) {
+      this.drain.set(TOKEN_DRAIN_MS, () => this.link.renew());
     }
     return true;
   }
@@ -281,14 +278,13 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
    */
   private migrateLink(due: "soon" | "now"): void {
     const now = this.ports.timer.now();
-    if (this.quietTimer !== null || (due === "soon" && now < this.nextMigrationAt)) return;
+    if (this.quiet.isSet || (due === "soon" && now < this.nextMigrationAt)) return;
     this.awaitQuiet(now);
   }
 
   private awaitQuiet(sinceMs: number): void {
     for (const peer of this.peers) peer.hold();
-    this.quietTimer = this.ports.timer.set(STREAM_QUIET_MS, () => {
-      this.quietTimer = null;
+    this.quiet.set(STREAM_QUIET_MS, () => {
       const now = this.ports.timer.now();
       const quiet =
         this.inFlight.size === 0 &&
@@ -415,8 +411,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   private end(reason: CallError): void {
     this.ended = reason;
     this.stopDraining();
-    if (this.paceTimer !== null) this.ports.timer.clear(this.paceTimer);
-    this.paceTimer = null;
+    this.pace.clear();
     for (const call of this.calls) {
       const mayHaveRun = call.session !== null && reason.code !== "CLOSED";
       const error = mayHaveRun
@@ -431,9 +426,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   }
 
   private stopDraining(): void {
-    if (this.drainTimer !== null) this.ports.timer.clear(this.drainTimer);
-    this.drainTimer = null;
-    if (this.quietTimer !== null) this.ports.timer.clear(this.quietTimer);
-    this.quietTimer = null;
+    this.drain.clear();
+    this.quiet.clear();
   }
 }

@@ -4,19 +4,19 @@
  * never accepts a lower `seq` after a higher one, so what is not waited for is lost.
  */
 import { parsePacket } from "@blindrelay/protocol/crypto";
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import type { TimerPort } from "../ports.ts";
 import { MAX_EARLY_BYTES, RENEWED_LINK_MS } from "./defaults.ts";
 
 export class EarlyPackets {
-  private readonly timer: TimerPort;
+  private readonly alarm: Alarm;
   /** They have waited long enough. */
   private readonly due: () => void;
   private readonly bySeq = new Map<number, string>();
   private bytes = 0;
-  private alarm: unknown = null;
 
   constructor(timer: TimerPort, due: () => void) {
-    this.timer = timer;
+    this.alarm = new Alarm(timer);
     this.due = due;
   }
 
@@ -27,7 +27,7 @@ export class EarlyPackets {
     if (this.bySeq.has(packet.seq) || this.bytes + text.length > MAX_EARLY_BYTES) return false;
     this.bySeq.set(packet.seq, text);
     this.bytes += text.length;
-    this.alarm ??= this.timer.set(RENEWED_LINK_MS, () => this.due());
+    if (!this.alarm.isSet) this.alarm.set(RENEWED_LINK_MS, this.due);
     return true;
   }
 
@@ -51,7 +51,6 @@ export class EarlyPackets {
   clear(): void {
     this.bySeq.clear();
     this.bytes = 0;
-    if (this.alarm !== null) this.timer.clear(this.alarm);
-    this.alarm = null;
+    this.alarm.clear();
   }
 }

@@ -24,7 +24,12 @@ import {
   randomFraction,
   SESSION_MAX_REQUESTS,
 } from "@blindrelay/protocol";
-import { type LoginAnswer, MovingLink, type MovingSide } from "@blindrelay/protocol/moving-link";
+import {
+  Alarm,
+  type LoginAnswer,
+  MovingLink,
+  type MovingSide,
+} from "@blindrelay/protocol/moving-link";
 import {
   type AuthFailed,
   type ClientAuthenticated,
@@ -114,7 +119,7 @@ export class RelayLink implements MovingSide {
   private movesAt: number | null = null;
   /** Restarts that the relay has announced since the link was last stable. */
   private restarts = 0;
-  private timer: unknown = null;
+  private readonly alarm: Alarm;
   private heardAt = 0;
   private onlineAt = 0;
   /** Attempts since the link was last stable. */
@@ -129,6 +134,7 @@ export class RelayLink implements MovingSide {
     this.lastToken = options.sessionToken;
     this.presence = options.presence;
     this.ports = options.ports;
+    this.alarm = new Alarm(options.ports.timer);
     this.events = events;
   }
 
@@ -196,7 +202,7 @@ export class RelayLink implements MovingSide {
 
   private dial(): void {
     this.attempt++;
-    this.arm(CONNECT_TIMEOUT_MS, () => this.loseBecause("no connection in time"));
+    this.alarm.set(CONNECT_TIMEOUT_MS, () => this.loseBecause("no connection in time"));
     this.link = new MovingLink(this.url, this.ports, this);
   }
 
@@ -214,7 +220,7 @@ export class RelayLink implements MovingSide {
   opened(): void {
     if (!this.move("opened")) return;
     this.heardAt = this.ports.timer.now();
-    this.arm(AUTH_TIMEOUT_MS, () => this.loseBecause("no answer to auth in time"));
+    this.alarm.set(AUTH_TIMEOUT_MS, () => this.loseBecause("no answer to auth in time"));
     this.sendAuth();
   }
 
@@ -419,7 +425,7 @@ export class RelayLink implements MovingSide {
       this.loseBecause("the relay fell silent");
       return;
     }
-    this.arm(LINK_SILENCE_MS - quietMs, () => this.watch());
+    this.alarm.set(LINK_SILENCE_MS - quietMs, () => this.watch());
   }
 
   private stable(): boolean {
@@ -441,7 +447,7 @@ export class RelayLink implements MovingSide {
     const backoffMs = doubled(BACKOFF_FIRST_MS, this.attempt, BACKOFF_MAX_MS);
     const delayMs = this.nextDelayMs ?? jittered(backoffMs, randomFraction(this.ports.random, 0));
     this.nextDelayMs = null;
-    this.arm(delayMs, () => {
+    this.alarm.set(delayMs, () => {
       if (this.move("elapsed")) this.dial();
     });
     this.ports.log("warn", "link lost", { reason, retryInMs: delayMs });
@@ -458,22 +464,13 @@ export class RelayLink implements MovingSide {
 
   /** Drops the connection and the timer; later events of that connection are ignored. */
   private drop(reason: string): void {
-    if (this.timer !== null) this.ports.timer.clear(this.timer);
-    this.timer = null;
+    this.alarm.clear();
     const link = this.link;
     this.link = null;
     this.movesAt = null;
     this.renews = null;
     this.renewed = null;
     link?.close(CLOSE_NORMAL, reason);
-  }
-
-  private arm(ms: number, fn: () => void): void {
-    if (this.timer !== null) this.ports.timer.clear(this.timer);
-    this.timer = this.ports.timer.set(ms, () => {
-      this.timer = null;
-      fn();
-    });
   }
 }
 

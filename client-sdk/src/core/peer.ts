@@ -13,6 +13,7 @@ import {
   randomFraction,
   SESSION_RENEW_MS,
 } from "@blindrelay/protocol";
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import { CallError } from "../errors.ts";
 import { failed, isSafe } from "./call.ts";
 import {
@@ -77,15 +78,17 @@ export class Peer implements PeerSessionEvents {
    * one.
    */
   private failures = 0;
-  private retryTimer: unknown = null;
+  private readonly retry: Alarm;
   /** Fires when the agent has been offline for too long. */
-  private awayTimer: unknown = null;
+  private readonly away: Alarm;
 
   constructor(options: PeerSessionOptions, events: PeerEvents, host: PeerHost) {
     this.agentId = options.agentId;
     this.options = options;
     this.events = events;
     this.host = host;
+    this.retry = new Alarm(host.ports.timer);
+    this.away = new Alarm(host.ports.timer);
     this.current = this.makeSession();
   }
 
@@ -154,7 +157,7 @@ export class Peer implements PeerSessionEvents {
   step(): boolean {
     const session = this.current;
     const waits = this.subscribed || this.queue.length > 0;
-    const wanted = this.retryTimer === null ? waits : this.queue.some((call) => !call.waitForAgent);
+    const wanted = this.retry.isSet ? this.queue.some((call) => !call.waitForAgent) : waits;
     if (!this.linkUp || !wanted) return false;
     if (session.state === "open" && session.lapsed) session.leave("idle for too long");
     if (session.state === "idle") session.open();
@@ -256,7 +259,7 @@ export class Peer implements PeerSessionEvents {
    * The relay reports that the agent connected, possibly after a restart, which a ping will show.
    */
   agentOnline(): void {
-    this.stopAwayTimer();
+    this.away.clear();
     this.retryNow();
     for (const session of this.sessions()) {
       if (session.state !== "open") continue;
@@ -275,9 +278,8 @@ export class Peer implements PeerSessionEvents {
     // Further calls would be sent in it, without the caller knowing whether they arrived.
     if (state === "open" && engaged === 0 && !this.subscribed)
       this.current.giveUp("the agent left");
-    if (this.awayTimer !== null) return;
-    this.awayTimer = this.host.ports.timer.set(OFFLINE_GRACE_MS, () => {
-      this.awayTimer = null;
+    if (this.away.isSet) return;
+    this.away.set(OFFLINE_GRACE_MS, () => {
       for (const session of this.sessions()) {
         if (session.state === "open" && session.engaged > 0) session.ping();
       }
@@ -316,9 +318,8 @@ export class Peer implements PeerSessionEvents {
   close(): void {
     this.subscribed = false;
     this.linkUp = false;
-    this.stopAwayTimer();
-    if (this.retryTimer !== null) this.host.ports.timer.clear(this.retryTimer);
-    this.retryTimer = null;
+    this.away.clear();
+    this.retry.clear();
     this.queue = [];
     for (const session of this.sessions()) session.leave("the client ends");
   }
@@ -524,23 +525,16 @@ export class Peer implements PeerSessionEvents {
   }
 
   private delayRetry(ceilingMs: number): void {
-    if (this.retryTimer !== null) return;
-    const { timer, random } = this.host.ports;
+    if (this.retry.isSet) return;
     const longestMs = doubled(RESUBSCRIBE_BASE_MS, this.failures, ceilingMs);
-    const waitMs = jittered(longestMs, randomFraction(random, 0));
+    const waitMs = jittered(longestMs, randomFraction(this.host.ports.random, 0));
     this.failures++;
-    this.retryTimer = timer.set(waitMs, () => this.retryNow());
-  }
-
-  private stopAwayTimer(): void {
-    if (this.awayTimer !== null) this.host.ports.timer.clear(this.awayTimer);
-    this.awayTimer = null;
+    this.retry.set(waitMs, () => this.host.ready(this));
   }
 
   private retryNow(): void {
-    if (this.retryTimer === null) return;
-    this.host.ports.timer.clear(this.retryTimer);
-    this.retryTimer = null;
+    if (!this.retry.isSet) return;
+    this.retry.clear();
     this.host.ready(this);
   }
 
@@ -557,7 +551,7 @@ export class Peer implements PeerSessionEvents {
         relayCode: linkFailure.relayCode,
       });
     }
-    if (this.retryTimer !== null && this.current.state === "idle") {
+    if (this.retry.isSet && this.current.state === "idle") {
       const text = `${this.agentId} was offline until the call's deadline`;
       return new CallError("AGENT_OFFLINE", text, { retryable: true });
     }

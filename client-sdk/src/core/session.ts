@@ -19,6 +19,7 @@ import {
   type Version,
 } from "@blindrelay/protocol/crypto";
 import { ForwardClientSession } from "@blindrelay/protocol/forward-client";
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import {
   CLOSE_METHOD,
   CLOSE_NOTICE,
@@ -179,15 +180,17 @@ export class PeerSession {
   private doubtedAt = 0;
   private resends = 0;
   private resending = false;
-  private holdTimer: unknown = null;
-  private timer: unknown = null;
-  private timerAt = Number.POSITIVE_INFINITY;
+  private readonly holdAlarm: Alarm;
+  private readonly alarm: Alarm;
+  private alarmAt = Number.POSITIVE_INFINITY;
 
   constructor(options: PeerSessionOptions, peer: PeerSessionEvents, host: PacketHost) {
     this.agentId = options.agentId;
     this.peer = peer;
     this.ports = host.ports;
     this.host = host;
+    this.holdAlarm = new Alarm(host.ports.timer);
+    this.alarm = new Alarm(host.ports.timer);
     const { version, deviceKey } = options;
     const { x25519 } = host.ports;
     const often = isForward(version) && x25519.isNative;
@@ -410,11 +413,11 @@ export class PeerSession {
     this.holding = true;
     const waitMs = Math.min(RESEND_BASE_MS * 2 ** this.resends, RESEND_CEILING_MS);
     this.resends++;
-    this.afterHold(waitMs, () => {
+    this.holdAlarm.set(waitMs, () => {
       this.resending = false;
       this.resend();
       // The relay may refuse again; after this long it would have done so.
-      this.afterHold(waitMs, () => this.goOn());
+      this.holdAlarm.set(waitMs, () => this.goOn());
     });
   }
 
@@ -424,18 +427,9 @@ export class PeerSession {
   }
 
   private stopHolding(): void {
-    if (this.holdTimer !== null) this.ports.timer.clear(this.holdTimer);
-    this.holdTimer = null;
+    this.holdAlarm.clear();
     this.holding = false;
     this.resending = false;
-  }
-
-  private afterHold(ms: number, fn: () => void): void {
-    if (this.holdTimer !== null) this.ports.timer.clear(this.holdTimer);
-    this.holdTimer = this.ports.timer.set(ms, () => {
-      this.holdTimer = null;
-      fn();
-    });
   }
 
   private resend(): void {
@@ -643,15 +637,12 @@ export class PeerSession {
   private follow(): void {
     this.rename();
     const dueAt = this.dueAt();
-    if (dueAt >= this.timerAt && dueAt !== Number.POSITIVE_INFINITY) return;
-    if (this.timer !== null) this.ports.timer.clear(this.timer);
-    this.timer = null;
-    this.timerAt = Number.POSITIVE_INFINITY;
+    if (dueAt >= this.alarmAt && dueAt !== Number.POSITIVE_INFINITY) return;
+    this.alarm.clear();
+    this.alarmAt = dueAt;
     if (dueAt === Number.POSITIVE_INFINITY) return;
-    this.timerAt = dueAt;
-    this.timer = this.ports.timer.set(Math.max(0, dueAt - this.ports.timer.now()), () => {
-      this.timer = null;
-      this.timerAt = Number.POSITIVE_INFINITY;
+    this.alarm.set(Math.max(0, dueAt - this.ports.timer.now()), () => {
+      this.alarmAt = Number.POSITIVE_INFINITY;
       this.wake();
       this.follow();
     });

@@ -5,6 +5,7 @@
  */
 
 import { isObject } from "@blindrelay/protocol/crypto";
+import { Alarm } from "@blindrelay/protocol/moving-link";
 import {
   Gather,
   isSettings,
@@ -178,7 +179,7 @@ export class RemotePort {
   /** Losses in a row, each soon after the port was up. */
   private flaps = 0;
   private isAnswering = false;
-  private retry: unknown = null;
+  private readonly retry: Alarm;
   private stopped = false;
   private finished: (() => void) | null = null;
 
@@ -188,6 +189,7 @@ export class RemotePort {
     this.events = events;
     this.takeover = options.takeover;
     this.gather = new Gather(options.timer, () => this.send());
+    this.retry = new Alarm(options.timer);
   }
 
   get isUp(): boolean {
@@ -197,11 +199,6 @@ export class RemotePort {
   /** Bytes that may be written now; more are taken, but should wait for `writable`. */
   get room(): number {
     return MAX_KEPT_BYTES - this.kept.size;
-  }
-
-  /** Rejects with a CallError if the port cannot be used now. */
-  start(): Promise<void> {
-    return this.connect();
   }
 
   /** Throws a CallError BAD_ARGUMENT for far more than there is room for. */
@@ -236,15 +233,13 @@ export class RemotePort {
     this.stopped = true;
     this.beginAll();
     this.gather.stop();
-    if (this.retry !== null) this.options.timer.clear(this.retry);
-    this.retry = null;
+    this.retry.clear();
   }
 
   /** Something suggests that another attempt may succeed. */
   retryNow(): void {
-    if (this.retry === null) return;
-    this.options.timer.clear(this.retry);
-    this.retry = null;
+    if (!this.retry.isSet) return;
+    this.retry.clear();
     this.failures = 0;
     void this.connectAgain();
   }
@@ -337,7 +332,8 @@ export class RemotePort {
 
   // ---- resuming
 
-  private async connect(): Promise<void> {
+  /** Rejects with a CallError if the port cannot be used now. */
+  async start(): Promise<void> {
     if (!this.isOld) {
       try {
         await this.resume();
@@ -572,17 +568,14 @@ export class RemotePort {
   }
 
   private again(ms = backoffMs(this.failures)): void {
-    if (this.stopped || this.retry !== null) return;
+    if (this.stopped || this.retry.isSet) return;
     this.failures++;
-    this.retry = this.options.timer.set(ms, () => {
-      this.retry = null;
-      void this.connectAgain();
-    });
+    this.retry.set(ms, () => void this.connectAgain());
   }
 
   private async connectAgain(): Promise<void> {
     try {
-      await this.connect();
+      await this.start();
     } catch (error) {
       if (this.stopped) return;
       if (!(error instanceof CallError)) throw error;

@@ -21,8 +21,11 @@ import type { Link, LinkPort, Log, TimerPort } from "../ports.ts";
 import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, OUTBOX_BYTES } from "../spec.ts";
 import { decodeForAgent } from "../wire/for-agent.ts";
 import { PONG_TEXT } from "../wire/ping.ts";
+import { Alarm } from "./alarm.ts";
 import { doubled } from "./backoff.ts";
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS } from "./defaults.ts";
+
+export { Alarm };
 
 /** By then, what was sent on one link has reached its agent, and the next link can be used. */
 const SETTLE_MS = 100;
@@ -88,7 +91,7 @@ export class MovingLink implements Link {
   private outgoingBytes = 0;
   private incoming: string[] = [];
   private incomingBytes = 0;
-  private timer: unknown = null;
+  private readonly alarm: Alarm;
   private tries = 0;
   private askedAt = 0;
 
@@ -96,6 +99,7 @@ export class MovingLink implements Link {
     this.url = url;
     this.ports = ports;
     this.side = side;
+    this.alarm = new Alarm(ports.timer);
     this.current = this.connect();
   }
 
@@ -129,7 +133,7 @@ export class MovingLink implements Link {
     this.leave();
     this.dropNext();
     if (end === null) this.current.close(code, reason);
-    else this.arm(0, () => this.report());
+    else this.alarm.set(0, () => this.report());
   }
 
   /**
@@ -147,7 +151,7 @@ export class MovingLink implements Link {
   move(): void {
     const { current, next, end } = this;
     if (this.phase !== "draining" || next === null) return;
-    this.disarm();
+    this.alarm.clear();
     this.previous?.close(CLOSE_NORMAL, "moved");
     this.current = next;
     this.next = null;
@@ -158,7 +162,7 @@ export class MovingLink implements Link {
     const leaveMs = this.side.moved(this.outgoing.length);
     // Not earlier: what is sent meanwhile must not overtake what was held back.
     this.phase = "settled";
-    if (end === null) this.arm(leaveMs, () => this.leave());
+    if (end === null) this.alarm.set(leaveMs, () => this.leave());
     this.sendHeld();
     if (end !== null || !this.side.takesOver) this.receiveHeld();
   }
@@ -213,12 +217,12 @@ export class MovingLink implements Link {
 
   private dialIn(ms: number): void {
     this.phase = "waiting";
-    this.arm(ms, () => {
+    this.alarm.set(ms, () => {
       // Its own timer, if it still had one, gave way to this one.
       this.leave();
       if (this.phase !== "waiting") return;
       this.phase = "dialling";
-      this.arm(AUTH_TIMEOUT_MS, () => this.failed());
+      this.alarm.set(AUTH_TIMEOUT_MS, () => this.failed());
       this.next = this.connect();
     });
   }
@@ -254,7 +258,7 @@ export class MovingLink implements Link {
   }
 
   private drain(limit: number): void {
-    this.arm(SETTLE_MS, () => {
+    this.alarm.set(SETTLE_MS, () => {
       if (this.side.isDrained?.() || this.ports.timer.now() >= limit) this.move();
       else this.drain(limit);
     });
@@ -278,7 +282,7 @@ export class MovingLink implements Link {
 
   private dropNext(): void {
     const { next } = this;
-    this.disarm();
+    this.alarm.clear();
     this.next = null;
     next?.close(CLOSE_NORMAL, "not needed");
   }
@@ -317,19 +321,6 @@ export class MovingLink implements Link {
     this.incoming = [];
     this.incomingBytes = 0;
     for (const text of texts) this.received(text);
-  }
-
-  private arm(ms: number, fn: () => void): void {
-    this.disarm();
-    this.timer = this.ports.timer.set(ms, () => {
-      this.timer = null;
-      fn();
-    });
-  }
-
-  private disarm(): void {
-    if (this.timer !== null) this.ports.timer.clear(this.timer);
-    this.timer = null;
   }
 }
 

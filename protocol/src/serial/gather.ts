@@ -3,6 +3,7 @@
  * within a few milliseconds together, and more than a few bytes within some more, so that bulk
  * makes few messages.
  */
+import { Alarm } from "../link/alarm.ts";
 import type { TimerPort } from "../ports.ts";
 
 /** Each message costs a seal and one of the relay's requests. */
@@ -17,11 +18,12 @@ export class Gather {
   private sentAt = Number.NEGATIVE_INFINITY;
   /** What there is to send, as far as is known. */
   private bytes = 0;
-  private waiting: unknown = null;
+  private readonly waiting: Alarm;
 
   constructor(timer: TimerPort, send: () => void) {
     this.timer = timer;
     this.send = send;
+    this.waiting = new Alarm(timer);
   }
 
   /**
@@ -38,15 +40,11 @@ export class Gather {
 
   /** Sends after `ms`, unless something is sent before, or more has come to gather. */
   later(ms: number): void {
-    this.waiting ??= this.timer.set(ms, () => {
-      this.waiting = null;
-      this.add(this.bytes, false);
-    });
+    if (!this.waiting.isSet) this.waiting.set(ms, () => this.add(this.bytes, false));
   }
 
   stop(): void {
-    if (this.waiting !== null) this.timer.clear(this.waiting);
-    this.waiting = null;
+    this.waiting.clear();
   }
 
   private now(): void {
