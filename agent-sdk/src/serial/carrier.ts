@@ -345,7 +345,7 @@ export class SerialCarrier {
       const bytes = carried.queue[0] as Uint8Array;
       if (!this.options.ready()) break;
       if (!carried.outgoing.hasRoom(bytes.length)) {
-        this.probeLater(carried);
+        this.probeLater();
         break;
       }
       carried.queue.shift();
@@ -360,14 +360,16 @@ export class SerialCarrier {
     }
   }
 
-  private probeLater(carried: Carried): void {
+  private probeLater(): void {
     if (this.probing) return;
     this.probing = true;
     this.later(PROBE_MS, () => {
       this.probing = false;
-      if (carried.over || carried.queue.length === 0) return;
+      // The one of now: a timer that was set for the link before is also its timer.
+      const { carried } = this;
+      if (carried === null || carried.queue.length === 0) return;
       this.put(FRAME_PROBE, encodeCount(carried.id, carried.outgoing.sent));
-      this.probeLater(carried);
+      this.probeLater();
     });
   }
 
@@ -402,7 +404,7 @@ export class SerialCarrier {
       this.draining = true;
       this.later(DRAIN_MS, () => {
         this.draining = false;
-        this.drain(carried);
+        if (this.carried !== null) this.drain(this.carried);
       });
     }
   }

@@ -316,6 +316,47 @@ describe("a device behind a serial line", () => {
     expect(log).toHaveLength(1 + sent);
   });
 
+  it("is asked for credit that was lost, also right after a link that was", () => {
+    const line = new Line(1000);
+    const first = line.connect();
+    line.timer.advance(100);
+    const sendMore = (): void => {
+      line.toBridge = () => new Uint8Array(0);
+      for (let n = 1; n <= 3; n++) line.relay().send(`${n}${"x".repeat(900)}`);
+      line.timer.advance(100);
+      line.toBridge = UNHARMED;
+    };
+    sendMore();
+    expect(first.log).toHaveLength(1 + 2);
+    first.link.close(1000, "");
+    const { log } = line.connect();
+    line.timer.advance(100);
+    sendMore();
+    expect(log).toHaveLength(1 + 2);
+    line.timer.advance(5000);
+    expect(log).toHaveLength(1 + 3);
+  });
+
+  it("gets credit as soon as the relay accepts, also right after a link that waited", () => {
+    const line = new Line();
+    const sendMore = (link: ReturnType<SerialLinks["connect"]>): void => {
+      line.relayQueue = 10_000_000;
+      for (let i = 0; i < 4; i++) link.send("y".repeat(40_000));
+    };
+    const first = line.connect();
+    line.timer.advance(100);
+    sendMore(first.link);
+    line.timer.advance(1);
+    first.link.close(1000, "");
+    const { link } = line.connect();
+    line.timer.advance(5);
+    sendMore(link);
+    line.timer.advance(5);
+    line.relayQueue = 0;
+    line.timer.advance(5000);
+    expect(line.relay().received).toHaveLength(4);
+  });
+
   it("waits for a line that accepts nothing", () => {
     const line = new Line();
     const { log } = line.connect();
