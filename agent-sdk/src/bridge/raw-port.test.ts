@@ -39,6 +39,7 @@ class Desk {
   constructor() {
     let part!: SessionPart;
     const streams = new Streams({
+      log: () => undefined,
       attach: (attached: SessionPart) => {
         part = attached;
         return {

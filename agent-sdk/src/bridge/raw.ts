@@ -184,6 +184,7 @@ export class RawProgram {
   private attachTo(agent: Agent): { streams: Streams; wiring: SessionWiring } {
     let wiring!: SessionWiring;
     const streams = new Streams({
+      log: agent.log,
       attach: (part: SessionPart) => {
         wiring = agent.attach({
           methods: part.methods,

@@ -137,6 +137,35 @@ describe("a stream of an agent", () => {
     expect(seen.ended).toContain("stopped");
   });
 
+  it.each(["its session", "its client", "the agent"])(
+    "that ends with %s ends so if a listener to it throws, which is logged",
+    (end) => {
+      const { world, client, streams } = open();
+      const ended: number[] = [];
+      world.core.agent.handle("log.read", ({ stream }, { sid }) => {
+        streams.outgoing(sid, stream, {
+          writable: () => undefined,
+          ended: () => {
+            ended.push(stream);
+            throw new Error(`${stream} is cut`);
+          },
+        });
+        return {};
+      });
+      client.call("log.read", { stream: 1 });
+      client.call("log.read", { stream: 2 });
+      if (end === "the agent") world.core.stop();
+      else if (end === "its session") world.timer.advance(121_000);
+      else client.sendJson({ jsonrpc: "2.0", method: "system.close" });
+      expect(ended).toEqual([1, 2]);
+      const failures = world.logs.filter((line) => line.startsWith("error"));
+      expect(failures).toEqual(Array(2).fill("error: a listener to the end of a stream failed"));
+      expect(world.core.sessions.held()).toEqual([]);
+      if (end === "the agent") expect(world.core.link.state).toBe("stopped");
+      else expect(world.timer.nextAt(), "it keeps an eye on its link").not.toBeNull();
+    },
+  );
+
   it("ends with an error while the link is down", () => {
     const opened = open();
     const { seen, stream } = outgoing(opened);

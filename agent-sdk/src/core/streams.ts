@@ -22,6 +22,7 @@ import type {
 } from "@blindrelay/protocol/streams";
 import { STREAM_CREDIT, STREAM_DATA, STREAM_END, StreamTable } from "@blindrelay/protocol/streams";
 import type { Agent, SessionWiring } from "./agent.ts";
+import { reasonOf } from "./dispatch.ts";
 
 /** Bytes of one notification: few enough that other messages can be sent in between. */
 const MAX_CHUNK = 12288;
@@ -30,13 +31,15 @@ const NOTICE_OVERHEAD = 96;
 
 export class Streams {
   declare readonly methods: readonly string[];
+  declare private readonly agent: Pick<Agent, "attach" | "log">;
   declare private readonly wiring: SessionWiring;
   /** Sids and, at the same index, their streams. */
   declare private sids: string[];
   declare private tables: StreamTable[];
 
   /** Throws if the agent already has Streams. */
-  constructor(agent: Pick<Agent, "attach">) {
+  constructor(agent: Pick<Agent, "attach" | "log">) {
+    this.agent = agent;
     this.methods = [STREAM_DATA, STREAM_CREDIT, STREAM_END];
     this.sids = [];
     this.tables = [];
@@ -48,7 +51,10 @@ export class Streams {
    * `writable`. Throws an Error if the number is invalid or in use.
    */
   outgoing(sid: string, id: unknown, events: OutgoingEvents): OutgoingStream {
-    return this.tableOf(sid).outgoing(id, events);
+    return this.tableOf(sid).outgoing(id, {
+      writable: () => events.writable(),
+      ended: (error) => this.tellEnd(events, error),
+    });
   }
 
   /**
@@ -56,7 +62,10 @@ export class Streams {
    * `outgoing` does.
    */
   incoming(sid: string, id: unknown, events: IncomingEvents): IncomingStream {
-    return this.tableOf(sid).incoming(id, events);
+    return this.tableOf(sid).incoming(id, {
+      data: (bytes) => events.data(bytes),
+      ended: (error) => this.tellEnd(events, error),
+    });
   }
 
   /** Ends every stream of every session. */
@@ -80,6 +89,16 @@ export class Streams {
       if (sid === null || sids[i] === sid) (tables[i] as StreamTable).fail(reason);
     }
     this.sweep();
+  }
+
+  /** A stream may end in the middle of the core's work, and others with it. */
+  private tellEnd(events: OutgoingEvents | IncomingEvents, error: string | null): void {
+    try {
+      events.ended(error);
+    } catch (thrown) {
+      const reason = { reason: reasonOf(thrown) };
+      this.agent.log("error", "a listener to the end of a stream failed", reason, thrown);
+    }
   }
 
   private tableOf(sid: string): StreamTable {
