@@ -153,6 +153,16 @@ describe("a session that follows", () => {
     world.settle();
     expect([told(client), kept.followers]).toEqual([[], []]);
   });
+
+  it("is forgotten when it ends, also by a device that logs nothing", () => {
+    const { world, kept } = logged();
+    for (let n = 0; n < 20; n++) {
+      const client = new Client(world).open();
+      client.call("system.log", { follow: true });
+      client.sendJson({ jsonrpc: "2.0", method: "system.close" });
+    }
+    expect(kept.followers.length).toBeLessThan(2);
+  });
 });
 
 describe("secrets", () => {

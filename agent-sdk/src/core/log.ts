@@ -346,7 +346,8 @@ export const answerLog = (
   if (follows === false) dropFollower(log, sid);
   if (follows === true) {
     addFollower(log, sid, page.last);
-    if (page.last < log.last) tellLater(log, 0);
+    // Also to forget those whose sessions are over.
+    tellLater(log, 0);
   }
   return Object.assign({ lines: page.lines }, rest);
 };

@@ -127,3 +127,26 @@ describe("the edge for embedded engines", () => {
     expect(() => startAgent(ports, { ...options, url: "https://relay.example" })).toThrow("ws://");
   });
 });
+
+it("keeps nothing of a timer or link that the host refuses", () => {
+  const { host, ports, events } = memoryHost(new ManualTimer(), DEAF);
+  const ids: number[] = [];
+  const refuse = (id: number): never => {
+    ids.push(id);
+    throw new Error("no network");
+  };
+  Object.assign(host, { setTimer: refuse, connect: refuse });
+  const happened: string[] = [];
+  const listener = {
+    opened: () => happened.push("opened"),
+    received: () => happened.push("received"),
+    closed: () => happened.push("closed"),
+  };
+  expect(() => ports.timer.set(1, () => happened.push("fired"))).toThrow("no network");
+  expect(() => ports.link.connect("ws://relay/wss", listener)).toThrow("no network");
+  const [timer, link] = ids as [number, number];
+  events.fired(timer);
+  events.opened(link);
+  events.closed(link, 1006, "");
+  expect(happened).toEqual([]);
+});

@@ -70,11 +70,12 @@ export const embeddedPorts = (host: Host): EmbeddedPorts => {
   let last = 0;
 
   const arm = (id: number, end: number, fn: () => void): void => {
+    // First: what the host refuses is not kept.
+    host.setTimer(id, Math.min(Math.ceil(Math.max(0, end - host.now())), LONGEST_MS));
     timers.set(id, () => {
       if (host.now() < end) arm(id, end, fn);
       else fn();
     });
-    host.setTimer(id, Math.min(Math.ceil(Math.max(0, end - host.now())), LONGEST_MS));
   };
 
   return {
@@ -93,9 +94,9 @@ export const embeddedPorts = (host: Host): EmbeddedPorts => {
       connect: (url, events) => {
         last++;
         const id = last;
-        links.set(id, events);
         let closing = false;
         host.connect(id, url);
+        links.set(id, events);
         return {
           send: (text) => {
             if (!closing && links.has(id)) host.send(id, text);
