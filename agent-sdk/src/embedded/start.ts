@@ -36,6 +36,11 @@ export interface StartOptions extends DeviceOptions {
   readonly url: string;
   /** Reported in system.info, such as "quickjs esp32". */
   readonly runtime: string;
+  /**
+   * Whether there is memory to seal so many bytes and queue them; if not, an event is not sent, and
+   * its client is told of it later, and an answer waits for up to 2 s. Absent: always.
+   */
+  readonly canSeal?: (bytes: number) => boolean;
 }
 
 const raised = (

@@ -33,8 +33,7 @@ interface Outgoing {
 
 class EcmaLink implements Link {
   private readonly events: LinkEvents;
-  private readonly timer: TimerPort;
-  private readonly maxMessage: number;
+  private readonly options: EcmaLinkOptions;
   private client: EcmaWebSocket | null = null;
   /** `closing`: our close frame is waiting or was sent; `over`: `closed` was reported. */
   private state: "connecting" | "open" | "closing" | "over" = "connecting";
@@ -47,15 +46,15 @@ class EcmaLink implements Link {
   private closeCode = ABNORMAL;
   private closeReason = "";
 
-  constructor(events: LinkEvents, timer: TimerPort, maxMessage: number) {
+  constructor(events: LinkEvents, options: EcmaLinkOptions) {
     this.events = events;
-    this.timer = timer;
-    this.maxMessage = maxMessage;
+    this.options = options;
   }
 
   /** Called soon after `connect`, which must not report anything itself. */
-  begin(network: EcmaNetwork | null, address: RelayAddress): void {
+  begin(address: RelayAddress): void {
     if (this.state !== "connecting") return;
+    const network = address.secure ? this.options.wss : this.options.ws;
     if (network === null) {
       this.finish(ABNORMAL, `this project has no ${address.secure ? "wss" : "ws"} network`);
       return;
@@ -79,7 +78,7 @@ class EcmaLink implements Link {
       return;
     }
     // It may have failed, or been given up, before the constructor returned.
-    if (this.isOver()) this.drop();
+    if ((this.state as string) === "over") this.drop();
   }
 
   send(text: string): void {
@@ -98,7 +97,7 @@ class EcmaLink implements Link {
     if (this.state === "connecting") {
       this.state = "closing";
       this.drop();
-      this.timer.set(0, () => this.finish(ABNORMAL, reason));
+      this.options.timer.set(0, () => this.finish(ABNORMAL, reason));
     }
     if (this.state === "open") this.beginClose(code, reason);
   }
@@ -117,7 +116,7 @@ class EcmaLink implements Link {
     frame.set(text, 2);
     this.closeFrame = frame;
     this.flush();
-    this.timer.set(CLOSE_GRACE_MS, () => {
+    this.options.timer.set(CLOSE_GRACE_MS, () => {
       this.drop();
       this.finish(code, reason);
     });
@@ -154,7 +153,7 @@ class EcmaLink implements Link {
     } catch (error) {
       // It throws if the socket is gone and that was not reported yet.
       this.drop();
-      this.timer.set(0, () => this.finish(ABNORMAL, String(error)));
+      this.options.timer.set(0, () => this.finish(ABNORMAL, String(error)));
     }
   }
 
@@ -162,7 +161,7 @@ class EcmaLink implements Link {
     const part = this.client?.read(count);
     if (this.state !== "open") return;
     const bytes = part === undefined ? 0 : part.byteLength;
-    if (this.message.length + bytes > this.maxMessage) {
+    if (this.message.length + bytes > this.options.maxMessage) {
       this.message = "";
       this.beginClose(TOO_BIG, "message too large");
       return;
@@ -180,10 +179,6 @@ class EcmaLink implements Link {
     const code =
       payload.length < 2 ? NO_STATUS : (payload[0] as number) * 256 + (payload[1] as number);
     this.finish(code, asciiText(payload.subarray(2)));
-  }
-
-  private isOver(): boolean {
-    return this.state === "over";
   }
 
   private drop(): void {
@@ -208,13 +203,24 @@ class EcmaLink implements Link {
   }
 }
 
+/** Links of which the newest tells how much it holds. */
+interface EcmaLinks extends LinkPort {
+  /** Whether less waits for the network than the longest message has. */
+  hasRoom(): boolean;
+}
+
 /** Links over the project's networks. Accepts the same addresses as parseAddress. */
-export const ecmaLinks = (options: EcmaLinkOptions): LinkPort => ({
-  connect: (url, events) => {
-    const address = parseAddress(url);
-    if (address === null) throw new Error("a relay's address begins with ws, wss, http or https");
-    const link = new EcmaLink(events, options.timer, options.maxMessage);
-    options.timer.set(0, () => link.begin(address.secure ? options.wss : options.ws, address));
-    return link;
-  },
-});
+export const ecmaLinks = (options: EcmaLinkOptions): EcmaLinks => {
+  let link: EcmaLink;
+  return {
+    connect: (url, events) => {
+      const address = parseAddress(url);
+      if (address === null) throw new Error("a relay's address begins with ws, wss, http or https");
+      const made = new EcmaLink(events, options);
+      link = made;
+      options.timer.set(0, () => made.begin(address));
+      return made;
+    },
+    hasRoom: () => link.queuedBytes() < options.maxMessage,
+  };
+};

@@ -93,13 +93,14 @@ export const startOn = (
 ): AgentCore =>
   saying(sdk.print, () => {
     const timer = moddableTimer(sdk.Timer, sdk.Time);
+    const link = ecmaLinks({
+      ws: steadyNetwork(network.ws),
+      wss: steadyNetwork(network.wss),
+      timer,
+      maxMessage: messageBytes(options.maxPlaintext ?? SMALL_MAX_PLAINTEXT),
+    });
     const ports = {
-      link: ecmaLinks({
-        ws: steadyNetwork(network.ws),
-        wss: steadyNetwork(network.wss),
-        timer,
-        maxMessage: messageBytes(options.maxPlaintext ?? SMALL_MAX_PLAINTEXT),
-      }),
+      link,
       timer,
       random: mathRandom,
       storage: valueStorage(sdk.values),
@@ -109,6 +110,7 @@ export const startOn = (
     const runtime = device === undefined ? "moddable" : `moddable ${device}`;
     return startAgent(ports, {
       keptNames: KEPT_NAMES,
+      canSeal: link.hasRoom,
       ...options,
       url: wsUrl(options.url, network),
       runtime,
