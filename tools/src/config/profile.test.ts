@@ -171,6 +171,36 @@ it("goes back to the last good copy, past broken ones, and keeps the file before
   expect(readFileSync(`${path}.replaced-2`, "utf8")).toBe("broken 2");
 });
 
+it("removes no file that was replaced while only that has a secret", async () => {
+  const home = join(folder, "restored");
+  const file = join(home, "default.json");
+  const secret = `e2e_${"1".repeat(49)}`;
+  writeProfile(file, PROFILE);
+  writeFileSync(`${file}.replaced-1`, `{"keyring":{"pump-8":{"agent_token":"${secret}",`);
+  const restored = () => new Settings({ BLINDRELAY_CONFIG_DIR: home }, "default");
+  expect(() => restored().forgetToken()).toThrow(/replaced-1 .* 1 of the secrets/);
+  expect(() => restored().update((kept) => kept, "eight or more")).toThrow("replaced-1");
+  expect(restored().profile?.account_token).toBe("acct_kept");
+  keepKey(restored(), "pump-8", { agent_token: secret, packet_version: "1" });
+  restored().forgetToken();
+  expect(readdirSync(home).sort()).toEqual(["default.json", "default.json.1", "default.json.lock"]);
+});
+
+it("stays readable if its passphrase was removed while somebody typed it", () => {
+  const home = join(folder, "typed");
+  const file = join(home, "default.json");
+  writeProfile(file, PROFILE, "eight or more");
+  const typing = {
+    BLINDRELAY_CONFIG_DIR: home,
+    get BLINDRELAY_PASSPHRASE() {
+      writeProfile(file, PROFILE);
+      return "eight or more";
+    },
+  };
+  new Settings(typing, "default").update((kept) => kept && { ...kept, account_token: "acct_new" });
+  expect([isSealed(file), readProfile(file)?.account_token]).toEqual([false, "acct_new"]);
+});
+
 it("never copies a broken file over a good copy", () => {
   writeProfile(path, PROFILE);
   writeProfile(path, PROFILE);

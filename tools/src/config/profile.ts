@@ -3,7 +3,7 @@
  * One file of mode 0600 in a folder of mode 0700; `BLINDRELAY_CONFIG_DIR` moves it. Token and
  * keyring can be encrypted with a passphrase; `sealed` then replaces them.
  */
-import { chmodSync, copyFileSync, existsSync, statSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { withLock } from "@blindrelay/protocol/file-lock";
@@ -217,6 +217,24 @@ export const listCopies = (path: string): ProfileCopy[] =>
       const agents = sealed === undefined ? Object.keys(keyring ?? {}) : null;
       return { path: copy, written_at: statSync(copy).mtime.toISOString(), agents };
     });
+
+/**
+ * Throws a Failure (usage) if a file that was replaced, which `renewCopies` would remove, has
+ * secrets that the profile lacks: whoever restored an older copy may still want them.
+ */
+export const demandNothingLost = (path: string, { keyring, pending = {} }: Profile): void => {
+  const held = [keyring, pending].flatMap((keys) =>
+    Object.values(keys).map(({ agent_token }) => JSON.stringify(agent_token)),
+  );
+  for (let n = 1; existsSync(replacedPath(path, n)); n++) {
+    const file = replacedPath(path, n);
+    const found = readFileSync(file, "utf8").match(SECRETS) ?? [];
+    const lost = new Set(found.filter((secret) => !held.includes(secret))).size;
+    if (lost === 0) continue;
+    const what = `${file} would be removed, and it has ${lost} of the secrets that the profile lacks`;
+    throw new Failure("usage", `${what}: copy them, or remove it yourself; nothing was changed`);
+  }
+};
 
 /**
  * Leaves one copy, of the present file: earlier ones would still open without the new passphrase,

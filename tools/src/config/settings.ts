@@ -13,6 +13,7 @@ import { relayUrl } from "@blindrelay/protocol/relay-url";
 import { checkToken } from "../base/check-token.ts";
 import { askPassphrase, PASSPHRASE_VARIABLE } from "./passphrase.ts";
 import {
+  demandNothingLost,
   type Environment,
   isSealed,
   type Profile,
@@ -81,13 +82,17 @@ export class Settings {
     renews = false,
   ): void {
     const path = this.profilePath;
-    const before = isSealed(path) ? this.passphrase() : null;
+    const given = isSealed(path) ? this.passphrase() : null;
     withLock(path, () => {
+      // Somebody may have removed it while a person typed it.
+      const before = isSealed(path) ? given : null;
       const changed = change(readProfile(path, () => before ?? ""));
       if (changed === null) return;
       const passphrase = under === undefined ? before : under;
+      const isRenewed = passphrase !== before || renews;
+      if (isRenewed) demandNothingLost(path, changed);
       writeProfile(path, changed, passphrase);
-      if (passphrase !== before || renews) renewCopies(path);
+      if (isRenewed) renewCopies(path);
       this.profileRead = changed;
       this.passphraseGiven = passphrase ?? undefined;
     });
