@@ -194,6 +194,39 @@ describe("files instead of a board", () => {
     }
   });
 
+  it("keep in a Moddable project what its user has added, and nothing of another agent", async () => {
+    const project = house.path("xs-project-4");
+    const flashXs = (id: string) => {
+      const args = ["flash", "--target", "moddable", "--program", lamp, "--out", project];
+      return house.cli([...args, "--config", house.path(id)]);
+    };
+    const key = ["--push-key", house.path("xs-4.key")];
+    for (const [id, more] of [
+      ["xs-4", key],
+      ["xs-5", ["--packet-version", "2"]],
+    ] as const) {
+      const as = ["--target", "moddable", "--out", house.path(id), "--id", id];
+      expect((await house.cli(["provision", ...as, ...more])).code).toBe(0);
+    }
+    expect((await flashXs("xs-4")).code).toBe(0);
+    const path = `${project}/agent.json`;
+    const { config } = JSON.parse(readFileSync(path, "utf8"));
+    expect(config).toMatchObject({ device_key: expect.anything(), push_key: expect.anything() });
+    const typed = `{"config": {"ssid": "hall", "rekey": false,}}`;
+    house.write("xs-project-4/agent.json", typed);
+    const refused = await flashXs("xs-4");
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("agent.json is")]);
+    expect(readFileSync(path, "utf8")).toBe(typed);
+    const added = { ...config, ssid: "hall", rekey: false };
+    house.write("xs-project-4/agent.json", JSON.stringify({ config: added }));
+    const now = () => JSON.parse(readFileSync(path, "utf8")).config;
+    expect([(await flashXs("xs-4")).code, now()]).toEqual([0, added]);
+    expect((await flashXs("xs-5")).code).toBe(0);
+    expect(now()).toMatchObject({ agent_id: "xs-5", ssid: "hall" });
+    expect(Object.keys(now())).not.toContain("device_key");
+    expect(Object.keys(now())).not.toContain("push_key");
+  });
+
   it("report a boot count as written only after it was read back, from its own folder", async () => {
     const out = house.path("xs-files-3");
     await house.cli(["provision", "--out", out, "--id", "xs-3"]);

@@ -15,6 +15,7 @@ import { parse } from "acorn";
 import { failing } from "../base/failing.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
+import { cannotWrite, writeWholeFile } from "../base/whole-file.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import { SDK_ROOT } from "./sdk.ts";
@@ -155,14 +156,22 @@ const agentConfig = (config: BoardConfig) => ({
   ...config.wifi,
 });
 
-/** Keeps what the user added to agent.json, such as the Wi-Fi. */
+/** What belongs to one secret, and not to the next one in the same project. */
+const OF_ONE_SECRET = ["device_key", "push_key", "rekey"];
+
+/**
+ * Keeps what the user added to agent.json, such as the Wi-Fi. Throws a Failure (usage) for a file
+ * that cannot be read: nothing of it is lost.
+ */
 const keepAdded = (path: string, content: string): string => {
-  try {
-    const { config } = JSON.parse(readFileSync(path, "utf8")) as { config: object };
-    return pretty({ config: { ...config, ...JSON.parse(content).config } });
-  } catch {
-    return content;
-  }
+  if (!existsSync(path)) return content;
+  const { config: before } = Object(readJsonFile(path, "the project's"));
+  const { config } = JSON.parse(content);
+  const isSame = Object(before).agent_token === config.agent_token;
+  const added = Object.entries(Object(before)).filter(
+    ([name]) => isSame || !OF_ONE_SECRET.includes(name),
+  );
+  return pretty({ config: { ...Object.fromEntries(added), ...config } });
 };
 
 /**
@@ -201,7 +210,16 @@ const holdsBootCount = (preferences: string): boolean =>
     .filter((entry) => entry.isFile())
     .some(({ name }) => readFileSync(join(preferences, name), "latin1").includes(BOOT_COUNT_KEY));
 
+/** Throws a Failure (usage). */
 const writeProject = (folder: string, project: Project): void => {
+  try {
+    writeFiles(folder, project);
+  } catch (error) {
+    throw error instanceof Failure ? error : cannotWrite(folder, error);
+  }
+};
+
+const writeFiles = (folder: string, project: Project): void => {
   if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARK))) {
     throw new Failure(
       "usage",
@@ -214,9 +232,9 @@ const writeProject = (folder: string, project: Project): void => {
     // Rewritten at each run, except the form that the user filled in.
     const kept = path === "agent.json" && content.includes("…") && existsSync(join(folder, path));
     if (kept) continue;
-    const secret = path === "agent.json";
-    const text = secret ? keepAdded(join(folder, path), content) : content;
-    writeFileSync(join(folder, path), text, { mode: secret ? 0o600 : 0o644 });
+    const file = join(folder, path);
+    if (path === "agent.json") writeWholeFile(file, keepAdded(file, content));
+    else writeFileSync(file, content, { mode: 0o644 });
   }
 };
 
