@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";
 
-const { house, lamp, plugIn, provision, flash } = openWorkshop();
+const { house, lamp, plugIn, provision, flash, secretsOf } = openWorkshop();
 
 describe("what goes wrong", () => {
   const agents = async (): Promise<string[]> => {
@@ -19,6 +19,29 @@ describe("what goes wrong", () => {
     expect([code, stderr]).toEqual([7, expect.stringContaining("disconnected")]);
     expect(await agents()).not.toContain("lost-1");
     expect(double.storage.read("blindrelay.json")).toBeUndefined();
+  });
+
+  it("interrupted while provisioning: the agent's secret before is back, and none remains", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "lost-3");
+    const [, before] = await secretsOf("lost-3");
+    for (const [agent, left] of [
+      [["--agent", "lost-3"], "lost-3"],
+      [["--id", "lost-4"], "lost-3"],
+    ] as const) {
+      const stuck = new Promise<void>((resolve) => {
+        double.storage.onWrite = () => {
+          double.stuck = true;
+          resolve();
+        };
+      });
+      const running = house.start(["provision", port, ...agent, ...FAST]);
+      await stuck;
+      const { code } = await running.stop("SIGINT");
+      double.stuck = false;
+      expect([code, await secretsOf("lost-3")]).toEqual([130, [expect.anything(), before]]);
+      expect((await agents()).filter((id) => /^lost-[34]$/.test(id))).toEqual([left]);
+    }
   });
 
   it("unplugged in the middle: 7, nothing starts, and the next time it works", async () => {

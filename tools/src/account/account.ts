@@ -45,6 +45,18 @@ export const demandToken = (token: string, kind: "account" | "agent", url: strin
 export const agentPath = (agentId: string): string => `/agents/${checkAgentId(agentId)}`;
 
 /**
+ * Refuses to replace the secret of another relay's agent that has the same id, as when the
+ * environment names another relay. Throws a Failure (usage).
+ */
+export const demandOwnId = (settings: Settings, agentId: string): void => {
+  const home = settings.otherHome();
+  const { keyring, pending } = settings.profile ?? {};
+  if (home === null || (keyring?.[agentId] ?? pending?.[agentId]) === undefined) return;
+  const what = `the keyring's secret of ${agentId} is for ${home}, not for ${settings.httpUrl()}`;
+  throw new Failure("usage", `${what}: use a profile of that relay (--profile NAME)`);
+};
+
+/**
  * Creates an agent. `id`: proposed, or null. Throws a Failure (unreachable) for an answer that
  * names another agent: its secret in the keyring would be replaced.
  */
@@ -54,6 +66,7 @@ export const createAgent = async (
   id: string | null,
 ): Promise<AgentCreated> => {
   const proposed = id === null ? {} : { agent_id: checkAgentId(id) };
+  if (id !== null) demandOwnId(settings, id);
   const rest = accountRest(settings);
   const made = await rest.ask("AgentCreated", "POST", "/agents", { name, ...proposed });
   const isTaken = settings.profile?.keyring[made.agent_id] !== undefined;

@@ -8,11 +8,12 @@ import { agentIdOf } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
 import type { Agent } from "@blindrelay/protocol/schema/rest";
-import { RestFailure } from "../base/rest.ts";
+import { isRefused, RestFailure } from "../base/rest.ts";
 import type { Key } from "../config/profile.ts";
 import type { Settings } from "../config/settings.ts";
 import {
   accountRest,
+  demandOwnId,
   demandToken,
   dropPendingKey,
   keepKeys,
@@ -65,11 +66,16 @@ export const patiently = async <Answer>(
 interface Plan {
   readonly device: ListedDevice;
   readonly agentId: string;
+  /** Of the keyring, which the agent keeps; null: none. */
+  readonly held: Key | null;
   /** `keep`: the agent is there, and its secret is pending. */
   readonly step: "create" | "keep" | "nothing";
 }
 
-/** Throws a Failure (refused) where an agent exists whose secret this machine does not have. */
+/**
+ * Throws a Failure: refused where an agent exists whose secret this machine does not have, usage
+ * where the secret is for another relay's.
+ */
 const planOf = (
   devices: readonly ListedDevice[],
   agents: readonly Agent[],
@@ -80,9 +86,11 @@ const planOf = (
   return devices.map((device): Plan => {
     const { id, name, line } = device;
     const agentId = id ?? idOf(username, name);
-    if (keyring[agentId] !== undefined) return { device, agentId, step: "nothing" };
-    if (!known.has(agentId)) return { device, agentId, step: "create" };
-    if (pending[agentId] !== undefined) return { device, agentId, step: "keep" };
+    demandOwnId(settings, agentId);
+    const held = keyring[agentId] ?? null;
+    if (!known.has(agentId)) return { device, agentId, held, step: "create" };
+    if (held !== null) return { device, agentId, held, step: "nothing" };
+    if (pending[agentId] !== undefined) return { device, agentId, held, step: "keep" };
     const fix = `use the profile that has it, give the line another id, or make a new secret, which the device then needs: blindrelay agent rotate ${agentId} --secret`;
     throw new Failure(
       "refused",
@@ -105,6 +113,7 @@ export const addMany = async (
   const rest = accountRest(settings);
   const plans = planOf(devices, await listAgents(rest), settings);
   const left = plans.filter(({ step }) => step !== "nothing");
+  const there = new Set(plans.filter(({ step }) => step === "nothing"));
   const create = async ({ device, agentId }: Plan): Promise<void> => {
     const { name, labels } = device;
     const asked = { name, agent_id: agentId, labels: { ...labels } };
@@ -117,20 +126,23 @@ export const addMany = async (
   for (let at = 0; at < left.length && !signal.aborted; at += BATCH) {
     const batch = left.slice(at, at + BATCH);
     const keys = new Map<string, Key>();
-    for (const { agentId } of batch) keys.set(agentId, makeKey(version));
-    const kept = keepPendingKeys(settings, keys);
+    for (const { agentId, held } of batch) if (held === null) keys.set(agentId, makeKey(version));
+    const kept = keys.size === 0 ? keys : keepPendingKeys(settings, keys);
     const made = new Map<string, Key>();
     const failures: Error[] = [];
     let next = 0;
     const worker = async (): Promise<void> => {
       for (let plan = batch[next++]; plan !== undefined; plan = batch[next++]) {
         if (failures.length > 0) return;
-        const key = kept.get(plan.agentId) as Key;
+        const key = kept.get(plan.agentId);
         try {
           if (plan.step === "create") await create(plan);
-          made.set(plan.agentId, key);
+          if (key !== undefined) made.set(plan.agentId, key);
+          there.add(plan);
         } catch (error) {
-          if (error instanceof RestFailure) dropPendingKey(settings, plan.agentId, key);
+          // One that was pending before may be another command's.
+          const isOwn = key !== undefined && key === keys.get(plan.agentId);
+          if (isOwn && isRefused(error)) dropPendingKey(settings, plan.agentId, key);
           const { kind, message } = error as Failure;
           failures.push(
             error instanceof Failure
@@ -138,17 +150,16 @@ export const addMany = async (
               : (error as Error),
           );
         }
-        told(devices.length - left.length + at + made.size);
+        told(there.size);
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
-    keepKeys(settings, made);
+    if (made.size > 0) keepKeys(settings, made);
     const [failure] = failures;
     if (failure !== undefined) throw failure;
   }
-  const { keyring } = settings.demandProfile();
   return plans
-    .filter(({ agentId }) => keyring[agentId] !== undefined)
+    .filter((plan) => there.has(plan))
     .map(({ device, agentId, step }) => ({
       agentId,
       name: device.name,

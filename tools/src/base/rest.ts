@@ -19,7 +19,7 @@ const KINDS_BY_STATUS: { readonly [status: number]: FailureKind } = {
   429: "refused",
 };
 
-/** The relay refused it, and has not executed it. */
+/** The relay's own answer. */
 export class RestFailure extends Failure {
   readonly code: string;
 
@@ -28,6 +28,10 @@ export class RestFailure extends Failure {
     this.code = code;
   }
 }
+
+/** It was not executed, for sure: a relay whose store was away may have done it. */
+export const isRefused = (error: unknown): error is RestFailure =>
+  error instanceof RestFailure && error.kind !== "unreachable";
 
 export class Rest extends SdkRest {
   private readonly hasToken: boolean;

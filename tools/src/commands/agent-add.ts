@@ -1,5 +1,5 @@
 /** `blindrelay agent add`: an agent and its secret, or those of a whole list. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
@@ -24,6 +24,7 @@ import {
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
+import { cannotWrite, writeWholeFile } from "../base/whole-file.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import type { Context } from "./context.ts";
@@ -84,17 +85,25 @@ const addOne = async (
   }
 };
 
-/** A file for each device that has none yet. */
+/**
+ * A file for each device that has none yet, until `signal` is aborted; whether that is all. Rejects
+ * with a Failure.
+ */
 const writeFiles = async (
   settings: Settings,
   folder: string,
   format: DeviceFormat,
   made: readonly MadeDevice[],
   signal: AbortSignal,
-): Promise<void> => {
+): Promise<boolean> => {
   const rest = accountRest(settings);
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw cannotWrite(folder, error);
+  }
   for (const { agentId } of made) {
+    if (signal.aborted) return false;
     const path = join(folder, `${agentId}.${ENDINGS[format]}`);
     if (existsSync(path)) continue;
     const exported = await patiently(signal, () =>
@@ -103,11 +112,9 @@ const writeFiles = async (
     demandToken(exported.api_token, "agent", settings.httpUrl());
     const key = settings.demandProfile().keyring[agentId] ?? null;
     const { relay_url: url, api_token: relayToken } = exported;
-    writeFileSync(path, `${deviceText(format, { url, agentId, relayToken, key })}\n`, {
-      mode: 0o600,
-      flag: "wx",
-    });
+    writeWholeFile(path, `${deviceText(format, { url, agentId, relayToken, key })}\n`);
   }
+  return true;
 };
 
 const addListed = async (
@@ -124,23 +131,23 @@ const addListed = async (
   interrupted().then(() => stop.abort());
   const told = (done: number) => line.show("", done, devices.length, "agents");
   let made: MadeDevice[];
+  let isWhole = true;
   try {
     made = await addMany(settings, devices, version, told, stop.signal);
+    line.clear();
+    const { out, format = "env" } = flags;
+    if (out !== undefined) isWhole = await writeFiles(settings, out, format, made, stop.signal);
   } catch (error) {
     line.clear();
     printStatus(`what was made is kept: run the same command again, and it goes on`);
     throw error;
-  }
-  line.clear();
-  if (flags.out !== undefined) {
-    await writeFiles(settings, flags.out, flags.format ?? "env", made, stop.signal);
   }
   const shown = made.map(({ agentId, name, isNew }) => ({ agent_id: agentId, name, new: isNew }));
   if (flags.json === true) printJson({ items: shown });
   else for (const { agentId } of made) printText(agentId);
   const fresh = made.filter(({ isNew }) => isNew).length;
   printStatus(`${fresh} made, ${made.length - fresh} were there already`);
-  if (made.length === devices.length) return;
+  if (isWhole && made.length === devices.length) return;
   throw new Failure("expectation", "interrupted: run the same command again, and it goes on");
 };
 

@@ -10,6 +10,7 @@ import { Option } from "commander";
 import {
   accountRest,
   agentPath,
+  demandOwnId,
   demandToken,
   dropPendingKey,
   keepKey,
@@ -29,7 +30,7 @@ import {
   table,
   when,
 } from "../base/output.ts";
-import { RestFailure } from "../base/rest.ts";
+import { isRefused, RestFailure } from "../base/rest.ts";
 import { checkVersion, type Settings } from "../config/settings.ts";
 import { type FleetFlags, WHERE } from "../fleet/flags.ts";
 import type { Context } from "./context.ts";
@@ -97,9 +98,10 @@ export const addAgents = (agent: Command, context: Context): void => {
       if (flags.yes !== true) await confirm(`Delete ${agentId} for good?`);
       await accountRest(settings).tell("DELETE", path).catch(suggesting(settings, agentId));
       try {
+        demandOwnId(settings, agentId);
         keepKey(settings, agentId, null);
       } catch (error) {
-        // The agent is gone; a secret that is left behind opens nothing.
+        // The agent is gone; its secret, if it is left behind, opens nothing.
         printStatus(`its secret stays in the keyring: ${(error as Error).message}`);
       }
       printResult(flags, { agent_id: agentId, deleted: true }, `deleted ${agentId}`);
@@ -141,13 +143,14 @@ If the command is interrupted, run it again: the new secret is kept before the r
         printToken(flags, rotated);
         return;
       }
+      demandOwnId(settings, agentId);
       const key = keepPendingKey(settings, agentId);
       let rotated: RotateAgentAnswer;
       try {
         rotated = await rest.ask("RotateAgentAnswer", "POST", path);
         demandToken(rotated.api_token, "agent", settings.httpUrl());
       } catch (error) {
-        if (error instanceof RestFailure) dropPendingKey(settings, agentId, key);
+        if (isRefused(error)) dropPendingKey(settings, agentId, key);
         else printStatus("the relay may or may not have a new token: run this again");
         throw error;
       }

@@ -18,6 +18,7 @@ import {
   accountRest,
   agentPath,
   createAgent,
+  demandOwnId,
   demandToken,
   keepKey,
   makeDeviceKey,
@@ -26,6 +27,7 @@ import {
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import type { Command } from "../base/command.ts";
+import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
@@ -59,8 +61,12 @@ interface Made {
   readonly agentId: string;
   readonly relayToken: string;
   readonly name: string;
+  /** Stores its secret in the keyring. */
+  keep(): void;
   /** Undoes the changes on the relay and in the keyring. */
   undo(): Promise<void>;
+  /** What is left where that fails. */
+  readonly left: string;
 }
 
 /** A new agent, or an existing one that gets a new end-to-end secret. */
@@ -72,19 +78,30 @@ const makeAgent = async (settings: Settings, flags: ProvisionFlags, key: Key): P
     const { name } = await rest.ask("Agent", "GET", path);
     const { api_token } = await rest.ask("AgentExport", "GET", `${path}/export`);
     demandToken(api_token, "agent", settings.httpUrl());
-    const putBack = replaceKey(settings, agentId, key);
-    return { agentId, relayToken: api_token, name, undo: async () => putBack() };
+    demandOwnId(settings, agentId);
+    let putBack = (): void => undefined;
+    return {
+      agentId,
+      relayToken: api_token,
+      name,
+      keep: () => {
+        putBack = replaceKey(settings, agentId, key);
+      },
+      undo: async () => putBack(),
+      left: "the keyring has a secret that no board has; go back: blindrelay profile restore",
+    };
   }
   const made = await createAgent(settings, flags.name ?? flags.id ?? "board", flags.id ?? null);
-  keepKey(settings, made.agent_id, key);
   return {
     agentId: made.agent_id,
     relayToken: made.api_token,
     name: made.name,
+    keep: () => keepKey(settings, made.agent_id, key),
     undo: async () => {
-      keepKey(settings, made.agent_id, null);
       await rest.tell("DELETE", agentPath(made.agent_id));
+      keepKey(settings, made.agent_id, null);
     },
+    left: "it was created and could not be removed again",
   };
 };
 
@@ -111,6 +128,11 @@ const provisionOne = async (
   const device = isForward(version) ? makeDeviceKey() : null;
   const key = makeKey(version, device?.key);
   const url = flags.relayUrl === undefined ? settings.socketUrl() : socketAddress(flags.relayUrl);
+  // From here on there is something to undo.
+  const stopped = interrupted().then(() => {
+    throw new Failure("interrupted", "interrupted");
+  });
+  stopped.catch(() => undefined);
   const made = await makeAgent(settings, flags, key);
   const config: BoardConfig = {
     url,
@@ -127,10 +149,11 @@ const provisionOne = async (
     ...serialOf(flags),
   };
   try {
-    await write(config);
+    made.keep();
+    await Promise.race([write(config), stopped]);
   } catch (error) {
     await made.undo().catch((failed: Error) => {
-      printStatus(`${made.agentId} was created and could not be removed again: ${failed.message}`);
+      printStatus(`${made.agentId}: ${made.left}: ${failed.message}`);
     });
     throw error;
   }

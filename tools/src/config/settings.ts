@@ -157,6 +157,12 @@ export class Settings {
     );
   }
 
+  /** The relay whose agents the keyring is for; null: it is the one that commands talk to. */
+  otherHome(): string | null {
+    const home = this.profile === null ? null : httpBase(this.profile.url);
+    return home === this.httpUrl() ? null : home;
+  }
+
   /** The account's name, as far as this machine knows it: "" for a token of the environment. */
   accountName(): string {
     const isGiven = this.explicit === null && this.given("BLINDRELAY_ACCOUNT_TOKEN") !== null;

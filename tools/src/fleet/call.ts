@@ -10,6 +10,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { withClient } from "../account/connect.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
+import { cannotWrite } from "../base/whole-file.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { heldAgent, matching, matchingIds } from "./agents.ts";
@@ -47,6 +48,15 @@ const dryRun = async (settings: Settings, where: string, json: boolean): Promise
 /** `ok`, `error` and `unknown` stay; `unknown` is tried again if the call may run twice. */
 const isSettled = ({ outcome }: FleetOutcome, idempotent: boolean): boolean =>
   outcome === "ok" || outcome === "error" || (outcome === "unknown" && !idempotent);
+
+/** Throws a Failure (usage). */
+const writeReport = (path: string, text: string, flag: "a" | "w"): void => {
+  try {
+    writeFileSync(path, text, { flag });
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+};
 
 /** Makes the calls that are left; whether a signal ended it. */
 const callLeft = async (
@@ -110,6 +120,8 @@ export const callFleet = async (
   if (flags.resume === undefined) printStatus(`journal: ${path}`);
   const line = new ProgressLine();
   try {
+    // Before anything is called, and without a change of what is there.
+    if (flags.junit !== undefined) writeReport(flags.junit, "", "a");
     const total = journal.head.agents.length;
     const print = (outcome: FleetOutcome): void => {
       line.clear();
@@ -129,15 +141,14 @@ export const callFleet = async (
     const ended = done < total && (await callLeft(settings, journal, before, params, flags, told));
     line.clear();
     const outcomes = journal.outcomes();
-    if (flags.junit !== undefined) {
-      writeFileSync(flags.junit, renderJunit(method, outcomes.map(lineOf)));
-    }
     printStatus(`${total} agents: ${outcomesText(outcomes)}`);
     if (ended) {
       const words = `blindrelay call --where ${JSON.stringify(where)} ${method}`;
       const more = params === undefined ? "" : " with the same parameters";
       printStatus(`interrupted: ${words} --resume ${path}${more} goes on`);
     }
+    if (flags.junit !== undefined)
+      writeReport(flags.junit, renderJunit(method, outcomes.map(lineOf)), "w");
     if (outcomes.length === total && outcomes.every(({ outcome }) => outcome === "ok")) return;
     throw new Failure("expectation", ended ? "interrupted" : "not all agents are ok");
   } finally {

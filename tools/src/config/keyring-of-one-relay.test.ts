@@ -1,0 +1,172 @@
+/**
+ * Commands that make and end agents, on a relay that forgets, fails or is another one than that of
+ * the profile: what is told is so, and no secret of the keyring is lost.
+ */
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeToken } from "@blindrelay/protocol";
+import { HttpResponse, http } from "msw";
+import { setupServer } from "msw/node";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { PROFILE, run } from "../testing/every-command.ts";
+import type { Environment } from "./profile.ts";
+import { readProfile, writeProfile } from "./profile.ts";
+
+const OTHER = "https://127.0.0.2:9";
+const SECRET = PROFILE.keyring["pump-7"]?.agent_token;
+const NO_BOARD = join(tmpdir(), "blindrelay-no-board");
+const AT = "2026-11-21T09:41:07.250Z";
+const RELAY_TOKEN = makeToken("agent", new Uint8Array(32).fill(3));
+const AGENT = {
+  ...{ online: false, last_seen: null, runtime: null, firmware_version: null, created_at: AT },
+  ...{ labels: {}, metadata: {} },
+};
+
+let folder: string;
+let path: string;
+let home: Environment;
+let elsewhere: Environment;
+/** Of each relay. */
+let agents: Map<string, Set<string>>;
+/** What a relay answers to the creation of an agent, which it has done. */
+let lostAnswer: (() => Response) | null;
+
+const answer = async ({ request }: { readonly request: Request }): Promise<Response> => {
+  const { origin, pathname } = new URL(request.url);
+  const known = agents.get(origin) as Set<string>;
+  const [, id = "", rest] = /\/agents\/([^/]+)(\/.*)?$/.exec(pathname) ?? [];
+  const token = { agent_id: id, api_token: RELAY_TOKEN };
+  if (request.method === "DELETE") {
+    known.delete(id);
+    return new HttpResponse(null, { status: 204 });
+  }
+  if (rest === "/export")
+    return HttpResponse.json({ ...token, relay_url: "wss://relay.example/wss", created_at: AT });
+  if (rest === "/rotate-token") return HttpResponse.json({ ...token, rotated_at: AT });
+  if (id !== "") return HttpResponse.json({ ...AGENT, agent_id: id, name: id });
+  if (request.method === "GET") {
+    const items = [...known].map((agent_id) => ({ ...AGENT, agent_id, name: agent_id }));
+    return HttpResponse.json({ items, next_cursor: null });
+  }
+  const { agent_id, name } = (await request.json()) as { agent_id: string; name: string };
+  known.add(agent_id);
+  return lostAnswer?.() ?? HttpResponse.json({ ...AGENT, ...token, agent_id, name });
+};
+
+const server = setupServer(
+  ...[PROFILE.url, OTHER].map((url) => http.all(`${url}/api/v1/*`, answer)),
+);
+
+beforeAll(() => server.listen({ onUnhandledFrame: "bypass" }));
+afterAll(() => server.close());
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "blindrelay-keyring-"));
+  path = join(folder, "default.json");
+  writeProfile(path, PROFILE);
+  home = { BLINDRELAY_CONFIG_DIR: folder };
+  const token = PROFILE.account_token;
+  elsewhere = { ...home, BLINDRELAY_URL: OTHER, BLINDRELAY_ACCOUNT_TOKEN: token };
+  agents = new Map([
+    [PROFILE.url, new Set(["pump-7"])],
+    [OTHER, new Set(["pump-7"])],
+  ]);
+  lostAnswer = null;
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const at = (relay: string): string[] => [...(agents.get(relay) ?? [])];
+const kept = (id = "pump-7"): string | undefined => readProfile(path)?.keyring[id]?.agent_token;
+const list = (...lines: string[]): string => {
+  const file = join(folder, "devices.csv");
+  writeFileSync(file, `name,id,labels\n${lines.join("\n")}\n`);
+  return file;
+};
+
+it.each([
+  ["add", ["agent", "add", "Pump", "--id", "pump-7"]],
+  ["rotate --secret", ["agent", "rotate", "pump-7", "--secret"]],
+  ["provision --id", ["provision", "--out", NO_BOARD, "--id", "pump-7"]],
+  ["provision --agent", ["provision", "--out", NO_BOARD, "--agent", "pump-7"]],
+])("%s does not replace the secret of the profile's own relay", async (_what, words) => {
+  agents.set(OTHER, new Set());
+  const { code, said } = await run({ words, honest: {} }, elsewhere);
+  expect([code, said]).toEqual([2, expect.stringContaining(`pump-7 is for ${PROFILE.url}`)]);
+  expect([kept(), at(OTHER)]).toEqual([SECRET, []]);
+});
+
+it("rm of another relay's agent leaves the secret of the one at home", async () => {
+  const words = ["agent", "rm", "pump-7", "--yes"];
+  const { code, said } = await run({ words, honest: {} }, elsewhere);
+  expect([code, kept(), at(OTHER)]).toEqual([0, SECRET, []]);
+  expect(said).toContain("its secret stays in the keyring");
+  expect((await run({ words, honest: {} }, home)).code).toBe(0);
+  expect([kept(), at(PROFILE.url)]).toEqual([undefined, []]);
+});
+
+it("a list for another relay is refused where its agents are known, and nothing is made", async () => {
+  agents.set(OTHER, new Set());
+  const words = ["agent", "add", "--from", list("New,new-1,", "Pump,pump-7,")];
+  const { code, said } = await run({ words, honest: {} }, elsewhere);
+  expect([code, said]).toEqual([2, expect.stringContaining(`pump-7 is for ${PROFILE.url}`)]);
+  expect([kept(), at(OTHER)]).toEqual([SECRET, []]);
+});
+
+it("a list makes again what the relay has lost, under the secret that its device has", async () => {
+  agents.set(PROFILE.url, new Set());
+  const words = ["agent", "add", "--from", list("Pump,pump-7,")];
+  const { code, said } = await run({ words, honest: {} }, home);
+  expect([code, said]).toEqual([0, expect.stringContaining("1 made, 0 were there already")]);
+  expect([kept(), at(PROFILE.url)]).toEqual([SECRET, ["pump-7"]]);
+});
+
+it("an agent that was made before its answer was lost gets its secret at the next run", async () => {
+  const problem = { type: "about:blank", title: "Title", status: 503, code: "UNAVAILABLE" };
+  lostAnswer = () => HttpResponse.json(problem, { status: 503 });
+  const words = ["agent", "add", "--from", list("New,new-1,")];
+  expect((await run({ words, honest: {} }, home)).code).toBe(4);
+  lostAnswer = null;
+  const { code, said } = await run({ words, honest: {} }, home);
+  expect([code, said]).toEqual([0, expect.stringContaining("1 made")]);
+  expect(kept("new-1")).toMatch(/^e2e_/);
+});
+
+it.skipIf(!existsSync("/dev/full"))("a device's file is whole if it is there", async () => {
+  const out = join(folder, "files");
+  const words = ["agent", "add", "--from", list("Pump,pump-7,"), "--out", out];
+  writeFileSync(out, "no folder");
+  const refused = await run({ words, honest: {} }, home);
+  expect([refused.code, refused.said]).toEqual([2, expect.stringContaining("cannot write")]);
+  rmSync(out);
+  mkdirSync(out);
+  symlinkSync("/dev/full", join(out, `pump-7.env.${process.pid}.new`));
+  const { code, said } = await run({ words, honest: {} }, home);
+  expect([code, said]).toEqual([2, expect.stringMatching(/run the same command .*ENOSPC/s)]);
+  expect((await run({ words, honest: {} }, home)).code).toBe(0);
+  expect(readFileSync(join(out, "pump-7.env"), "utf8")).toContain(SECRET);
+});
+
+it("a report of calls that cannot be written is told before any call", async () => {
+  const junit = join(folder, "none", "calls.xml");
+  const words = ["call", "--where", "id=pump-7", "valve.open", "--junit", junit];
+  const { code, said } = await run({ words, honest: {} }, home);
+  expect([code, said]).toEqual([2, expect.stringContaining(`cannot write ${junit}`)]);
+});
+
+it("provision removes the agent again if the keyring cannot take its secret", async () => {
+  const out = join(folder, "board");
+  // Another process is in the place of the lock.
+  mkdirSync(`${path}.lock`);
+  const words = ["provision", "--out", out, "--id", "new-1"];
+  const { code, said } = await run({ words, honest: {} }, home);
+  expect([code, said]).toEqual([2, expect.stringContaining("cannot write")]);
+  expect(at(PROFILE.url)).toEqual(["pump-7"]);
+});
