@@ -222,8 +222,7 @@ const Describe = (props: {
     }
     if (made !== undefined && (failed === null || failed.mayBeNew)) {
       const secret = { agentToken, version: board.version };
-      model.addSecrets(new Map([[made.agentId, secret]]));
-      model.unkept.add(made.agentId);
+      model.addMade(made.agentId, secret);
       added({ board, made, secret, trouble: failed });
       return;
     }
@@ -432,7 +431,11 @@ const Added = ({ model, device }: { model: Model; device: NewDevice }): JSX.Elem
             ? "You have a copy. This page forgets the secret when it is closed."
             : "It was made in this page, and is nowhere but here and on the board. Keep it before you close the page."}
         </p>
-        <KeyringEntry model={model} agentId={made.agentId} secret={secret} />
+        <KeyringEntry
+          agentId={made.agentId}
+          secret={secret}
+          kept={() => model.keepsElsewhere(made.agentId)}
+        />
       </section>
       {device.trouble === null && (
         <Terminal board={board} heard={(line) => error.current?.receive(line)} disabled={isLost} />

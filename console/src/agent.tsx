@@ -61,7 +61,11 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
       {opened && kept && (
         <details class="manage">
           <summary>Take its secret to another machine</summary>
-          <KeyringEntry model={model} agentId={agentId} secret={kept} />
+          <KeyringEntry
+            agentId={agentId}
+            secret={kept}
+            kept={() => model.keepsElsewhere(agentId)}
+          />
         </details>
       )}
       {opened?.info.methods?.includes(REKEY_METHOD) && kept && (

@@ -3,7 +3,6 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { loadBoardCode } from "./board-code.ts";
 import { TroubleBox, useAction } from "./components.tsx";
-import type { Model } from "./model.ts";
 import { entryOf, type FoundSecret } from "./secret-file.ts";
 
 /** As a download: the page sends nothing. */
@@ -30,22 +29,23 @@ const QrCode = (props: { rows: readonly (readonly boolean[])[]; label: string })
 };
 
 export const KeyringEntry = (props: {
-  model: Model;
   agentId: string;
   secret: FoundSecret;
+  /** The user has it in another place, too. */
+  kept: () => void;
 }): JSX.Element => {
-  const { model, agentId, secret } = props;
+  const { agentId, secret, kept } = props;
   const [rows, setRows] = useState<readonly (readonly boolean[])[] | null>(null);
   const { busy, trouble, act } = useAction();
   const text = entryOf(agentId, secret);
   const download = () => {
     saveEntry(agentId, secret);
-    model.keepsElsewhere(agentId);
+    kept();
   };
   const show = () =>
     act(async () => {
       setRows((await loadBoardCode()).qrCodeOf(text));
-      model.keepsElsewhere(agentId);
+      kept();
     });
   return (
     <>

@@ -1,6 +1,6 @@
 /** The login: name, password and one-time code; an account without a second factor sets one up. */
 import type { AuthConfig, LoginAnswer, LoginBody } from "@blindrelay/protocol/schema/rest";
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Heading, Input, TroubleBox, useAction } from "./components.tsx";
 import { Enrol } from "./enrol.tsx";
@@ -12,9 +12,11 @@ interface Props {
   readonly notice: Trouble | null;
   readonly start: (login: LoginAnswer) => Promise<Model>;
   readonly entered: (model: Model) => void;
+  /** Above the form. */
+  readonly children: ComponentChildren;
 }
 
-export const Login = ({ notice, start, entered }: Props): JSX.Element => {
+export const Login = ({ notice, start, entered, children }: Props): JSX.Element => {
   const { busy, trouble, setTrouble, act } = useAction(notice);
   const [enrolling, setEnrolling] = useState<Enrolling | null>(null);
   const [config, setConfig] = useState<AuthConfig | null>(null);
@@ -51,6 +53,7 @@ export const Login = ({ notice, start, entered }: Props): JSX.Element => {
         encrypts them.
       </p>
       <TroubleBox trouble={trouble} />
+      {children}
       <form onSubmit={submit}>
         <Input
           id="username"

@@ -10,22 +10,42 @@ import { AgentView } from "./agent.tsx";
 import { Agents } from "./agents.tsx";
 import { useModel, useWarning } from "./components.tsx";
 import { Events } from "./events.tsx";
+import { KeyringEntry } from "./keyring-entry.tsx";
 import { Keys } from "./keys.tsx";
 import { Login } from "./login.tsx";
 import { Model } from "./model.ts";
 import { Audit, Releases } from "./releases-and-audit.tsx";
 import type { Trouble } from "./rest.ts";
+import type { FoundSecret } from "./secret-file.ts";
+
+type Secrets = ReadonlyMap<string, FoundSecret>;
 
 const App = (): JSX.Element => {
   const [model, setModel] = useState<Model | null>(null);
   const [notice, setNotice] = useState<Trouble | null>(null);
+  /** Of logins that have ended: they were made in this page. */
+  const [left, setLeft] = useState<Secrets>(new Map());
+  const [kept, setKept] = useState<readonly string[]>([]);
+  const unkept = [...left].filter(([agentId]) => !kept.includes(agentId));
+  useWarning(unkept.length > 0);
   const leave = (why: Trouble | null) => {
     setNotice(why);
     setModel(null);
   };
   if (model === null) {
-    const start = (login: LoginAnswer) => Model.start(login, leave);
-    return <Login notice={notice} start={start} entered={setModel} />;
+    const start = (login: LoginAnswer) =>
+      Model.start(login, leave, (more) => setLeft((before) => new Map([...before, ...more])));
+    const entered = (next: Model) => {
+      for (const [agentId, secret] of unkept) next.addMade(agentId, secret);
+      setLeft(new Map());
+      setKept([]);
+      setModel(next);
+    };
+    return (
+      <Login notice={notice} start={start} entered={entered}>
+        <LeftSecrets left={left} keep={(agentId) => setKept([...kept, agentId])} />
+      </Login>
+    );
   }
   const logOut = () => {
     const lost = [...model.unkept].join(", ");
@@ -35,6 +55,26 @@ const App = (): JSX.Element => {
     leave(null);
   };
   return <Console model={model} logOut={logOut} />;
+};
+
+const LeftSecrets = (props: {
+  left: Secrets;
+  keep: (agentId: string) => void;
+}): JSX.Element | null => {
+  const { left, keep } = props;
+  if (left.size === 0) return null;
+  return (
+    <section aria-labelledby="left">
+      <h2 id="left">Keep what this page has made</h2>
+      <p>The login has ended, and these secrets were nowhere but here and on their devices.</p>
+      {[...left].map(([agentId, secret]) => (
+        <section key={agentId} aria-label={agentId}>
+          <h3>{agentId}</h3>
+          <KeyringEntry agentId={agentId} secret={secret} kept={() => keep(agentId)} />
+        </section>
+      ))}
+    </section>
+  );
 };
 
 const usePath = (): string => {

@@ -127,6 +127,8 @@ export class Model {
   #sessionToken: string;
   #client: Client;
   #ended: (notice: Trouble) => void;
+  readonly #left: (secrets: ReadonlyMap<string, FoundSecret>) => void;
+  #isOver = false;
   readonly #watchers = new Set<() => void>();
   #drawTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #stale = new Set<string>();
@@ -143,28 +145,34 @@ export class Model {
     sessionToken: string,
     client: Client,
     ended: (notice: Trouble) => void,
+    left: (secrets: ReadonlyMap<string, FoundSecret>) => void,
   ) {
     this.user = { ...login.user, api_token: null }; // The page does not need the account's token.
     this.#accessToken = login.access_token;
     this.#sessionToken = sessionToken;
     this.#client = client;
     this.#ended = ended;
+    this.#left = left;
     client.on("link", (report) => this.#linkChanged(report));
     client.on("presence", (presence) => this.#present(presence));
   }
 
   /**
-   * From a login to a live link. `ended` is called once with the reason when it ends. Rejects with
-   * a Trouble.
+   * From a login to a live link. `ended` is called once with the reason when it ends; `left` with
+   * secrets that would end with it, though nobody else has them. Rejects with a Trouble.
    */
-  static async start(login: LoginAnswer, ended: (notice: Trouble) => void): Promise<Model> {
+  static async start(
+    login: LoginAnswer,
+    ended: (notice: Trouble) => void,
+    left: (secrets: ReadonlyMap<string, FoundSecret>) => void,
+  ): Promise<Model> {
     const token = login.access_token;
     const session = await restOf(token).ask("SessionAnswer", "POST", "/auth/session");
     const sessionToken = session.session_token;
     const url = new URL(".", document.baseURI).href;
     try {
       const client = await connect({ url, sessionToken, presence: true });
-      const model = new Model(login, sessionToken, client, ended);
+      const model = new Model(login, sessionToken, client, ended, left);
       void model.listAgents();
       return model;
     } catch (error) {
@@ -285,7 +293,19 @@ export class Model {
 
   /** The secrets of a keyring, for the agents that are looked at later. */
   addSecrets(found: ReadonlyMap<string, FoundSecret>): void {
-    for (const [agentId, secret] of found) this.secrets.set(agentId, secret);
+    for (const [agentId, secret] of found) {
+      // An older keyring may have one of an earlier agent of that name.
+      if (!this.unkept.has(agentId)) this.secrets.set(agentId, secret);
+    }
+    this.#draw();
+  }
+
+  /** A secret that was made in this page, and that a device may have. */
+  addMade(agentId: string, secret: FoundSecret): void {
+    // The login has ended while the device was set up.
+    if (this.#isOver) return this.#left(new Map([[agentId, secret]]));
+    this.secrets.set(agentId, secret);
+    this.unkept.add(agentId);
     this.#draw();
   }
 
@@ -536,11 +556,14 @@ export class Model {
 
   #end(notice: Trouble): void {
     const tell = this.#ended;
+    const left = [...this.secrets].filter(([agentId]) => this.unkept.has(agentId));
     this.#forget();
+    if (left.length > 0) this.#left(new Map(left));
     tell(notice);
   }
 
   #forget(): void {
+    this.#isOver = true;
     this.#ended = () => undefined;
     clearTimeout(this.#refreshTimer);
     clearTimeout(this.#drawTimer);

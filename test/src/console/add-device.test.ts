@@ -112,6 +112,34 @@ describe.skipIf(!HAS_CHROMIUM)(
       for (const double of doubles.splice(0)) double.end();
     });
 
+    it("still has the only copy of a secret when its login has ended", async () => {
+      const double = makeDouble();
+      const { page } = await begin(double);
+      await choose(page);
+      await page.getByText("Espruino 2v29").waitFor();
+      await describeDevice(page, "pump-6");
+      await setUp(page);
+      const onBoard = page.getByRole("heading", { name: "Keep its secret" });
+      await onBoard.waitFor({ timeout: BROWSER_TIMEOUT_MS });
+      const rotate = () =>
+        relay.api("POST", "/auth/token/rotate", { token: admin.accountToken, body: {} });
+      const { json } = await rotate();
+      admin = { ...admin, accountToken: (json as { api_token: string }).api_token };
+      await page.getByRole("heading", { name: "Keep what this page has made" }).waitFor();
+      const { agent_token } = JSON.parse(double.storage.read("blindrelay.json") ?? "");
+      const save = async (): Promise<string> => {
+        const downloading = page.waitForEvent("download");
+        await page.getByRole("button", { name: "Save its secret as a file" }).click();
+        return readFile(await (await downloading).path(), "utf8");
+      };
+      // Whoever logs in first has it in the page as before.
+      await page.evaluate('location.hash = "#/agents"');
+      await logInAs(page, "ada", "");
+      await page.getByRole("link", { name: "Pump in hall 7" }).click();
+      await page.getByText("Take its secret to another machine").click();
+      expect(decodeKeyring(await save()).keys.get("pump-6")?.agent_token).toBe(agent_token);
+    });
+
     it("sets a board up, sees it online and calls it, and sends none of its secrets", async () => {
       const double = makeDouble();
       const before = { agent_id: "lamp-1", push_key: makeToken("push", randomBytes(32)) };
