@@ -5,7 +5,7 @@
  */
 import { CLOSE_POLICY, MISSED_PINGS, PING_INTERVAL_MS } from "@blindrelay/protocol";
 import { PING_TEXT } from "@blindrelay/protocol/wire";
-import type { Connection } from "../connections/connection.ts";
+import type { Connection, Peer } from "../connections/connection.ts";
 import type { HubState } from "../state.ts";
 import type { Disconnector } from "./disconnect.ts";
 import { stagger } from "./stagger.ts";
@@ -41,16 +41,14 @@ export class Heartbeat {
 
   #setWake(connection: Connection): void {
     const { peer, nextPingAt } = connection;
-    const expiresAt =
-      peer?.role === "client" ? (peer.session?.expiresAtMs ?? nextPingAt) : nextPingAt;
-    this.#state.wheel.set(connection, Math.min(nextPingAt, expiresAt));
+    this.#state.wheel.set(connection, Math.min(nextPingAt, expiryOf(peer)));
   }
 
   #wake(connection: Connection, now: number): void {
     const { peer } = connection;
     if (peer === null) {
       this.#disconnector.endWith(connection, "AUTH_TIMEOUT", null, now);
-    } else if (peer.role === "client" && peer.origin === null && now >= peer.session.expiresAtMs) {
+    } else if (now >= expiryOf(peer)) {
       this.#disconnector.endWith(connection, "SESSION_EXPIRED", null, now);
     } else if (connection.held === null && connection.pingsUnanswered >= MISSED_PINGS) {
       this.#state.counters.closedForMissedPings += 1;
@@ -70,3 +68,7 @@ export class Heartbeat {
     this.#setWake(connection);
   }
 }
+
+/** An agent stays for as long as it answers; a guest is watched by its own node. */
+const expiryOf = (peer: Peer | null): number =>
+  peer?.role === "client" && peer.origin === null ? peer.session.expiresAtMs : Infinity;
