@@ -4,12 +4,13 @@ import { describe, expect, it, vi } from "vitest";
 import {
   ALONE_AFTER_TURNS,
   ALONE_TURN_COST,
-  BYTES_PER_COST,
   LOOK_UP_COST,
   TURN_COST,
   UNAUTHENTICATED_TURN_COST,
 } from "../limits/limits.ts";
 import { authOf, envelope, type VirtualPeer, World } from "../testing/test-hub.ts";
+import type { Connection } from "./connection.ts";
+import { FairScheduler } from "./fair-scheduler.ts";
 
 /** A world in which the test triggers each turn. */
 const world = () => {
@@ -149,37 +150,92 @@ describe("a user who sends much", () => {
     expect(() => greedy.hangUp()).toThrow("a bug");
     expect(w.hub.stats().connections).toEqual({ ...before, client: before.client - 1 });
   });
-
-  it("gets larger but bounded turns after being alone for a while", () => {
-    const { greedy, sink } = alone();
-    say(greedy, 1000);
-    const { length } = sink.take();
-    expect(length).toBeGreaterThan(2 * TURN_COST);
-    expect(length).toBeLessThanOrEqual(ALONE_TURN_COST);
-  });
-
-  it("gets normal turns again as soon as somebody else sends", () => {
-    const { turn, turns, greedy, sink, ann, lamp } = alone();
-    say(greedy, 50); // most of a large turn is left
-    say(ann, 1, "lamp");
-    expect(ids(lamp)).toEqual([0]);
-    sink.take();
-    say(greedy, 2000);
-    for (; turns.length > 0; turn()) expect(sink.take().length).toBeLessThanOrEqual(TURN_COST);
-    expect(sink.take().length).toBeLessThanOrEqual(TURN_COST);
-  });
 });
 
-/** The world after a while in which only the greedy user was active. */
-const alone = () => {
-  const made = world();
-  for (let i = 0; i <= ALONE_AFTER_TURNS; i++) {
-    say(made.greedy, 4, "sink", "x".repeat((TURN_COST / 8) * BYTES_PER_COST));
-    while (made.turns.length > 0) made.turn();
-  }
-  made.sink.take();
-  return made;
-};
+describe("a share", () => {
+  /** A scheduler whose turns the test counts and makes, and two users' connections. */
+  const shares = () => {
+    const w = new World();
+    w.user("ann");
+    w.user("bob");
+    const [ann, bob] = [w.client("ann").connection, w.client("bob").connection];
+    w.advance(10);
+    let asked = 0;
+    const scheduler = new FairScheduler({
+      nextTurn: () => {
+        asked += 1;
+      },
+    });
+    const next = (): Connection[] => {
+      const resumed: Connection[] = [];
+      scheduler.next((connection) => resumed.push(connection));
+      return resumed;
+    };
+    /** Messages without bytes until the share is used up. */
+    const useUp = (connection = ann): number => {
+      let taken = 0;
+      while (scheduler.take(connection, 0)) taken += 1;
+      return taken;
+    };
+    return { scheduler, ann, bob, next, useUp, asked: () => asked };
+  };
+
+  it("asks for a turn once half of it is used, and not twice for the same turn", () => {
+    const { scheduler, ann, bob, next, useUp, asked } = shares();
+    for (let i = 0; i < TURN_COST / 2; i++) scheduler.take(ann, 0);
+    expect(asked()).toBe(0);
+    scheduler.take(ann, 0);
+    expect(asked()).toBe(1);
+    expect([useUp(), useUp(bob), asked()]).toEqual([TURN_COST / 2 - 1, TURN_COST, 1]);
+    expect(next()).toEqual([]);
+    expect([useUp(), useUp(bob), asked()]).toEqual([TURN_COST, TURN_COST, 2]);
+  });
+
+  it.each([
+    [0, 0],
+    [TURN_COST / 2, 0],
+    [TURN_COST / 2 + 1, 1],
+  ])("that owes %i asks for %i more turns", (cost, more) => {
+    const { scheduler, ann, next, useUp, asked } = shares();
+    useUp();
+    scheduler.charge(ann, cost);
+    next();
+    expect(asked()).toBe(1 + more);
+  });
+
+  it("that owes whole turns lets its connections wait for them, in order", () => {
+    const { scheduler, ann, next, asked } = shares();
+    scheduler.charge(ann, 2 * TURN_COST);
+    expect([scheduler.take(ann, 0), asked()]).toEqual([false, 0]);
+    scheduler.wait(ann);
+    expect([scheduler.awaits(ann), next(), scheduler.awaits(ann)]).toEqual([true, [], true]);
+    expect(asked()).toBe(2);
+    expect(next()).toEqual([ann]);
+    expect([scheduler.awaits(ann), scheduler.leave(ann), asked()]).toEqual([false, false, 2]);
+    scheduler.wait(ann);
+    expect([scheduler.leave(ann), next()]).toEqual([true, []]);
+  });
+
+  it("is larger from a certain turn without other senders, and only for who sent last", () => {
+    const { scheduler, bob, next, useUp } = shares();
+    useUp(bob);
+    scheduler.charge(bob, (ALONE_AFTER_TURNS + 9) * TURN_COST);
+    scheduler.wait(bob);
+    const takes: number[] = [];
+    let resumedAt = 0;
+    for (let turn = 1; turn <= ALONE_AFTER_TURNS + 20; turn++) {
+      takes.push(useUp());
+      if (next().includes(bob)) resumedAt = turn;
+    }
+    expect([...new Set(takes)]).toEqual([TURN_COST, ALONE_TURN_COST]);
+    expect(takes.indexOf(ALONE_TURN_COST)).toBe(ALONE_AFTER_TURNS);
+    expect(resumedAt).toBe(ALONE_AFTER_TURNS + 10);
+    scheduler.take(bob, 0);
+    expect(useUp()).toBe(TURN_COST);
+    next();
+    expect(useUp()).toBe(TURN_COST);
+  });
+});
 
 it("unauthenticated connections share a turn, and do not delay others", () => {
   const { w, turns, turn, ann, lamp } = world();

@@ -85,7 +85,8 @@ export class FairScheduler {
         share.waiting.delete(connection);
         resume(connection);
       }
-      if (share.waiting.size > 0 || share.left < share.turnCost / 2) this.#renew(share);
+      // Also where connections still wait: the share is used up then.
+      if (share.left < share.turnCost / 2) this.#renew(share);
     }
   }
 

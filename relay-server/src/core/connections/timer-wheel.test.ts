@@ -54,6 +54,34 @@ describe("TimerWheel", () => {
     expect(visited).toEqual([a, b]);
   });
 
+  it("still visits every other item of a slot when one is removed", () => {
+    const wheel = new TimerWheel<ReturnType<typeof item>>(0);
+    const [a, b, c] = [item(), item(), item()];
+    for (const one of [a, b, c]) wheel.set(one, 1_000);
+    wheel.remove(a);
+    wheel.remove(c);
+    const visited: unknown[] = [];
+    wheel.tick(1_000, (one) => visited.push(one));
+    expect(visited).toHaveLength(1);
+    expect(visited[0]).toBe(b);
+  });
+
+  it("does not visit what an earlier visit of the same tick moved or removed", () => {
+    const wheel = new TimerWheel<ReturnType<typeof item>>(0);
+    const [a, moved, removed] = [item(), item(), item()];
+    for (const one of [a, moved, removed]) wheel.set(one, 1_000);
+    const visited: unknown[] = [];
+    wheel.tick(1_000, (one) => {
+      visited.push(one);
+      wheel.set(moved, 2_000);
+      wheel.remove(removed);
+    });
+    expect(visited).toEqual([a]);
+    wheel.tick(2_000, (one) => visited.push(one));
+    expect(visited).toHaveLength(2);
+    expect(visited[1]).toBe(moved);
+  });
+
   it("visits a past deadline at the next tick", () => {
     const wheel = new TimerWheel<ReturnType<typeof item>>(10_000);
     const one = item();
@@ -66,5 +94,34 @@ describe("TimerWheel", () => {
       visits += 1;
     });
     expect(visits).toBe(1);
+  });
+
+  it("looks at an item only in the turns of its slot", () => {
+    const wheel = new TimerWheel<ReturnType<typeof item>>(0);
+    let looks = 0;
+    const watched = {
+      ...item(),
+      at: null as number | null,
+      get wakeAt(): number | null {
+        looks += 1;
+        return this.at;
+      },
+      set wakeAt(at) {
+        this.at = at;
+      },
+    };
+    wheel.set(watched, 4_000);
+    wheel.set(watched, 56_200);
+    looks = 0;
+    for (let now = 100; now < 56_200; now += 100) wheel.tick(now, () => undefined);
+    expect(looks).toBe(1); // a round of the wheel takes 51.2 s
+    let visits = 0;
+    wheel.tick(56_200, () => {
+      visits += 1;
+    });
+    expect(visits).toBe(1);
+    looks = 0;
+    for (let now = 56_300; now < 110_000; now += 100) wheel.tick(now, () => undefined);
+    expect(looks).toBe(0);
   });
 });
