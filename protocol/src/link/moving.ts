@@ -92,6 +92,7 @@ export class MovingLink implements Link {
   private incoming: string[] = [];
   private incomingBytes = 0;
   private readonly alarm: Alarm;
+  /** Attempts at the next link, with the one that is waited for or under way. */
   private tries = 0;
   private askedAt = 0;
 
@@ -142,7 +143,7 @@ export class MovingLink implements Link {
    */
   moveIn(ms: number): boolean {
     if (this.phase !== "settled") return false;
-    this.tries = 0;
+    this.tries = 1;
     this.dialIn(ms);
     return true;
   }
@@ -268,7 +269,7 @@ export class MovingLink implements Link {
   private failed(): void {
     this.stayHere();
     if (this.phase !== "settled" || this.side.retries?.(this.tries) === false) return;
-    this.dialIn(doubled(BACKOFF_FIRST_MS, this.tries, BACKOFF_MAX_MS));
+    this.dialIn(doubled(BACKOFF_FIRST_MS, this.tries - 1, BACKOFF_MAX_MS));
     this.tries++;
   }
 
