@@ -222,6 +222,146 @@ describe("a stream", () => {
   });
 });
 
+/** One end of a session; what it sends is kept, and the other end is played by the test. */
+const lone = () => {
+  const sent: unknown[] = [];
+  const told: unknown[] = [];
+  const table = new StreamTable({
+    maxChunk: 4,
+    notify: (method, params) => {
+      sent.push([method, params]);
+      return true;
+    },
+    drained: () => told.push("drained"),
+  });
+  const hear = (method: string, params: unknown): void => table.receive(method, params);
+  const sending = (id = 1) =>
+    table.outgoing(id, {
+      writable: () => told.push("writable"),
+      ended: (error) => told.push(`${id} ended: ${error}`),
+    });
+  const receiving = (id = 1) =>
+    table.incoming(id, {
+      data: (bytes) => told.push([...bytes]),
+      ended: (error) => told.push(`${id} ended: ${error}`),
+    });
+  return { sent, told, table, hear, sending, receiving };
+};
+
+describe("a stream's sender", () => {
+  it("is told of each credit until it ends, and sends its end once and nothing after it", () => {
+    const { sent, told, hear, sending } = lone();
+    const stream = sending();
+    for (const bytes of [0, 3, 2]) hear("stream.credit", { stream: 1, bytes });
+    expect(told).toEqual(["writable", "writable"]);
+    expect(stream.write(new Uint8Array(2))).toBe(2);
+    stream.end();
+    stream.end();
+    hear("stream.credit", { stream: 1, bytes: 9 });
+    expect(stream.write(new Uint8Array(2))).toBe(0);
+    expect(told).toHaveLength(2);
+    expect(sent).toEqual([
+      ["stream.data", { stream: 1, data: "AAA=" }],
+      ["stream.end", { stream: 1, bytes: 2 }],
+    ]);
+    hear("stream.end", { stream: 1, bytes: 2 });
+    stream.abort("too late");
+    expect(told.slice(2)).toEqual(["1 ended: null", "drained"]);
+    expect(sent).toHaveLength(2);
+  });
+
+  it.each([-1, 1.5, "5", null, 2 ** 53])("gives up at a credit of %j", (bytes) => {
+    const { sent, told, hear, sending } = lone();
+    sending();
+    hear("stream.credit", { stream: 1, bytes });
+    const error = "the receiver sent what a receiver does not send";
+    expect(told).toEqual([`1 ended: ${error}`, "drained"]);
+    expect(sent).toEqual([["stream.end", { stream: 1, bytes: 0, error }]]);
+  });
+
+  it("takes any credit that a double holds exactly", () => {
+    const { told, hear, sending } = lone();
+    const stream = sending();
+    hear("stream.credit", { stream: 1, bytes: 2 ** 53 - 1 });
+    expect([stream.credit, told]).toEqual([2 ** 53 - 1, ["writable"]]);
+  });
+});
+
+describe("a stream's receiver", () => {
+  it("grants only bytes, only until the stream is complete, and confirms that once", () => {
+    const { sent, told, hear, receiving } = lone();
+    const stream = receiving();
+    for (const bytes of [0, -1, 7, 1]) stream.grant(bytes);
+    stream.confirm();
+    expect(sent).toEqual([
+      ["stream.credit", { stream: 1, bytes: 7 }],
+      ["stream.credit", { stream: 1, bytes: 1 }],
+    ]);
+    for (const data of ["AQID", "", "BAUG"]) hear("stream.data", { stream: 1, data });
+    stream.grant(3);
+    stream.grant(1);
+    hear("stream.end", { stream: 1, bytes: 6 });
+    stream.grant(9);
+    expect(told).toEqual([[1, 2, 3], [4, 5, 6], "1 ended: null"]);
+    stream.confirm();
+    stream.confirm();
+    stream.abort("too late");
+    expect(sent.slice(2)).toEqual([
+      ["stream.credit", { stream: 1, bytes: 4 }],
+      ["stream.end", { stream: 1, bytes: 6 }],
+    ]);
+    expect(told.slice(3)).toEqual(["drained"]);
+  });
+
+  it.each([
+    ["data after the end", "stream.data", { data: "AQ==" }, "sent what a sender does not send"],
+    ["a second end", "stream.end", { bytes: 0 }, "counted other bytes than came"],
+  ])("refuses %s, of which its owner need not know", (_, method, params, why) => {
+    const { sent, told, hear, receiving } = lone();
+    receiving();
+    hear("stream.end", { stream: 1, bytes: 0 });
+    hear(method, { stream: 1, ...params });
+    expect(told).toEqual(["1 ended: null", "drained"]);
+    expect(sent).toEqual([["stream.end", { stream: 1, bytes: 0, error: `the sender ${why}` }]]);
+  });
+
+  it.each([
+    ["another count", { bytes: 1 }, "the sender counted other bytes than came"],
+    ["a reason that is no text", { bytes: 0, error: 7 }, "the other side ended it"],
+    ["an empty reason", { bytes: 0, error: "" }, "the other side ended it"],
+    ["no reason", { bytes: 0, error: null }, null],
+  ])("is told of an end with %s", (_, params, error) => {
+    const { told, hear, receiving } = lone();
+    receiving();
+    hear("stream.end", { stream: 1, ...params });
+    expect(told[0]).toBe(`1 ended: ${error}`);
+  });
+});
+
+it("streams of one session end each for itself, and free their numbers", () => {
+  const { sent, told, table, hear, sending, receiving } = lone();
+  sending(2 ** 31 - 1);
+  const second = receiving(2);
+  second.grant(9);
+  sending(3);
+  hear("stream.data", { stream: 2, data: "AQ==" });
+  for (const params of [null, 7, { stream: 4, error: "gone" }]) hear("stream.end", params);
+  expect([table.count(), told]).toEqual([3, [[1]]]);
+  hear("stream.end", { stream: 2, error: "gone" });
+  expect([table.count(), told.slice(1)]).toEqual([2, ["2 ended: gone"]]);
+  second.grant(9);
+  second.abort("too late");
+  expect(sent).toEqual([["stream.credit", { stream: 2, bytes: 9 }]]);
+  receiving(2);
+  table.fail("the session is over");
+  expect(table.count()).toBe(0);
+  expect(told.slice(2).filter((each) => each !== "drained")).toEqual([
+    `${2 ** 31 - 1} ended: the session is over`,
+    "3 ended: the session is over",
+    "2 ended: the session is over",
+  ]);
+});
+
 it("base64 is RFC 4648's, padded and canonical", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) => {
