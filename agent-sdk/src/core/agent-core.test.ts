@@ -1,5 +1,10 @@
 import { makeToken } from "@blindrelay/protocol";
-import { deriveSignatureKey, extractPrk, signPayload } from "@blindrelay/protocol/crypto";
+import {
+  deriveSignatureKey,
+  extractPrk,
+  jsonBytes,
+  signPayload,
+} from "@blindrelay/protocol/crypto";
 import { DEFAULT_AGENT_LIMITS } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { encodeAuthenticated } from "@blindrelay/protocol/wire";
@@ -677,6 +682,27 @@ describe("a call", () => {
     expect(world.link().messages[before]).not.toHaveProperty("request_id");
     first.pump();
     expect(first.inbox.at(-1)).toEqual({ jsonrpc: "2.0", method: "system.close" });
+  });
+
+  it("that waits because others are forged is answered a moment later, in its own form", () => {
+    const limits = { ...DEFAULT_AGENT_LIMITS, unheldPerSecond: 10, unheldBurst: 2 };
+    const world = new World({ core: { limits } }).online();
+    const bare = new Client(world).open();
+    const wrapped = new Client(world, "envelope").open();
+    const real = bare.session.seal(jsonBytes({ jsonrpc: "2.0", id: 1, method: "system.ping" }));
+    for (let seq = 900; seq < 902; seq++) {
+      world.say((real as string).replace(/"seq":\d+/, `"seq":${seq}`));
+    }
+    const before = world.link().messages.length;
+    world.say(real as string);
+    expect(wrapped.call("system.ping")).toBeUndefined();
+    expect(world.link().messages).toHaveLength(before);
+    world.timer.advance(200);
+    const [first, second, ...others] = world.link().messages.slice(before);
+    expect([first.sid, others]).toEqual([bare.session.sid(), []]);
+    expect(second).toMatchObject({ type: "relay", request_id: "request-3" });
+    wrapped.pump();
+    expect(wrapped.inbox.at(-1)).toMatchObject({ result: {} });
   });
 
   it("is not answered if its client left, and the session is gone at once", () => {

@@ -74,6 +74,8 @@ export class World {
   private readonly relay = new FakeRelay({ auth: () => {} });
   readonly statuses: AgentStatus[] = [];
   readonly logs: string[] = [];
+  /** The fields of each line of the log. */
+  readonly logFields: unknown[] = [];
   readonly core: AgentCore;
   relayIsUp = true;
   readonly random;
@@ -92,7 +94,10 @@ export class World {
     const links: LinkPort = {
       connect: (url, events) => ({ ...network.connect(url, events), queuedBytes }),
     };
-    const log: Log = (level, message) => this.logs.push(`${level}: ${message}`);
+    const log: Log = (level, message, fields) => {
+      this.logs.push(`${level}: ${message}`);
+      this.logFields.push(fields);
+    };
     this.core = new AgentCore({
       url: "wss://relay.example/wss",
       agentId: AGENT_ID,
