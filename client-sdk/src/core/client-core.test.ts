@@ -60,6 +60,16 @@ describe("a session token that ends during a call, with a relay that does not re
   });
 });
 
+it("a writer is held until both sides are silent, and goes on with a new session token", async () => {
+  const { world, relay, pump, kept } = await house(undefined, 700);
+  relay.renews = false;
+  const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+  for (let n = 0; n < 80; n++) await settle(world, writer.write(Uint8Array.of(n)), 5_000);
+  await settle(world, writer.end(), 1_000);
+  expect(kept).toEqual(Array.from({ length: 80 }, (_, n) => n));
+  expect(authsOf(world).map(({ renews }) => renews !== undefined)).toEqual([false, true, false]);
+});
+
 it("a writer that is held for a new session token goes on if a call keeps the link busy", async () => {
   const { world, agent, relay, pump, kept } = await house(undefined, 700);
   relay.renews = false;

@@ -1,10 +1,13 @@
 /** The link of section 3: credentials, refusals, reconnects, and silence. */
 import { encodeRestarting } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
+import type { MemoryRelay } from "../testing/relay.ts";
 import { ACCOUNT_TOKEN, SECRET, testToken, World } from "../testing/world.ts";
 import type { LinkReport } from "./client-core.ts";
+import { RelayLink } from "./link.ts";
 
 const HOUR_MS = 3_600_000;
+const DAY_S = 86_400;
 
 const authsOf = (world: World) =>
   world.relay.received.map((text) => JSON.parse(text)).filter(({ type }) => type === "auth");
@@ -164,6 +167,25 @@ describe("credentials", () => {
     },
   );
 
+  it.each([
+    ["RATE_LIMITED", 2, 12],
+    ["QUOTA_EXCEEDED", 2, 12],
+    ["LOCKED_OUT", 0, 0],
+  ])("are tried less and less often after %s without retry_after", async (code, least, most) => {
+    const world = new World();
+    await world.connected();
+    world.relay.refuseAuth = () => ({ code, error: "not now", retryAfter: 0 });
+    world.relay.cutAll();
+    await world.run(3_000); // with the session token, and with the account token
+    const before = authsOf(world).length;
+    await world.run(115_000);
+    expect(authsOf(world).length - before).toBeGreaterThanOrEqual(least);
+    expect(authsOf(world).length - before).toBeLessThanOrEqual(most);
+    world.relay.refuseAuth = () => null;
+    await world.run(60_000);
+    expect(world.relay.connectionCount).toBe(1);
+  });
+
   it("are tried again when the session of a fresh login has ended before it began", async () => {
     const world = new World();
     const client = await world.connected();
@@ -257,6 +279,80 @@ describe("credentials", () => {
   });
 });
 
+describe("the renewal of a session token", () => {
+  /** A link of its own; `requests` sends that many, `at` is that long after the login. */
+  const login = async (sessionTtlS: number, sessionToken: string | null = null) => {
+    const world = new World();
+    world.relay.sessionTtlS = sessionTtlS;
+    if (sessionToken !== null) await world.connected();
+    const nothing = () => undefined;
+    let onlineAt = 0;
+    const accountToken = sessionToken === null ? ACCOUNT_TOKEN : null;
+    const link = new RelayLink(
+      { url: "", accountToken, sessionToken, presence: false, ports: world.ports },
+      {
+        online: () => {
+          onlineAt = world.clock.now();
+        },
+        offline: nothing,
+        moving: nothing,
+        moved: nothing,
+        settled: nothing,
+        isDrained: () => true,
+        refused: nothing,
+        received: nothing,
+        left: nothing,
+      },
+    );
+    link.start();
+    const before = link.renewal();
+    await world.run(100);
+    const requests = (count: number) => {
+      for (let n = 0; n < count; n++) link.sendRequest("{}");
+      return link.renewal();
+    };
+    const at = (ms: number) => {
+      world.clock.jump(onlineAt + ms - world.clock.now());
+      return link.renewal();
+    };
+    return { link, before, requests, at };
+  };
+
+  it("is due by its requests: soon with 1,000 left, now with 200", async () => {
+    const { before, requests } = await login(DAY_S);
+    expect([before, requests(0), requests(8_999)]).toEqual(["no", "no", "no"]);
+    expect([requests(1), requests(799), requests(1)]).toEqual(["soon", "soon", "now"]);
+  });
+
+  it.each([
+    ["10 minutes and 20 s", DAY_S, 600_000, 20_000],
+    ["half and a quarter", 60, 30_000, 15_000],
+  ])("is due by its time: soon and now with %s of it left", async (_, lifeS, soonMs, nowMs) => {
+    const { at } = await login(lifeS);
+    expect([at(lifeS * 1000 - soonMs - 1), at(lifeS * 1000 - soonMs)]).toEqual(["no", "soon"]);
+    expect([at(lifeS * 1000 - nowMs - 1), at(lifeS * 1000 - nowMs)]).toEqual(["soon", "now"]);
+  });
+
+  it("is not due, and nothing happens, if the link starts or stops once more", async () => {
+    const { link, requests } = await login(DAY_S);
+    link.start();
+    expect([link.state, requests(0)]).toEqual(["online", "no"]);
+    link.stop();
+    link.stop();
+    link.start();
+    expect([link.state, requests(9_999)]).toEqual(["stopped", "no"]);
+  });
+
+  it("is not due without an account token, nor once the link has ended", async () => {
+    const only = await login(60, testToken("session", 10));
+    expect([only.link.state, only.at(59_000)]).toEqual(["online", "no"]);
+    const { link, at } = await login(60);
+    expect(at(59_000)).toBe("now");
+    link.stop();
+    expect(link.renewal()).toBe("no");
+  });
+});
+
 describe("connect", () => {
   it("rejects at the first failure and leaves nothing behind", async () => {
     const world = new World();
@@ -323,6 +419,66 @@ describe("a lost link", () => {
     expect(waits[0]).not.toEqual(waits[1]);
   });
 
+  it.each<[string, (relay: MemoryRelay) => void, string]>([
+    ["the relay ends it", (relay) => relay.cutAll(1006), "the connection closed (1006)"],
+    ["it says why", (relay) => relay.cutAll(1011, "full"), "the connection closed (1011 full)"],
+    [
+      "it says nothing",
+      (relay) => {
+        relay.silent = true;
+      },
+      "the relay fell silent",
+    ],
+  ])("reports why, when %s", async (_, end, why) => {
+    const world = new World();
+    const client = await world.connected();
+    const reasons: string[] = [];
+    const lines: unknown[] = [];
+    Object.assign(world.ports, { log: (...line: unknown[]) => lines.push(line) });
+    client.on("link", (report) => {
+      if (report.state === "offline") reasons.push(report.reason.message);
+    });
+    end(world.relay);
+    await world.run(80_000);
+    expect(reasons).toEqual([`no connection to the relay: ${why}`]);
+    const retryInMs = expect.any(Number);
+    expect(lines).toEqual([["warn", "link lost", { reason: why, retryInMs }]]);
+  });
+
+  it("is restored less and less often if each one ends soon after its login", async () => {
+    const world = new World();
+    const client = await world.connected();
+    await world.run(60_000);
+    client.on("link", ({ state }) => {
+      if (state === "online") world.clock.set(1_000, () => world.relay.cutAll());
+    });
+    world.relay.cutAll();
+    await world.run(300_000);
+    expect(authsOf(world).length).toBeLessThan(15);
+  });
+
+  it("gives a relay 20 s for the connection and 30 s for the answer to the login", async () => {
+    const world = new World();
+    world.relay.reachable = false;
+    const away = world.follow(world.client().start());
+    await world.run(10);
+    expect(away.error?.message).toBe("no connection to the relay: refused");
+    world.relay.reachable = true;
+    const connect = world.relay.connect.bind(world.relay);
+    world.relay.connect = () => ({ send: () => undefined, close: () => undefined });
+    const stuck = world.follow(world.client().start());
+    await world.run(19_999);
+    expect(stuck.times).toBe(0);
+    await world.run(1);
+    expect(stuck.error?.message).toBe("no connection to the relay: no connection in time");
+    world.relay.connect = (url, events) => connect(url, { ...events, received: () => undefined });
+    const mute = world.follow(world.client().start());
+    await world.run(30_000);
+    expect(mute.times).toBe(0);
+    await world.run(10);
+    expect(mute.error?.message).toBe("no connection to the relay: no answer to auth in time");
+  });
+
   it("reconnects at the time that a restarting relay requested, not before", async () => {
     const world = new World();
     await world.connected();
@@ -331,6 +487,31 @@ describe("a lost link", () => {
     expect(authsOf(world)).toHaveLength(1);
     await world.run(1_000);
     expect(authsOf(world)).toHaveLength(2);
+  });
+
+  it("is restored within half a second of that time, by each client at another moment", async () => {
+    const moments = [1, 2, 3, 4].map(async (seed) => {
+      const world = new World(seed);
+      const client = await world.connected();
+      const online: number[] = [];
+      client.on("link", () => online.push(world.clock.now()));
+      world.relay.restart(40);
+      await world.run(41_000);
+      return online.at(-1) as number;
+    });
+    const sorted = (await Promise.all(moments)).toSorted((a, b) => a - b);
+    const [first, last] = [sorted.at(0) as number, sorted.at(-1) as number];
+    expect(last - first).toBeGreaterThan(20);
+    expect(last - first).toBeLessThan(500);
+  });
+
+  it("is restored after the time requested, however often the relay says so before", async () => {
+    const world = new World();
+    await world.connected();
+    for (let n = 0; n < 4; n++) world.relay.sayToAll(encodeRestarting("The relay restarts", 10));
+    world.relay.restart(10);
+    await world.run(11_000);
+    expect([authsOf(world).length, world.relay.connectionCount]).toEqual([2, 1]);
   });
 
   it("is detected 75 s after the relay's last message", async () => {
