@@ -210,7 +210,13 @@ describe("an invalid request", () => {
     ]);
     bench.send({ jsonrpc: "2.0", method: "m", params });
     bench.send({ jsonrpc: "2.0", id: "a", method: "m", params });
+    bench.send({ jsonrpc: "2.0", id: "5,", method: "m", params });
     expect([bench.answers.length, ran]).toEqual([1, 0]);
+    expect(bench.dispatcher.counters).toEqual({ calls: 0, notRequests: 3, errors: 1 });
+    const call = { jsonrpc: "2.0", id: 7, method: "m", params: [""] };
+    call.params = ["x".repeat(200 - JSON.stringify(call).length)];
+    for (let n = 0; n < 2; n++) bench.send(call);
+    expect([ran, bench.dispatcher.counters.calls]).toEqual([2, 2]);
   });
 
   it("gets the code without its data, then without its message, if they do not fit", () => {
@@ -233,6 +239,30 @@ describe("an invalid request", () => {
     ]);
   });
 
+  it("gets the longest data, or else the longest message, that fits", () => {
+    const thrown = { code: 7, message: "", data: "" };
+    const bench = new Bench(
+      {
+        fail: () => {
+          throw thrown;
+        },
+      },
+      120,
+    );
+    const answer = (error: object): string => JSON.stringify({ jsonrpc: "2.0", id: 1, error });
+    const told = (message: string, data: string) => {
+      Object.assign(thrown, { message, data });
+      bench.send({ jsonrpc: "2.0", id: 1, method: "fail" });
+      return bench.answers.at(-1).error;
+    };
+    const data = "x".repeat(120 - answer({ code: 7, message: "m", data: "" }).length);
+    expect(told("m", data)).toEqual({ code: 7, message: "m", data });
+    expect(told("m", `${data}x`)).toEqual({ code: 7, message: "m" });
+    const message = "x".repeat(120 - answer({ code: 7, message: "" }).length);
+    expect(told(message, "x")).toEqual({ code: 7, message });
+    expect(told(`${message}x`, "x")).toEqual({ code: 7, message: "the handler failed" });
+  });
+
   it("gets -32000 if the result is too large or not JSON, but accepts the largest one", () => {
     const circle: { self?: object } = {};
     circle.self = circle;
@@ -241,6 +271,7 @@ describe("an invalid request", () => {
     for (let n = 0; n < results.length; n++) {
       bench.send({ jsonrpc: "2.0", id: n, method: "get", params: [n] });
       expect(bench.answers.at(-1)).toMatchObject({ id: n, error: { code: -32000 } });
+      expect([bench.answers.length, bench.failures.length]).toEqual([n + 1, n + 1]);
     }
     results[0] = "x".repeat(200 - '{"jsonrpc":"2.0","id":0,"result":""}'.length);
     bench.send({ jsonrpc: "2.0", id: 0, method: "get", params: [0] });
@@ -260,8 +291,12 @@ describe("an invalid request", () => {
     expect(bench.answers).toEqual([
       { jsonrpc: "2.0", id: 1, error: { code: -32000, message: "the handler failed" } },
     ]);
-    bench.send({ jsonrpc: "2.0", id: "y".repeat(120), method: "fail" });
-    expect(bench.answers).toHaveLength(1);
+    bench.send({ jsonrpc: "2.0", id: 1, method: "x".repeat(60) });
+    expect(bench.answers.slice(1)).toEqual([
+      { jsonrpc: "2.0", id: 1, error: { code: -32601, message: "refused" } },
+    ]);
+    bench.send({ jsonrpc: "2.0", id: "y".repeat(70), method: "fail" });
+    expect([bench.answers.length, bench.failures.length]).toEqual([2, 2]);
   });
 
   it("tells its handler the session and whether the caller waits", () => {
@@ -313,6 +348,19 @@ describe("calls in flight", () => {
     expect(bench.answers.at(-1)).toMatchObject({ id: 0, result: null });
     bench.send({ jsonrpc: "2.0", id: 40, method: "slow" });
     expect(finish).toHaveLength(33);
+  });
+
+  it("stay in flight when another one settles", async () => {
+    const settle: (() => void)[] = [];
+    const bench = new Bench({ slow: () => new Promise<void>((resolve) => settle.push(resolve)) });
+    for (const sid of ["one", "two"]) bench.send({ jsonrpc: "2.0", id: sid, method: "slow" }, sid);
+    settle[0]?.();
+    await settled();
+    expect(bench.dispatcher.inFlight()).toBe(1);
+    bench.dispatcher.forget("two");
+    settle[1]?.();
+    await settled();
+    expect(bench.answers.map(({ id }) => id)).toEqual(["one"]);
   });
 
   it("are dropped with their session", async () => {
