@@ -1,6 +1,6 @@
 /**
  * One job of a search: plays one case after another, drawn from its seed and number, and makes what
- * it finds small. With the same seed, job and corpus it plays the same cases.
+ * it finds small. With the same seed, job and corpus it plays the same cases, until one ends it.
  */
 import { Stream } from "../base/random-streams.ts";
 import { isValid } from "../scenario/load.ts";

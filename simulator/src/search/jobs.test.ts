@@ -1,14 +1,14 @@
 import { expect, onTestFinished, test } from "vitest";
 import { searchInJobs } from "./jobs.ts";
 
-/** In the process of a job: the first case ends it, and the second throws. */
+/** In the process of a job: the first case ends it, and the next two throw the same. */
 const FATAL = `
   const send = process.send;
   process.send = (message) => {
-    if (message.kind !== "begun" || message.number > 1) return send.call(process, message);
-    if (message.number === 1) send.call(process, message);
-    else send.call(process, message, undefined, undefined, () => process.kill(process.pid, "SIGKILL"));
-    if (message.number === 1) throw new Error("planted");
+    if (message.kind !== "begun" || message.number > 2) return send.call(process, message);
+    const kill = () => process.kill(process.pid, "SIGKILL");
+    send.call(process, message, undefined, undefined, message.number === 0 ? kill : () => {});
+    if (message.number > 0) throw new Error("planted");
   };
 `;
 
@@ -30,7 +30,7 @@ test("a case that ends its process or throws is a finding, and the search goes o
     forMs: 60_000,
   };
   await searchInJobs(task, ended.signal, (message) => {
-    if (message.kind === "played" && message.cases > 2) ended.abort();
+    if (message.kind === "played" && message.cases > 3) ended.abort();
     if (message.kind !== "found") return;
     found.push(`${message.finding.oracle}: ${message.finding.detail}`);
     names.push(message.finding.scenario.name);

@@ -4,7 +4,7 @@ import { extname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { forkJob, stopChild, whenEnded } from "../base/processes.ts";
 import type { Scenario } from "../scenario/schema.ts";
-import type { Finding } from "./findings.ts";
+import { bucketOf, type Finding } from "./findings.ts";
 import type { HuntOptions } from "./hunt.ts";
 
 export type SearchTask = Omit<HuntOptions, "programs" | "endsAt" | "signal"> & {
@@ -33,7 +33,7 @@ const STOP_GRACE_MS = 15_000;
 
 /**
  * Resolves when all jobs are over; rejects if one fails. A case that ends its process, or throws,
- * is a finding: a new process goes on after it.
+ * is a finding, as it was drawn: a new process goes on after it.
  */
 export async function searchInJobs(
   task: Omit<SearchTask, "job" | "from">,
@@ -43,6 +43,9 @@ export async function searchInJobs(
   const program = join(import.meta.dirname, `search-process${extname(import.meta.filename)}`);
   const endsAt = performance.now() + task.forMs;
   const children = new Set<ChildProcess>();
+  /** What was found, of which later processes are told. */
+  const known = new Set(task.known);
+  let isOver = false;
   let hurry: NodeJS.Timeout | undefined;
   const stop = (): void => {
     for (const child of children) if (child.connected) child.send("stop");
@@ -67,26 +70,33 @@ export async function searchInJobs(
           broke(message.reason, message.reason);
           child.kill();
         } else if (message.kind === "begun") playing = message;
-        else heard(message, job);
+        else {
+          if (message.kind === "found") known.add(bucketOf(message.finding));
+          heard(message, job);
+        }
       });
       whenEnded(child).then((how) => {
         children.delete(child);
-        if (signal.aborted) resolve(null);
+        if (signal.aborted || isOver) resolve(null);
         else broke(`its process ended (${how})`, `a job of the search ended (${how})`);
       });
-      child.send({ ...task, job, from, forMs: endsAt - performance.now() } satisfies SearchTask);
+      const forMs = endsAt - performance.now();
+      child.send({ ...task, known, job, from, forMs } satisfies SearchTask);
     });
   const whole = async (_: unknown, job: number): Promise<void> => {
     for (let ended = await work(job, 0); ended !== null; ) {
       const [{ number, scenario, seed }, how] = ended;
       const detail = how.split("\n", 1)[0] ?? how;
-      heard({ kind: "found", finding: { oracle: "crash", detail, seed, scenario } }, job);
-      ended = signal.aborted ? null : await work(job, number + 1);
+      const finding = { oracle: "crash", detail, seed, scenario };
+      if (!known.has(bucketOf(finding))) heard({ kind: "found", finding }, job);
+      known.add(bucketOf(finding));
+      ended = signal.aborted || isOver ? null : await work(job, number + 1);
     }
   };
   try {
     await Promise.all(Array.from({ length: task.jobs }, whole));
   } finally {
+    isOver = true;
     clearTimeout(hurry);
     signal.removeEventListener("abort", stop);
     await Promise.all([...children].map((child) => stopChild(child, () => child.kill(), 500)));

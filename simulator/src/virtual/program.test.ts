@@ -94,6 +94,10 @@ describe("a device program in the virtual world", () => {
       "import x from './x.js'; export default () => x;",
       "pump.js:1:1: a device program is one file",
     ],
+    [
+      "export { default } from './x.js';",
+      "pump.js:1:1: a device program is one file: bundle ./x.js",
+    ],
     ["export default () => process.env.X;", "pump.js:1:22: process reaches the real process"],
     ["export default () => globalThis.Date;", "pump.js:1:22: globalThis reaches"],
     ["export default () => import('x');", "pump.js:1:22: import() reaches"],

@@ -194,6 +194,11 @@ function examine(tree: Tree, file: string): Problem[] {
         if (!IMPORTS.has(from)) report(node, importProblem(from));
         break;
       }
+      case "ExportNamedDeclaration": {
+        const from = node.source as Tree | null;
+        if (from !== null) report(node, importProblem(String(from.value)));
+        break;
+      }
       case "ImportExpression":
         report(node, "import() reaches real I/O, which the virtual world does not have");
         break;

@@ -1,10 +1,10 @@
 /** A TCP side on a real socket, with a port that does nothing. */
-import { subscribe } from "node:diagnostics_channel";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import { DEFAULT_SETTINGS, settingsAsJson } from "@blindrelay/protocol/serial";
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import type { Remote } from "./local-side.ts";
 import { rfc2217Codec } from "./rfc2217-codec.ts";
 import { openTcp } from "./tcp-side.ts";
@@ -32,7 +32,11 @@ const until = (done: () => boolean) => vi.waitUntil(done, { timeout: 60_000, int
 it("a program that does not take its answers is not read any more, until it takes them", async () => {
   const codec = rfc2217Codec(systemTimer());
   const accepted: Socket[] = [];
-  subscribe("net.server.socket", (one) => accepted.push((one as { socket: Socket }).socket));
+  const listener = (one: unknown) => accepted.push((one as { socket: Socket }).socket);
+  subscribe("net.server.socket", listener);
+  onTestFinished(() => {
+    unsubscribe("net.server.socket", listener);
+  });
   const side = await openTcp(REMOTE, {
     host: "127.0.0.1",
     port: 0,
