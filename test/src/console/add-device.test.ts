@@ -215,7 +215,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await second.getByLabel("the text of a QR code").fill(await readFile(file, "utf8"));
       await second.getByLabel("the text of a QR code").press("Enter");
       await second.getByText("1 secret is in this page's memory").waitFor();
-      await second.getByRole("link", { name: "Pump in hall 7" }).click();
+      await second.locator('a[href="#/agents/pump-7"]').click();
       await callEcho(second);
     });
 
