@@ -9,19 +9,19 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { systemClocks } from "../base/clock.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
 import type { Db } from "../store/open.ts";
-import { postgres } from "../store/testing/engines.ts";
+import { postgres, sqlite } from "../store/testing/engines.ts";
 import { findUser } from "../store/users.ts";
 import { changePassword, enrollTotp, rotateAccountToken } from "./account.ts";
 import { findCredential } from "./credentials.ts";
 import { initStore, openData } from "./data-dir.ts";
 import { repeatPersistent } from "./issue.ts";
 import { rekey } from "./key-rotation.ts";
-import { masterKeyPath } from "./master-key.ts";
+import { holdNextKey, masterKeyPath } from "./master-key.ts";
 import { hashToken } from "./secrets.ts";
 
 let rest: Rest;
@@ -173,26 +173,43 @@ test("a relay with the old key stores nothing more that needs a key", async () =
   expect(after).toEqual(stored);
 });
 
-const shared = postgres();
-test.skipIf(shared.skipped)(
-  "of two at once on PostgreSQL one is refused, and the key is the store's",
-  async () => {
-    const { url: store } = (await shared.prepare()) as { url: string };
+/** As it was between commit and rename: the old key in place, the store's beside it. */
+const undoAdoption = (path: string, oldKey: string | null) => {
+  renameSync(path, `${path}.next`);
+  renameSync(oldKey as string, path);
+};
+
+const engines = [sqlite(), postgres()];
+test.each(engines.filter(({ skipped }) => !skipped))(
+  "one that runs on the data folder keeps others off the store's only key, on $name",
+  async (engine) => {
+    const location = await engine.prepare();
+    onTestFinished(engine.remove);
+    const store = location.engine === "postgres" ? location.url : "sqlite";
     const data = join(rest.dataDir, "shared");
     await initStore({ data, store, username: "ada", password: "correct horse", totp: false });
-    const both = await Promise.allSettled([0, 1].map(() => rekey({ data, store, graceDays: 0 })));
-    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    const options = { data, store, graceDays: 0 };
+    const next = `${masterKeyPath(data)}.next`;
+    undoAdoption(masterKeyPath(data), (await rekey(options)).oldKey);
+    const only = readFileSync(next);
+    const release = holdNextKey(data);
+    await expect(rekey(options)).rejects.toThrow("another rotation runs");
+    expect(readFileSync(next)).toEqual(only);
+    release?.();
+    await rekey(options);
     await (await openData({ data, store })).store.close();
-    await shared.remove();
   },
 );
 
+test("in a folder without a key nothing is made", async () => {
+  const data = join(rest.dataDir, "other");
+  await expect(rekey({ data, graceDays: 0 })).rejects.toThrow("no store in");
+  expect(existsSync(data)).toBe(false);
+});
+
 test("if interrupted after the store's commit, the next start installs the new key", async () => {
   const path = masterKeyPath(rest.dataDir);
-  const { oldKey } = await rotate();
-  // The state between commit and rename: the old key in place, the new one beside it.
-  renameSync(path, `${path}.next`);
-  renameSync(oldKey as string, path);
+  undoAdoption(path, (await rotate()).oldKey);
   expect(await current("x")).toMatch(/^agt_/);
   expect(existsSync(`${path}.next`)).toBe(false);
 });

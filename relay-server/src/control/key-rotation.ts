@@ -4,6 +4,7 @@
  * the new key replace the old one: a crash at any point leaves the old state, or a new one that the
  * next start completes.
  */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { noteAct } from "../store/audit.ts";
@@ -18,7 +19,7 @@ import {
 import type { Db, Store } from "../store/open.ts";
 import { type Data, type DataOptions, openAlone } from "./data-dir.ts";
 import { issuePersistent } from "./issue.ts";
-import { adoptNextKey, holdNextKey, makeNextKey, parseKey } from "./master-key.ts";
+import { adoptNextKey, holdNextKey, makeNextKey, masterKeyPath, parseKey } from "./master-key.ts";
 import { Secrets } from "./secrets.ts";
 
 const DAY_MS = 86_400_000;
@@ -50,19 +51,31 @@ interface RekeyResult {
  * changed.
  */
 export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
-  const { data, store, masterKey, newMasterKey } = options;
+  const { masterKey, newMasterKey } = options;
   if ((masterKey === undefined) !== (newMasterKey === undefined)) {
     throw new Failure(
       "usage",
       "if the key is in BLINDRELAY_MASTER_KEY, put the new one into BLINDRELAY_NEW_MASTER_KEY; if it is a file, set neither",
     );
   }
-  await using opened = await openAlone(options); // which completes an interrupted rotation
-  const isAlone = newMasterKey !== undefined || store === undefined || store === "sqlite";
-  const release = isAlone ? () => undefined : holdNextKey(data);
-  // Ours would replace its next key, which may be the store's before it is the file's.
+  const release = holdKeyFile(options);
   if (release === null) throw new Failure("refused", "another rotation runs on this data folder");
-  return await rotate(options, opened).finally(release);
+  try {
+    await using opened = await openAlone(options); // which completes an interrupted rotation
+    return await rotate(options, opened);
+  } finally {
+    release();
+  }
+};
+
+/**
+ * Before anything is read: another rotation may replace the key between two looks, and leave the
+ * next one as the store's only key, which ours would replace. Null if one runs.
+ */
+const holdKeyFile = ({ data, newMasterKey }: RekeyOptions): (() => void) | null => {
+  // A folder without a key, which is refused next, is left as it is.
+  const isFile = newMasterKey === undefined && existsSync(masterKeyPath(data));
+  return isFile ? holdNextKey(data) : () => undefined;
 };
 
 const rotate = async (
