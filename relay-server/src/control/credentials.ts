@@ -42,6 +42,13 @@ export interface Credential {
   readonly key: KeyFacts | null;
 }
 
+/**
+ * Among whose requests those with it wait: apart for access keys, so that an account can end one
+ * whatever is sent with it.
+ */
+export const queueOf = ({ userId, key }: Credential): string =>
+  key === null ? userId : `keys of ${userId}`;
+
 /** What an access key allows. */
 export interface KeyFacts {
   readonly id: string;

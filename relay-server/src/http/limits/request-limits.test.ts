@@ -1,9 +1,10 @@
 /** How many requests one user, one agent and one address may make (docs/limits.md). */
 import { PassThrough } from "node:stream";
 import type { LightMyRequestResponse } from "fastify";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../../control/quotas.ts";
 import { type Rest, startRest } from "../testing/test-rest.ts";
+import { Pace } from "./pace.ts";
 import { Untaken } from "./untaken.ts";
 
 let rest: Rest;
@@ -74,6 +75,28 @@ test("whatever access keys send, their account can end them", async () => {
   expect(removed.statusCode).toBe(204);
   slow.end("{}");
   await Promise.all(inTheWay);
+});
+
+test("a long request waits among those of its own sort: of an access key, or of the account", async () => {
+  await start({});
+  const { user } = await rest.login();
+  const account = { token: user.api_token };
+  const body = { name: "ci", scopes: ["read"] };
+  const key = (await rest.call("POST", "/account/keys", { ...account, body })).json();
+  // More than are read in one turn.
+  for (let i = 0; i < 9; i += 1) {
+    await rest.call("POST", "/agents", { ...account, body: { name: "a" } });
+  }
+  const goOn = vi.spyOn(Pace.prototype, "goOn");
+  onTestFinished(() => goOn.mockRestore());
+  const queues = async (token: string) => {
+    goOn.mockClear();
+    await rest.call("GET", "/agents", { token });
+    return goOn.mock.calls.map(([queue]) => queue);
+  };
+  const ofKey = `keys of ${user.id}`;
+  expect(await queues(key.api_token)).toEqual([ofKey, ofKey]);
+  expect(await queues(user.api_token)).toEqual([user.id, user.id]);
 });
 
 test("an agent's requests count for the agent, not for its owner", async () => {

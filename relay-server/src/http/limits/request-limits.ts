@@ -5,7 +5,7 @@
  */
 import rateLimit from "@fastify/rate-limit";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Credential } from "../../control/credentials.ts";
+import { type Credential, queueOf } from "../../control/credentials.ts";
 import { addressKey } from "../../core/limits/address-group.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { type HttpProblem, passingProblem } from "../base/problem.ts";
@@ -93,7 +93,7 @@ export class RequestLimits {
     return this.#paced(raw)?.waitedMs ?? 0;
   }
 
-  /** Yields to other requests in the middle of a long one. `key`: its user, or what it is. */
+  /** Yields to other requests in the middle of a long one. `key`: its queue, or what it is. */
   pause(key: string): Promise<void> {
     return this.#pace.goOn(key);
   }
@@ -104,9 +104,9 @@ export class RequestLimits {
   }
 
   /** Counts a request by its caller, and waits for its turn among those of the same user. */
-  async admit(request: FastifyRequest, { userId, agentId, key }: Credential): Promise<void> {
-    // Apart, so that an account can end a key whatever is sent with it.
-    const user = key === null ? userId : `keys of ${userId}`;
+  async admit(request: FastifyRequest, credential: Credential): Promise<void> {
+    const { agentId } = credential;
+    const user = queueOf(credential);
     this.#holders.set(request, agentId === null ? `user/${user}` : `agent/${agentId}`);
     this.#users.set(request, user);
     await this.#holder(request);

@@ -32,6 +32,7 @@ import {
   rotateAgentToken,
 } from "../../control/agents.ts";
 import { changeStore } from "../../control/change-store.ts";
+import { queueOf } from "../../control/credentials.ts";
 import { holdQuotas } from "../../control/quota-check.ts";
 import { hashToken } from "../../control/secrets.ts";
 import { changeAgent, findAgent } from "../../store/agents.ts";
@@ -100,7 +101,7 @@ export const agentRoutes = (app: App, context: HttpContext): void => {
     async (request) => {
       const credential = credentialOf(request);
       await context.settle();
-      const pause = () => request.server.requestLimits.pause(credential.userId);
+      const pause = () => request.server.requestLimits.pause(queueOf(credential));
       const page = await agentPage(context, credential, request.query, pause);
       return { items: page.rows.map(answer), next_cursor: page.nextCursor };
     },
