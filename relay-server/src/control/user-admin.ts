@@ -34,17 +34,29 @@ type Offline = Pick<ControlContext, "store" | "secrets" | "nowMs"> &
 const hashed = ({ hashing }: Offline, password: string): Promise<string> =>
   hashing === undefined ? hashPassword(password) : hashing.run(KNOWN, () => hashPassword(password));
 
-/** Creates a user, without a second factor yet; null if the name is taken. */
+/** An admin who asks over the network. */
+export interface Admin {
+  readonly id: string;
+  /** Throws if they are shut out by now; inside the transaction, as a password's hash may wait. */
+  readonly confirm: (tx: Db) => Promise<void>;
+}
+
+/**
+ * Creates a user, without a second factor yet; null if the name is taken. `admin`: null for the
+ * owner of the data folder.
+ */
 export const createUser = async (
   context: Offline,
-  actorId: string | null,
+  admin: Admin | null,
   user: NewUser,
 ): Promise<UserRow | null> => {
+  const actorId = admin?.id ?? null;
   const { username, password, role } = user;
   const id = randomUUID();
   const passwordHash = await hashed(context, password);
   const nowMs = context.nowMs();
   return context.store.write(async (tx) => {
+    await admin?.confirm(tx);
     const row = { id, username, role, password_hash: passwordHash, created_at: nowMs };
     if (!(await addUser(tx, { ...row, totp_secret: null, totp_confirmed: 0 }))) return null;
     await issuePersistent(tx, context.secrets, { userId: id, agentId: null }, nowMs);
@@ -64,16 +76,21 @@ export interface UserChange {
 
 export type UserChangeRefusal = "unknown" | "last_admin";
 
-/** Changes a user, and ends what the change takes away: logins, session tokens, links. */
+/**
+ * Changes a user, and ends what the change takes away: logins, session tokens, links. `admin`: null
+ * for the owner of the data folder.
+ */
 export const administer = async (
   context: Offline & Partial<Pick<ControlContext, "links">>,
-  actorId: string | null,
+  admin: Admin | null,
   id: string,
   change: UserChange,
 ): Promise<UserRow | UserChangeRefusal> => {
+  const actorId = admin?.id ?? null;
   const passwordHash =
     change.password === undefined ? null : await hashed(context, change.password);
   return unlessLastAdmin(context, id, async (tx, nowMs, post) => {
+    await admin?.confirm(tx);
     const user = await findUser(tx, id);
     if (user === undefined) return "unknown";
     const acts: Omit<Act, "actorId" | "subject">[] = [];

@@ -2,7 +2,7 @@
 
 import { PassThrough } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { PASSWORD, type Rest, startRest } from "../testing/test-rest.ts";
 
 let rest: Rest;
@@ -64,5 +64,51 @@ describe("a request whose body arrives later", () => {
     const finish = await slowly("POST", "/agents", key.api_token, { name: "Pump" });
     await admin("DELETE", `/account/keys/${key.id}`);
     expect((await finish(3000)).statusCode).toBe(401);
+  });
+});
+
+/** Holds the next password back before it is hashed; `reached` resolves when it is there. */
+const holdHashing = () => {
+  const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  vi.spyOn(rest.context.hashing, "run").mockImplementationOnce(async (_, hash) => {
+    reached.resolve();
+    await released.promise;
+    return hash();
+  });
+  return { reached: reached.promise, release: released.resolve };
+};
+
+describe("a request whose password waits to be hashed", () => {
+  const makes = (): [string, string, object] => [
+    "POST",
+    "/admin/users",
+    { username: "mallory", password: PASSWORD, role: "admin" },
+  ];
+  const promotes = (id: string): [string, string, object] => [
+    "PATCH",
+    `/admin/users/${id}`,
+    { password: PASSWORD, role: "admin" },
+  ];
+  const demote = (id: string) => admin("PATCH", `/admin/users/${id}`, { role: "user" });
+  const remove = (id: string) => admin("DELETE", `/admin/users/${id}`);
+
+  test.each([
+    ["makes", "demoted", makes, 403, demote],
+    ["makes", "removed", makes, 401, remove],
+    ["promotes to", "demoted", promotes, 403, demote],
+    ["promotes to", "removed", promotes, 401, remove],
+  ])("%s no admin once its sender is %s", async (_, _how, wish, status, shutOut) => {
+    const eve = await anotherAdmin();
+    await rest.addUser("bob");
+    const { reached, release } = holdHashing();
+    const [method, path, body] = wish("id-of-bob");
+    const answer = rest.call(method, path, { token: eve.token, body });
+    await reached;
+    expect((await shutOut(eve.id)).statusCode).toBeLessThan(300);
+    release();
+    expect((await answer).statusCode).toBe(status);
+    const { items } = (await admin("GET", "/admin/users")).json();
+    const admins = items.filter(({ role }: { role: string }) => role === "admin");
+    expect(admins).toMatchObject([{ username: "admin" }]);
   });
 });

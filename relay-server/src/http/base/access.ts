@@ -12,8 +12,10 @@ import {
   findCredential,
   HOLDER_NAMES,
   type Holder,
+  isStillLive,
   type KeyFacts,
 } from "../../control/credentials.ts";
+import type { Db } from "../../store/open.ts";
 import { findUser } from "../../store/users.ts";
 import type { HttpContext } from "./context.ts";
 import { HttpProblem, passingProblem } from "./problem.ts";
@@ -53,10 +55,12 @@ interface Caller {
 const callers = new WeakMap<FastifyRequest, Caller>();
 
 /** The credential of a request that passed `requires`. */
-export const credentialOf = (request: FastifyRequest): Credential => {
+export const credentialOf = (request: FastifyRequest): Credential => callerOf(request).credential;
+
+const callerOf = (request: FastifyRequest): Caller => {
   const caller = callers.get(request);
   if (caller === undefined) throw new Error("this route requires no credential");
-  return caller.credential;
+  return caller;
 };
 
 /** An onRequest hook: it refuses requests before their body is read. */
@@ -74,7 +78,7 @@ export const requires = (context: HttpContext, access: Access) => {
     });
     await requestLimits.admit(request, credential);
     callers.set(request, { credential, access, foundMs });
-    await demandRole(context, access, request);
+    await demandRole(context.store.db, access, credential);
   };
   accesses.set(hook, access);
   return hook;
@@ -96,15 +100,27 @@ export const confirms =
     const { access } = caller;
     const credential = await identify(context, access, request);
     callers.set(request, { credential, access, foundMs: nowMs });
-    await demandRole(context, access, request);
+    await demandRole(context.store.db, access, credential);
   };
 
-const demandRole = async (
+/**
+ * The same inside a transaction, for handlers that wait themselves: for a long body, or for a
+ * password to be hashed.
+ */
+export const confirmIn = async (
+  tx: Db,
   context: HttpContext,
-  { role }: Access,
   request: FastifyRequest,
 ): Promise<void> => {
-  if (role !== "admin" || (await isAdmin(context, request))) return;
+  const { credential, access } = callerOf(request);
+  if (!(await isStillLive(tx, credential, context.nowMs()))) {
+    throw new HttpProblem("INVALID_TOKEN", "Invalid token");
+  }
+  await demandRole(tx, access, credential);
+};
+
+const demandRole = async (db: Db, { role }: Access, { userId }: Credential): Promise<void> => {
+  if (role !== "admin" || (await hasAdminRole(db, userId))) return;
   throw new HttpProblem("FORBIDDEN", "This is for the admin role.");
 };
 
@@ -154,8 +170,11 @@ export const accessOf = (hooks: unknown): Access | null =>
     return (typeof hook === "function" ? accesses.get(hook) : undefined) ?? found;
   }, null);
 
-export const isAdmin = async (context: HttpContext, request: FastifyRequest): Promise<boolean> =>
-  (await findUser(context.store.db, credentialOf(request).userId))?.role === "admin";
+const hasAdminRole = async (db: Db, userId: string): Promise<boolean> =>
+  (await findUser(db, userId))?.role === "admin";
+
+export const isAdmin = (context: HttpContext, request: FastifyRequest): Promise<boolean> =>
+  hasAdminRole(context.store.db, credentialOf(request).userId);
 
 /** Throws while the caller's address is locked out. */
 export const refuseLockedOut = (context: HttpContext, request: FastifyRequest): void => {

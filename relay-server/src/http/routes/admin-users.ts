@@ -13,7 +13,9 @@ import {
   UserParams,
   UserPatch,
 } from "@blindrelay/protocol/schema/rest";
+import type { FastifyRequest } from "fastify";
 import {
+  type Admin,
   administer,
   createUser,
   deleteUser,
@@ -21,7 +23,7 @@ import {
 } from "../../control/user-admin.ts";
 import type { UserRow } from "../../store/tables.ts";
 import { findUser, listUsers } from "../../store/users.ts";
-import { ADMINS, credentialOf, requires } from "../base/access.ts";
+import { ADMINS, confirmIn, credentialOf, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { IDEMPOTENCY_PROBLEMS, idempotently } from "../base/idempotency.ts";
 import { cutPage, readPosition } from "../base/pagination.ts";
@@ -30,6 +32,10 @@ import { userAnswer } from "./account.ts";
 
 export const adminUserRoutes = (app: App, context: HttpContext): void => {
   const onRequest = requires(context, ADMINS);
+  const adminOf = (request: FastifyRequest): Admin => ({
+    id: credentialOf(request).userId,
+    confirm: (tx) => confirmIn(tx, context, request),
+  });
 
   app.get(
     "/admin/users",
@@ -64,7 +70,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
     },
     (request, reply) =>
       idempotently(context, request, reply, async () => {
-        const made = await createUser(context, credentialOf(request).userId, request.body);
+        const made = await createUser(context, adminOf(request), request.body);
         if (made === null) throw new HttpProblem("CONFLICT", "That user name is taken.");
         reply.code(201).header("location", `/api/v1/admin/users/${made.id}`);
         return adminUser(made);
@@ -102,7 +108,7 @@ export const adminUserRoutes = (app: App, context: HttpContext): void => {
       const { role, disabled, password, totp_enabled } = request.body;
       const change = { role, disabled, password, totpEnabled: totp_enabled };
       const id = knowable(request.params.id);
-      const result = await administer(context, credentialOf(request).userId, id, change);
+      const result = await administer(context, adminOf(request), id, change);
       if (typeof result === "string") throw refused(result);
       return adminUser(result);
     },

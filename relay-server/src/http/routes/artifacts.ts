@@ -16,7 +16,7 @@ import { artifactStream, readRange } from "../../releases/artifact.ts";
 import { isTicket } from "../../releases/tickets.ts";
 import { receiveArtifact } from "../../releases/upload.ts";
 import type { ReleaseRow } from "../../store/tables.ts";
-import { isAdmin, RELEASE_READERS, RELEASE_WRITERS, requires } from "../base/access.ts";
+import { confirmIn, isAdmin, RELEASE_READERS, RELEASE_WRITERS, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { namesEtag } from "../base/etag.ts";
 import { HttpProblem, notFound } from "../base/problem.ts";
@@ -63,7 +63,10 @@ export const artifactRoutes = (app: App, context: HttpContext): void => {
         signature,
         bodyOf(request),
         context.maxReleaseBytes,
-        (tx, row) => note(context, request, tx, "release.upload", row),
+        async (tx, row) => {
+          await confirmIn(tx, context, request);
+          await note(context, request, tx, "release.upload", row);
+        },
       );
       if (result.ok) return shown(context, request, result.row);
       switch (result.problem) {

@@ -2,6 +2,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 import { once } from "node:events";
 import { request } from "node:http";
+import { PassThrough } from "node:stream";
 import { json } from "node:stream/consumers";
 import { releaseText } from "@blindrelay/protocol/releases";
 import {
@@ -15,7 +16,7 @@ import { storeWriteBehind } from "../../control/write-behind.ts";
 import { createLog } from "../../log.ts";
 import { PART_BYTES } from "../../store/uploads.ts";
 import { buildApp } from "../app.ts";
-import { type Rest, startRest } from "../testing/test-rest.ts";
+import { PASSWORD, type Rest, startRest } from "../testing/test-rest.ts";
 
 const { publicKey, privateKey } = generateKeyPairSync("ed25519");
 const PUBLIC_KEY = publicKey.export({ format: "jwk" }).x as string;
@@ -45,7 +46,7 @@ const signatureOf = (draft: typeof DRAFT, bytes: Buffer, key = privateKey) => {
 const create = async (draft: object = DRAFT): Promise<string> =>
   (await rest.call("POST", "/releases", { token, body: draft })).json().id;
 
-const upload = (id: string, bytes: Buffer, signature: string, as = token) =>
+const upload = (id: string, bytes: Buffer | PassThrough, signature: string, as = token) =>
   rest.app.inject({
     method: "PUT",
     url: `/api/v1/releases/${id}/artifact`,
@@ -257,6 +258,33 @@ describe("an upload", () => {
     await vi.waitUntil(async () => (await uploads()).length === 0, SOON);
     await app.close();
     expect(failed).toEqual([]); // the relay has not failed
+  });
+
+  test.each<[string, number, (eve: string, key: string) => [string, string, object?]]>([
+    ["who is demoted", 403, (eve) => ["PATCH", `/admin/users/${eve}`, { role: "user" }]],
+    ["who is removed", 401, (eve) => ["DELETE", `/admin/users/${eve}`]],
+    ["whose key is removed", 401, (_, key) => ["DELETE", `/account/keys/${key}`]],
+  ])("is not taken of a sender %s before its end", async (_, status, shutOut) => {
+    const id = await create();
+    const admin = { username: "eve", password: PASSWORD, role: "admin" };
+    const eve = (await rest.call("POST", "/admin/users", { token, body: admin })).json().id;
+    const as = (await rest.login({ username: "eve" })).user.api_token;
+    const ci = { name: "ci", scopes: ["releases"] };
+    const key = (await rest.call("POST", "/account/keys", { token: as, body: ci })).json();
+    const bytes = Buffer.from("firmware");
+    const body = new PassThrough();
+    const answer = upload(id, body, signatureOf(DRAFT, bytes), key.api_token);
+    const { db } = rest.context.store;
+    const uploads = () => db.selectFrom("uploads").selectAll().execute();
+    await vi.waitUntil(async () => (await uploads()).length > 0, SOON);
+    const [method, path, change] = shutOut(eve, key.id);
+    const by = path.startsWith("/admin") ? token : as;
+    const done = await rest.call(method, path, { token: by, ...(change && { body: change }) });
+    expect(done.statusCode).toBeLessThan(300);
+    body.end(bytes);
+    expect((await answer).statusCode).toBe(status);
+    expect(await uploads()).toEqual([]);
+    expect((await rest.call("GET", `/releases/${id}`, { token })).json().size).toBeNull();
   });
 
   test("may be replaced until it is published", async () => {
