@@ -186,6 +186,30 @@ it("removes no file that was replaced while only that has a secret", async () =>
   expect(readdirSync(home).sort()).toEqual(["default.json", "default.json.1", "default.json.lock"]);
 });
 
+it("removes no sealed file that was replaced while only that has a secret", () => {
+  const home = join(folder, "restored-sealed");
+  const file = join(home, "default.json");
+  const replaced = `${file}.replaced-1`;
+  const key = { agent_token: `e2e_${"2".repeat(49)}`, packet_version: "1" };
+  const passphrase = "eight or more";
+  writeProfile(replaced, { ...PROFILE, keyring: { "pump-8": key } }, passphrase);
+  writeProfile(file, PROFILE, passphrase);
+  const env = { BLINDRELAY_CONFIG_DIR: home, BLINDRELAY_PASSPHRASE: passphrase };
+  const restored = () => new Settings(env, "default");
+  expect(() => restored().forgetToken()).toThrow(/replaced-1 .* 1 of the secrets/);
+  // No passphrase is known any more.
+  writeProfile(file, PROFILE);
+  expect(() => restored().forgetToken()).toThrow(/replaced-1 .* may have secrets/);
+  const sealed = readFileSync(replaced, "utf8");
+  writeFileSync(replaced, sealed.slice(0, -4));
+  expect(() => restored().forgetToken()).toThrow(/replaced-1 .* may have secrets/);
+  expect(restored().profile?.account_token).toBe("acct_kept");
+  writeFileSync(replaced, sealed);
+  keepKey(restored(), "pump-8", key);
+  restored().update((kept) => kept, passphrase);
+  expect(readdirSync(home).sort()).toEqual(["default.json", "default.json.1", "default.json.lock"]);
+});
+
 it("stays readable if its passphrase was removed while somebody typed it", () => {
   const home = join(folder, "typed");
   const file = join(home, "default.json");

@@ -218,20 +218,40 @@ export const listCopies = (path: string): ProfileCopy[] =>
       return { path: copy, written_at: statSync(copy).mtime.toISOString(), agents };
     });
 
+/** Complete secrets of a file, quoted; null: none of the passphrases opens it. */
+const secretsIn = (path: string, passphrases: ReadonlySet<string>): string[] | null => {
+  const text = readFileSync(path, "utf8");
+  if (!text.includes('"sealed"')) return text.match(SECRETS) ?? [];
+  for (const passphrase of passphrases) {
+    try {
+      const opened = unseal(parseJson(text) as ProfileFile, path, () => passphrase);
+      return JSON.stringify(opened).match(SECRETS) ?? [];
+    } catch {
+      // Another one may open it.
+    }
+  }
+  return null;
+};
+
 /**
  * Throws a Failure (usage) if a file that was replaced, which `renewCopies` would remove, has
- * secrets that the profile lacks: whoever restored an older copy may still want them.
+ * secrets that the profile lacks, or may have: whoever restored an older copy may still want them.
  */
-export const demandNothingLost = (path: string, { keyring, pending = {} }: Profile): void => {
+export const demandNothingLost = (
+  path: string,
+  { keyring, pending = {} }: Profile,
+  passphrases: ReadonlySet<string>,
+): void => {
   const held = [keyring, pending].flatMap((keys) =>
     Object.values(keys).map(({ agent_token }) => JSON.stringify(agent_token)),
   );
   for (let n = 1; existsSync(replacedPath(path, n)); n++) {
     const file = replacedPath(path, n);
-    const found = readFileSync(file, "utf8").match(SECRETS) ?? [];
-    const lost = new Set(found.filter((secret) => !held.includes(secret))).size;
-    if (lost === 0) continue;
-    const what = `${file} would be removed, and it has ${lost} of the secrets that the profile lacks`;
+    const found = secretsIn(file, passphrases);
+    const lost = new Set(found?.filter((secret) => !held.includes(secret))).size;
+    if (found !== null && lost === 0) continue;
+    const has = found === null ? "may have secrets" : `has ${lost} of the secrets`;
+    const what = `${file} would be removed, and it ${has} that the profile lacks`;
     throw new Failure("usage", `${what}: copy them, or remove it yourself; nothing was changed`);
   }
 };

@@ -90,7 +90,8 @@ export class Settings {
       if (changed === null) return;
       const passphrase = under === undefined ? before : under;
       const isRenewed = passphrase !== before || renews;
-      if (isRenewed) demandNothingLost(path, changed);
+      const known = new Set([before, passphrase].filter((one) => one !== null));
+      if (isRenewed) demandNothingLost(path, changed, known);
       writeProfile(path, changed, passphrase);
       if (isRenewed) renewCopies(path);
       this.profileRead = changed;
