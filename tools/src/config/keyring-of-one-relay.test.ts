@@ -161,6 +161,17 @@ it("a report of calls that cannot be written is told before any call", async () 
   expect([code, said]).toEqual([2, expect.stringContaining(`cannot write ${junit}`)]);
 });
 
+it("calls that cannot be made leave the file of their report as it was", async () => {
+  const junit = join(folder, "calls.xml");
+  // Nothing listens at the profile's relay.
+  const words = ["call", "--where", "id=pump-7", "valve.open", "--junit", junit];
+  expect((await run({ words, honest: {} }, home)).code).toBe(4);
+  expect(existsSync(junit)).toBe(false);
+  writeFileSync(junit, "earlier");
+  expect((await run({ words, honest: {} }, home)).code).toBe(4);
+  expect(readFileSync(junit, "utf8")).toBe("earlier");
+});
+
 it("provision removes the agent again if the keyring cannot take its secret", async () => {
   const out = join(folder, "board");
   // Another process is in the place of the lock.

@@ -3,7 +3,7 @@
  * journal, so that the command can be killed at any moment and goes on with `--resume`.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { lstatSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Client, Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
@@ -56,6 +56,13 @@ const writeReport = (path: string, text: string, flag: "a" | "w"): void => {
   } catch (error) {
     throw cannotWrite(path, error);
   }
+};
+
+/** Leaves what is there as it is. Throws a Failure (usage). */
+const checkReport = (path: string): void => {
+  const isNew = lstatSync(path, { throwIfNoEntry: false }) === undefined;
+  writeReport(path, "", "a");
+  if (isNew) rmSync(path);
 };
 
 /** Makes the calls that are left; whether a signal ended it. */
@@ -120,8 +127,8 @@ export const callFleet = async (
   if (flags.resume === undefined) printStatus(`journal: ${path}`);
   const line = new ProgressLine();
   try {
-    // Before anything is called, and without a change of what is there.
-    if (flags.junit !== undefined) writeReport(flags.junit, "", "a");
+    // Before anything is called.
+    if (flags.junit !== undefined) checkReport(flags.junit);
     const total = journal.head.agents.length;
     const print = (outcome: FleetOutcome): void => {
       line.clear();
