@@ -1,13 +1,15 @@
 /**
  * Makes the agents of a list, so that it can be interrupted at any moment and run again: a secret
  * is kept as pending before the relay is asked, and an agent whose secret is kept is left alone.
+ * One that the relay does not list is made again under that secret, unless the relay refuses: it
+ * may have the agent and not show it to this token.
  */
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { agentIdOf } from "@blindrelay/protocol";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Version } from "@blindrelay/protocol/crypto";
-import type { Agent } from "@blindrelay/protocol/schema/rest";
+import type { Agent, AgentCreated } from "@blindrelay/protocol/schema/rest";
 import { isRefused, RestFailure } from "../base/rest.ts";
 import type { Key } from "../config/profile.ts";
 import type { Settings } from "../config/settings.ts";
@@ -43,6 +45,9 @@ const idOf = (username: string, name: string): string => {
     .digest();
   return agentIdOf(name, digest.subarray(0, LETTERS));
 };
+
+/** What a relay answers for an agent that it has, to a token that may not see it or make one. */
+const HIDDEN = ["CONFLICT", "FORBIDDEN"];
 
 /** A relay allows some thousand requests a minute: waits for the next one. */
 const WAIT_MS = 5000;
@@ -114,12 +119,20 @@ export const addMany = async (
   const plans = planOf(devices, await listAgents(rest), settings);
   const left = plans.filter(({ step }) => step !== "nothing");
   const there = new Set(plans.filter(({ step }) => step === "nothing"));
-  const create = async ({ device, agentId }: Plan): Promise<void> => {
+  const fresh = new Set<Plan>();
+  const create = async ({ device, agentId, held }: Plan): Promise<"made" | "hidden"> => {
     const { name, labels } = device;
     const asked = { name, agent_id: agentId, labels: { ...labels } };
-    const made = await patiently(signal, () => rest.ask("AgentCreated", "POST", "/agents", asked));
+    let made: AgentCreated;
+    try {
+      made = await patiently(signal, () => rest.ask("AgentCreated", "POST", "/agents", asked));
+    } catch (error) {
+      const isHidden = error instanceof RestFailure && HIDDEN.includes(error.code);
+      if (held !== null && isHidden) return "hidden";
+      throw error;
+    }
     demandToken(made.api_token, "agent", settings.httpUrl());
-    if (made.agent_id === agentId) return;
+    if (made.agent_id === agentId) return "made";
     const what = `made ${made.agent_id} instead of ${agentId}`;
     throw new Failure("unreachable", `${settings.httpUrl()} ${what}`);
   };
@@ -136,7 +149,8 @@ export const addMany = async (
         if (failures.length > 0) return;
         const key = kept.get(plan.agentId);
         try {
-          if (plan.step === "create") await create(plan);
+          const isHidden = plan.step === "create" && (await create(plan)) === "hidden";
+          if (!isHidden) fresh.add(plan);
           if (key !== undefined) made.set(plan.agentId, key);
           there.add(plan);
         } catch (error) {
@@ -160,9 +174,9 @@ export const addMany = async (
   }
   return plans
     .filter((plan) => there.has(plan))
-    .map(({ device, agentId, step }) => ({
-      agentId,
-      name: device.name,
-      isNew: step !== "nothing",
+    .map((plan) => ({
+      agentId: plan.agentId,
+      name: plan.device.name,
+      isNew: fresh.has(plan),
     }));
 };

@@ -128,6 +128,25 @@ it("a list makes again what the relay has lost, under the secret that its device
   expect([kept(), at(PROFILE.url)]).toEqual([SECRET, ["pump-7"]]);
 });
 
+it.each([
+  ["CONFLICT", 409],
+  ["FORBIDDEN", 403],
+])(
+  "a list leaves alone what a relay hides from the token and refuses with %s",
+  async (code, status) => {
+    agents.set(PROFILE.url, new Set());
+    const problem = { type: "about:blank", title: "Title", status, code };
+    lostAnswer = () => HttpResponse.json(problem, { status });
+    const words = ["agent", "add", "--from", list("Pump,pump-7,")];
+    const known = await run({ words, honest: {} }, home);
+    expect([known.code, known.said]).toEqual([0, expect.stringContaining("0 made, 1 were there")]);
+    expect(kept()).toBe(SECRET);
+    agents.set(PROFILE.url, new Set());
+    const unknown = ["agent", "add", "--from", list("New,new-1,")];
+    expect((await run({ words: unknown, honest: {} }, home)).code).toBe(5);
+  },
+);
+
 it("an agent that was made before its answer was lost gets its secret at the next run", async () => {
   const problem = { type: "about:blank", title: "Title", status: 503, code: "UNAVAILABLE" };
   lostAnswer = () => HttpResponse.json(problem, { status: 503 });
