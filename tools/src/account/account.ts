@@ -13,7 +13,7 @@ import { checkToken } from "../base/check-token.ts";
 import { failing } from "../base/failing.ts";
 import { Rest } from "../base/rest.ts";
 import type { Key, Keyring, Profile } from "../config/profile.ts";
-import { checkAgentId, type Settings } from "../config/settings.ts";
+import { checkAgentId, httpBase, isSameRelay, type Settings } from "../config/settings.ts";
 
 export const accountRest = (settings: Settings): Rest => {
   const token = settings.accountToken();
@@ -49,10 +49,12 @@ export const agentPath = (agentId: string): string => `/agents/${checkAgentId(ag
  * environment names another relay. Throws a Failure (usage).
  */
 export const demandOwnId = (settings: Settings, agentId: string): void => {
-  const home = settings.otherHome();
-  const { keyring, pending } = settings.profile ?? {};
-  if (home === null || (keyring?.[agentId] ?? pending?.[agentId]) === undefined) return;
-  const what = `the keyring's secret of ${agentId} is for ${home}, not for ${settings.httpUrl()}`;
+  const { profile } = settings;
+  const key = profile?.keyring[agentId] ?? profile?.pending?.[agentId];
+  if (profile === null || key === undefined) return;
+  const relay = key.relay ?? httpBase(profile.url);
+  if (isSameRelay(relay, settings.httpUrl())) return;
+  const what = `the keyring's secret of ${agentId} is for ${relay}, not for ${settings.httpUrl()}`;
   throw new Failure("usage", `${what}: use a profile of that relay (--profile NAME)`);
 };
 
@@ -120,6 +122,23 @@ const keeping = (
   return withPending({ ...profile, keyring }, withKeys(profile.pending, over));
 };
 
+/** The secrets with the relay that commands talk to, if that is not the profile's. */
+const noted = <Kept extends Key | null>(
+  settings: Settings,
+  keys: ReadonlyMap<string, Kept>,
+): ReadonlyMap<string, Kept> => {
+  if (settings.otherHome() === null) return keys;
+  const relay = settings.httpUrl();
+  return new Map([...keys].map(([agentId, key]) => [agentId, key && { ...key, relay }]));
+};
+
+/** `keepKeys` for agents of the profile's own relay, whatever relay commands talk to. */
+export const keepOwnKeys = (
+  settings: Settings,
+  keys: ReadonlyMap<string, Key | null>,
+  forgets = false,
+): void => settings.update((profile) => profile && keeping(profile, keys, forgets));
+
 /**
  * Stores agents' secrets in the keyring, or removes them (null); without a profile it does nothing.
  * `forgets`: what is pending, too.
@@ -129,8 +148,7 @@ export const keepKeys = (
   keys: ReadonlyMap<string, Key | null>,
   forgets = false,
 ): void => {
-  if (settings.profile === null) return;
-  settings.update((profile) => profile && keeping(profile, keys, forgets));
+  if (settings.profile !== null) keepOwnKeys(settings, noted(settings, keys), forgets);
 };
 
 export const keepKey = (settings: Settings, agentId: string, key: Key | null): void =>
@@ -154,7 +172,7 @@ export const keepPendingKeys = (
       throw new Failure("usage", `${agentId} may have a secret that was sent to it: ${fix}`);
     }
     kept = new Map([...keys].map(([agentId, key]) => [agentId, before?.[agentId] ?? key]));
-    return { ...profile, pending: withKeys(before, kept) };
+    return { ...profile, pending: withKeys(before, noted(settings, kept)) };
   });
   return kept;
 };
@@ -214,9 +232,10 @@ export const keepProvenKey = (
 ): void =>
   settings.update((profile) => {
     if (profile === null) return null;
-    const present = profile.keyring[agentId]?.agent_token;
+    const { agent_token: present, relay } = profile.keyring[agentId] ?? {};
     if (present !== before && present !== key.agent_token) return null;
-    return keeping(profile, new Map([[agentId, key]]));
+    const proven = relay === undefined ? key : { ...key, relay };
+    return keeping(profile, new Map([[agentId, proven]]));
   });
 
 /** Drops a pending secret of which the relay knows nothing. */

@@ -6,7 +6,7 @@ import {
   type KeyringText,
   MAX_KEYRING_LENGTH,
 } from "@blindrelay/protocol/keyring";
-import { keepKeys } from "../account/account.ts";
+import { keepOwnKeys } from "../account/account.ts";
 import type { Command } from "../base/command.ts";
 import { failing } from "../base/failing.ts";
 import { readInput } from "../base/first-lines.ts";
@@ -82,7 +82,7 @@ secret stays in the profile's last copy: blindrelay profile restore`)
           `the keyring has another secret for ${replaced.join(", ")}: if the new one is right, use --replace; nothing was changed`,
         );
       }
-      keepKeys(settings, keys, flags.replace === true);
+      keepOwnKeys(settings, keys, flags.replace === true);
       const ids = [...keys.keys()];
       if (replaced.length > 0) {
         printStatus(`replaced the secret of ${replaced.join(", ")}: blindrelay profile restore`);

@@ -195,7 +195,8 @@ does not have it, it is omitted with a notice. Use it for one device only: two d
       const key = settings.profile?.keyring[agentId] ?? null;
       if (key === null) printStatus(`the keyring holds no end-to-end secret for ${agentId}`);
       if (format === "json") {
-        printJson({ ...exported, ...key });
+        const { relay: _, ...kept } = key ?? {};
+        printJson({ ...exported, ...kept });
         return;
       }
       const { relay_url: url, api_token: relayToken } = exported;
@@ -221,8 +222,9 @@ const entryOf = (settings: Settings, agentId: string): string => {
     const similar = settings.similarAgent(agentId);
     throw new Failure("usage", `the keyring holds no secret for ${agentId}${similar}`);
   }
-  const entry = { ...key, packet_version: checkVersion(key.packet_version, "the keyring") };
-  return encodeKeyring(settings.httpUrl(), new Map([[agentId, entry]]));
+  const { relay = settings.httpUrl(), ...kept } = key;
+  const entry = { ...kept, packet_version: checkVersion(kept.packet_version, "the keyring") };
+  return encodeKeyring(relay, new Map([[agentId, entry]]));
 };
 
 const printToken = (flags: JsonFlag, rotated: RotateAgentAnswer): void =>

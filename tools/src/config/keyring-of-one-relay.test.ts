@@ -20,6 +20,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { PROFILE, run } from "../testing/every-command.ts";
 import type { Environment } from "./profile.ts";
 import { readProfile, writeProfile } from "./profile.ts";
+import { Settings } from "./settings.ts";
 
 const OTHER = "https://127.0.0.2:9";
 const SECRET = PROFILE.keyring["pump-7"]?.agent_token;
@@ -118,6 +119,45 @@ it("a list for another relay is refused where its agents are known, and nothing 
   const { code, said } = await run({ words, honest: {} }, elsewhere);
   expect([code, said]).toEqual([2, expect.stringContaining(`pump-7 is for ${PROFILE.url}`)]);
   expect([kept(), at(OTHER)]).toEqual([SECRET, []]);
+});
+
+it("an agent that another relay than the profile's has is used and ended there alone", async () => {
+  const add = (...lines: string[]) =>
+    run({ words: ["agent", "add", "--from", list(...lines)], honest: {} }, elsewhere);
+  const problem = { type: "about:blank", title: "Title", status: 503, code: "UNAVAILABLE" };
+  lostAnswer = () => HttpResponse.json(problem, { status: 503 });
+  expect((await add("New,new-1,")).code).toBe(4);
+  lostAnswer = null;
+  expect((await add("New,new-1,")).code).toBe(0);
+  expect((await add("New,new-1,", "New,new-2,")).said).toContain("1 made, 1 were there already");
+  const made = kept("new-1");
+  const rotate = ["agent", "rotate", "new-1", "--secret"];
+  const refused = await run({ words: rotate, honest: {} }, home);
+  expect([refused.code, refused.said]).toEqual([2, expect.stringContaining(`is for ${OTHER}`)]);
+  expect(kept("new-1")).toBe(made);
+  expect((await run({ words: rotate, honest: {} }, elsewhere)).code).toBe(0);
+  const out = join(folder, "board");
+  const board = ["provision", "--out", out, "--agent", "new-1"];
+  expect((await run({ words: board, honest: {} }, elsewhere)).code).toBe(0);
+  const exporting = ["agent", "export", "new-1", "--format", "keyring"];
+  const exported = await run({ words: exporting, honest: {} }, home);
+  expect(JSON.parse(exported.said)).toEqual({
+    url: OTHER,
+    keyring: { "new-1": { agent_token: kept("new-1"), packet_version: expect.any(String) } },
+  });
+  const remove = ["agent", "rm", "new-1", "--yes"];
+  expect((await run({ words: remove, honest: {} }, elsewhere)).code).toBe(0);
+  expect([kept("new-1"), kept()]).toEqual([undefined, SECRET]);
+});
+
+it("a relay of this machine is one relay under all its names", () => {
+  writeProfile(path, { ...PROFILE, url: "http://localhost:8080" });
+  const otherHome = (url: string) =>
+    new Settings({ ...home, BLINDRELAY_URL: url }, "default").otherHome();
+  expect(otherHome("http://127.0.0.1:8080")).toBe(null);
+  expect(otherHome("ws://[::1]:8080/wss")).toBe(null);
+  for (const other of ["http://127.0.0.1:8081", "http://127.0.0.2:8080", "https://localhost:8080"])
+    expect(otherHome(other), other).toBe("http://localhost:8080");
 });
 
 it("a list makes again what the relay has lost, under the secret that its device has", async () => {

@@ -24,6 +24,8 @@ import { openText, type SealedText, sealText } from "./sealed.ts";
 /** An agent's secret with the packet suite it goes with. */
 export interface Key extends Omit<KeyringEntry, "packet_version"> {
   readonly packet_version: string;
+  /** The http(s) base of the agent's relay, if that is another one than the profile's. */
+  readonly relay?: string;
   /** Of a pending secret that was sent to its device: the `id` of that, and when (ISO 8601). */
   readonly rekey?: { readonly id: string; readonly at: string };
 }
@@ -130,6 +132,7 @@ const isKeyring = (value: unknown): value is Keyring =>
       isText(key?.agent_token) &&
       isText(key?.packet_version) &&
       (key.device_key === undefined || isText(key.device_key)) &&
+      (key.relay === undefined || isText(key.relay)) &&
       (key.rekey === undefined || (isText(key.rekey?.id) && isText(key.rekey?.at))),
   );
 

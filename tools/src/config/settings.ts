@@ -158,10 +158,10 @@ export class Settings {
     );
   }
 
-  /** The relay whose agents the keyring is for; null: it is the one that commands talk to. */
+  /** The profile's relay; null: it is the one that commands talk to. */
   otherHome(): string | null {
     const home = this.profile === null ? null : httpBase(this.profile.url);
-    return home === this.httpUrl() ? null : home;
+    return home === null || isSameRelay(home, this.httpUrl()) ? null : home;
   }
 
   /** The account's name, as far as this machine knows it: "" for a token of the environment. */
@@ -342,6 +342,15 @@ export const httpBase = (text: string): string => {
   const url = new URL(socketAddress(text));
   url.protocol = url.protocol.replace("ws", "http");
   return url.href.replace(/\/wss$/, "");
+};
+
+/** This machine's own names, each of which leads to what listens at the port. */
+const OWN_NAME = /^(https?:\/\/)(?:127\.0\.0\.1|\[::1\])(?=[:/]|$)/;
+
+/** Of http(s) bases. */
+export const isSameRelay = (one: string, other: string): boolean => {
+  const [a, b] = [one, other].map((url) => url.replace(OWN_NAME, "$1localhost"));
+  return a === b;
 };
 
 /**
