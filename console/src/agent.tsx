@@ -58,7 +58,7 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
       {row && opened === undefined && <SecretForm model={model} agentId={agentId} />}
       {opened && <CallForm opened={opened} />}
       {opened && <LogOf opened={opened} />}
-      {opened && kept && (
+      {kept && (
         <details class="manage">
           <summary>Take its secret to another machine</summary>
           <KeyringEntry

@@ -18,7 +18,12 @@ import { Audit, Releases } from "./releases-and-audit.tsx";
 import type { Trouble } from "./rest.ts";
 import type { FoundSecret } from "./secret-file.ts";
 
-type Secrets = ReadonlyMap<string, FoundSecret>;
+interface Left {
+  readonly secret: FoundSecret;
+  /** The user whose login made it: another one cannot see the agent. */
+  readonly owner: string;
+}
+type Secrets = ReadonlyMap<string, Left>;
 
 const App = (): JSX.Element => {
   const [model, setModel] = useState<Model | null>(null);
@@ -33,11 +38,18 @@ const App = (): JSX.Element => {
     setModel(null);
   };
   if (model === null) {
-    const start = (login: LoginAnswer) =>
-      Model.start(login, leave, (more) => setLeft((before) => new Map([...before, ...more])));
+    const start = (login: LoginAnswer) => {
+      const owner = login.user.id;
+      return Model.start(login, leave, (found) => {
+        const more = [...found].map(([agentId, secret]) => [agentId, { secret, owner }] as const);
+        setLeft((before) => new Map([...before, ...more]));
+      });
+    };
     const entered = (next: Model) => {
-      for (const [agentId, secret] of unkept) next.addMade(agentId, secret);
-      setLeft(new Map());
+      const others = unkept.filter(([, { owner }]) => owner !== next.user.id);
+      for (const [agentId, { secret, owner }] of unkept)
+        if (owner === next.user.id) next.addMade(agentId, secret);
+      setLeft(new Map(others));
       setKept([]);
       setModel(next);
     };
@@ -67,7 +79,7 @@ const LeftSecrets = (props: {
     <section aria-labelledby="left">
       <h2 id="left">Keep what this page has made</h2>
       <p>The login has ended, and these secrets were nowhere but here and on their devices.</p>
-      {[...left].map(([agentId, secret]) => (
+      {[...left].map(([agentId, { secret }]) => (
         <section key={agentId} aria-label={agentId}>
           <h3>{agentId}</h3>
           <KeyringEntry agentId={agentId} secret={secret} kept={() => keep(agentId)} />

@@ -113,6 +113,7 @@ describe.skipIf(!HAS_CHROMIUM)(
     });
 
     it("still has the only copy of a secret when its login has ended", async () => {
+      const user = await relay.user();
       const double = makeDouble();
       const { page } = await begin(double);
       await choose(page);
@@ -132,7 +133,12 @@ describe.skipIf(!HAS_CHROMIUM)(
         await page.getByRole("button", { name: "Save its secret as a file" }).click();
         return readFile(await (await downloading).path(), "utf8");
       };
-      // Whoever logs in first has it in the page as before.
+      await page.evaluate('location.hash = "#/agents"');
+      await logInAs(page, user.username, "");
+      await page.getByRole("button", { name: "Log out" }).click();
+      await page.getByRole("heading", { name: "Keep what this page has made" }).waitFor();
+      // Its owner has it in the page as before, even while the board is away.
+      double.end();
       await page.evaluate('location.hash = "#/agents"');
       await logInAs(page, "ada", "");
       await page.getByRole("link", { name: "Pump in hall 7" }).click();
