@@ -283,6 +283,35 @@ describe("the numbers of a raw port", () => {
     expect(desk.line.isWritten).toBe(true);
   });
 
+  it.each(["before", "never"])(
+    "names no writer when each session that asked for a claim is over that was used %s",
+    async (used) => {
+      const desk = new Desk();
+      if (used === "before") await desk.resume("a", undefined, 10);
+      await desk.resume("holder", undefined, 10, true);
+      desk.heardAt.set("holder", -1);
+      const refused = (session: string): Promise<unknown> =>
+        desk.resume("a", undefined, 10, true, null, session).catch(({ message }) => message);
+      const pass = async (ms: number): Promise<void> => {
+        await settled();
+        desk.timer.advance(ms);
+        await settled();
+      };
+      const first = refused("first");
+      await pass(20);
+      const later = refused("later");
+      await pass(40);
+      for (const sid of ["first", "later", "holder"]) desk.heardAt.set(sid, null);
+      desk.line.lost("holder", CLIENT_LEFT);
+      // The later one looks first, 50 ms after it asked.
+      await pass(10);
+      expect(await later).toBe("the session is over");
+      await pass(40);
+      expect(await first).toMatch(used === "before" ? "resumed since" : "took over");
+      expect(desk.line.usage).toMatchObject({ user: null });
+    },
+  );
+
   it("lets the next process with a claim write after what waits of the one before", async () => {
     const desk = new Desk();
     const first = await desk.resume("a", undefined, 10, true);

@@ -321,8 +321,7 @@ export class RawPort {
   /**
    * `serial.resume`. `turn`: the number after the last byte that another one wrote. It is not the
    * claim's last one in this opening: others have written since, so that `written` is not about its
-   * bytes. Rejects with an Error if it is refused, or a
-   * DeviceAway without a port.
+   * bytes. Rejects with an Error if it is refused, or a DeviceAway without a port.
    */
   async resume(
     sid: string,
@@ -338,6 +337,8 @@ export class RawPort {
     const claim = known ?? this.makeClaim(asked.claim, sid, asked.user, false);
     const wrote = claim.writes;
     const attempt = ++claim.asked;
+    // An attempt before this one does not write any more.
+    if (this.next === claim) this.next = null;
     // While another is asked, the port may close: this one is told from where it is.
     if (known === undefined) this.goOn(claim, asked);
     try {
@@ -665,15 +666,24 @@ export class RawPort {
 
   /** Resolves when `claim` may write; rejects with an Error that names who does. */
   private async demand(claim: Claim, takeover: boolean): Promise<void> {
+    const { asked } = claim;
+    const check = (): void => {
+      if (this.claims.get(claim.id) !== claim) throw new Error("another client took over");
+      if (claim.asked !== asked) throw new Error("its claim was resumed since");
+    };
     for (let holder = this.writer(); holder !== null && holder !== claim; holder = this.writer()) {
-      if (takeover && this.access === "takeover") this.takeFrom(holder, claim);
-      else if (await this.isGone(holder)) {
-        // It may come back, with streams that it takes for open.
-        if (this.writer() === holder) this.takeFrom(holder, claim);
-      } else {
+      if (takeover && this.access === "takeover") {
+        this.takeFrom(holder, claim);
+        continue;
+      }
+      const isGone = await this.isGone(holder);
+      check();
+      if (!isGone) {
         const how = takeover ? `; its access is ${this.access}, not takeover` : "";
         throw new Error(`${this.name} is in use by ${holder.user} since ${holder.since}${how}`);
       }
+      // It may come back, with streams that it takes for open.
+      if (this.writer() === holder) this.takeFrom(holder, claim);
     }
     this.next = claim;
     this.dropJobs(claim);
@@ -681,7 +691,7 @@ export class RawPort {
     while (this.jobs[0] !== undefined && this.jobs[0].claim !== claim && this.running !== null) {
       await this.running;
     }
-    if (this.claims.get(claim.id) !== claim) throw new Error("another client took over");
+    check();
     claim.writes = true;
     this.next = null;
   }
