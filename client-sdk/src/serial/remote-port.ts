@@ -99,16 +99,16 @@ const readSettings = (method: string, value: unknown): SettingsJson => {
   throw badAnswer(method);
 };
 
-/** What is asked for, unless it was asked for again since, is what it was `before`. */
+/** What is asked for, unless it was asked for again since, is what was last `accepted`. */
 const withoutRefused = (
   asked: Partial<SettingsJson>,
   refused: Partial<SettingsJson>,
-  before: Partial<SettingsJson>,
+  accepted: Partial<SettingsJson>,
 ): Partial<SettingsJson> => {
   const left: Record<string, unknown> = { ...asked };
   for (const [name, value] of Object.entries(refused)) {
     if (left[name] !== value) continue;
-    const known = before[name as keyof SettingsJson];
+    const known = accepted[name as keyof SettingsJson];
     if (known === undefined) delete left[name];
     else left[name] = known;
   }
@@ -175,6 +175,8 @@ export class RemotePort {
   private takeover: boolean;
   /** Settings that the local side asked for, asked for again when the bridge has restarted. */
   private asked: Partial<SettingsJson> = {};
+  /** What the bridge last accepted of them. */
+  private accepted: Partial<SettingsJson> = {};
   private failures = 0;
   /** Losses in a row, each soon after the port was up. */
   private flaps = 0;
@@ -246,15 +248,15 @@ export class RemotePort {
 
   /** Rejects with a CallError. */
   async configure(settings: Partial<SettingsJson>): Promise<SettingsJson> {
-    const before = this.asked;
-    this.asked = { ...before, ...settings };
+    this.asked = { ...this.asked, ...settings };
     const method = "serial.configure";
     const answer = await this.callInOrder(method, settings).catch((error) => {
       // Asked for again with the others, it would have them refused too.
       const isRefused = error instanceof CallError && error.remote?.code === HANDLER_FAILED;
-      if (isRefused) this.asked = withoutRefused(this.asked, settings, before);
+      if (isRefused) this.asked = withoutRefused(this.asked, settings, this.accepted);
       throw error;
     });
+    this.accepted = { ...this.accepted, ...settings };
     this.settings = readSettings(method, answer);
     return this.settings;
   }
