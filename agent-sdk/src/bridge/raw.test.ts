@@ -71,6 +71,10 @@ describe("mode raw", () => {
     expect(state.changes).toEqual([]);
     state.lines = { cts: true, dsr: false, dcd: false };
     await pass(2_000);
+    state.lines = NO_STATUS;
+    await pass(200);
+    state.lines = { cts: true, dsr: false, dcd: false };
+    await pass(2_000);
     state.lines = { cts: false, dsr: false, dcd: false };
     await pass(200);
     expect(state.changes).toEqual([

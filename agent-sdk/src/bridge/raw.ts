@@ -129,9 +129,10 @@ export class RawLine {
   ): Promise<void> {
     const lines = await port.status();
     if (this.port !== port) return;
-    const text = JSON.stringify(lines);
-    if (known !== "" && text !== known) changed(lines);
     const isKnown = Object.values(lines).some((value) => value !== null);
+    // A reading fails when an adapter is pulled: that is no change.
+    const text = isKnown || known === "" ? JSON.stringify(lines) : known;
+    if (known !== "" && text !== known) changed(lines);
     const waitMs = isKnown ? STATUS_MS : UNKNOWN_STATUS_MS;
     this.polling = this.timer.set(waitMs, () => void this.poll(port, text, changed));
   }
