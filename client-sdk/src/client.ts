@@ -83,13 +83,20 @@ export class Agent {
   private readonly core: ClientCore;
   private readonly peer: Peer;
   private readonly listeners: AgentListeners;
+  private readonly threw: (cause: unknown) => void;
 
   /** Created by `Client.agent`. */
-  constructor(core: ClientCore, peer: Peer, listeners: AgentListeners) {
+  constructor(
+    core: ClientCore,
+    peer: Peer,
+    listeners: AgentListeners,
+    threw: (cause: unknown) => void,
+  ) {
     this.id = peer.agentId;
     this.core = core;
     this.peer = peer;
     this.listeners = listeners;
+    this.threw = threw;
   }
 
   /**
@@ -164,7 +171,7 @@ export class Agent {
   ): Promise<Result> {
     const { core, peer } = this;
     return openStream({ core, peer, method, params, timeoutMs }, (session) =>
-      sent(streamsOf(core, session)),
+      sent(streamsOf(core, session, this.threw)),
     );
   }
 
@@ -300,7 +307,7 @@ export class Client {
         reopened: (reason) => listeners.reopened.emit(reason),
       },
     );
-    const agent = new Agent(this.core, peer, listeners);
+    const agent = new Agent(this.core, peer, listeners, this.listenerThrew);
     this.agents.set(key, agent);
     return agent;
   }

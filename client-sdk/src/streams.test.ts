@@ -1,5 +1,5 @@
 /** Streams over an in-memory relay: the agent's end is protocol's table over a real session. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { CallError } from "./errors.ts";
 import type { ReadStream } from "./read-stream.ts";
 import { collect, house, seqBytes, settle } from "./testing/streams.ts";
@@ -28,6 +28,37 @@ describe("a session's streams", () => {
     agent.say(session, { method: "port.found", params: {} });
     await world.run(1_000);
     expect(heard.slice(2)).toEqual(["second port.found"]);
+  });
+
+  it("each end with it, and so do its calls, though a listener to them throws, which is reported", async () => {
+    const { world, agent, pump } = await house();
+    const shown = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    let session = "";
+    agent.handlers.set("port.open", ({ sid, answer }) => {
+      session = sid;
+      answer(null);
+    });
+    agent.handlers.set("port.wait", () => undefined);
+    const ended: string[] = [];
+    const ends = (name: string) => () => {
+      ended.push(name);
+      throw new Error(`${name} is cut`);
+    };
+    const opened = pump.callWithStreams("port.open", {}, (streams) => {
+      streams.incoming(pump.streamNumber(), { data: () => undefined, ended: ends("in") });
+      streams.outgoing(pump.streamNumber(), { writable: () => undefined, ended: ends("out") });
+    });
+    await settle(world, opened);
+    const call = settle(world, pump.call("port.wait"), 2_000);
+    await world.run(1_000);
+    agent.say(session, { method: "system.close" });
+    expect(await call).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(ended).toEqual(["in", "out"]);
+    expect(shown.mock.calls.map(([text]) => text)).toEqual([
+      "blindrelay: a listener threw",
+      "blindrelay: a listener threw",
+    ]);
+    shown.mockRestore();
   });
 });
 

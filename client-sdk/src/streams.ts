@@ -36,15 +36,41 @@ export interface SessionStreams {
   paceMs(): number;
 }
 
-export const streamsOf = (core: ClientCore, session: PeerSession): SessionStreams => ({
-  incoming: (id, events) => session.streams.incoming(id, events),
-  outgoing: (id, events) => session.streams.outgoing(id, events),
+/** `threw`: gets what a listener to the end of a stream throws. */
+export const streamsOf = (
+  core: ClientCore,
+  session: PeerSession,
+  threw: (cause: unknown) => void,
+): SessionStreams => ({
+  incoming: (id, events) =>
+    session.streams.incoming(id, {
+      data: (bytes) => events.data(bytes),
+      ended: (error) => tellEnd(events, error, threw),
+    }),
+  outgoing: (id, events) =>
+    session.streams.outgoing(id, {
+      writable: () => events.writable(),
+      ended: (error) => tellEnd(events, error, threw),
+    }),
   onNotice: (fn) => {
     session.notices.add(fn);
     return () => session.notices.delete(fn);
   },
   paceMs: () => core.paceMs(),
 });
+
+/** A stream may end in the middle of the core's work, and others with it. */
+const tellEnd = (
+  events: IncomingEvents | OutgoingEvents,
+  error: string | null,
+  threw: (cause: unknown) => void,
+): void => {
+  try {
+    events.ended(error);
+  } catch (cause) {
+    threw(cause);
+  }
+};
 
 export interface Opening {
   readonly core: ClientCore;
