@@ -20,8 +20,11 @@ const REST_MS = 20_000;
 const STUCK_MS = 45_000;
 /** A program that could not begin is started again after this. */
 const AGAIN_MS = 3_000;
-/** Longer than anything that the driver did has an effect on what is lost. */
-const EFFECT_MS = 70_000;
+/**
+ * Longer than anything that the driver did has an effect on what is lost: a cut link is noticed
+ * after up to 30 s, and after several of them the next attempt comes up to a minute later.
+ */
+const EFFECT_MS = 100_000;
 /** What each side keeps and grants, at most. */
 const READ_WINDOW = 131_072;
 /** For so many steps that move bytes, a link is lost so often. */
