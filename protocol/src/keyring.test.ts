@@ -44,6 +44,12 @@ describe("a keyring as a text", () => {
     expect(decodeKeyring(text)).toEqual({ url: URL, keys: new Map([["pump-7", KEY]]) });
   });
 
+  it("leaves what a profile notes for another relay", () => {
+    const keyring = { "pump-7": KEY, "pump-8": { ...KEY, relay: "https://other.example" } };
+    const text = JSON.stringify({ url: URL, keyring });
+    expect(decodeKeyring(text)).toEqual({ url: URL, keys: new Map([["pump-7", KEY]]) });
+  });
+
   const entry = (id: string, key: object) => JSON.stringify({ url: URL, keyring: { [id]: key } });
   it.each([
     ["nothing", "", "no entry of a keyring"],

@@ -59,7 +59,11 @@ const checkEntry = (agentId: string, entry: unknown): KeyringEntry => {
 };
 
 const read = (url: unknown, entries: Members): KeyringText => {
-  const ids = Object.keys(entries);
+  const ids = Object.keys(entries).filter((id) => {
+    const entry = entries[id];
+    // A profile notes the relay of a secret that is not for its own.
+    return !isObject(entry) || entry.relay === undefined || entry.relay === url;
+  });
   if (ids.length === 0) throw new Error("there is no end-to-end secret in it");
   return {
     url: typeof url === "string" ? url : null,

@@ -481,10 +481,12 @@ export class RemotePort {
 
   /** A restarted bridge has its configuration's settings. */
   private restoreSettings(now: SettingsJson): void {
-    const differs = Object.entries(this.asked).some(
-      ([name, value]) => now[name as keyof SettingsJson] !== value,
-    );
-    if (differs) this.configure(this.asked).catch(() => undefined);
+    const asked = Object.entries(this.asked);
+    const isSet = ([name, value]: [string, unknown]): boolean =>
+      now[name as keyof SettingsJson] === value;
+    // Also what was accepted in an answer that was lost.
+    this.accepted = { ...this.accepted, ...Object.fromEntries(asked.filter(isSet)) };
+    if (!asked.every(isSet)) this.configure(this.asked).catch(() => undefined);
   }
 
   private incoming(attempt: Attempt, streams: SessionStreams, id: number): IncomingStream {

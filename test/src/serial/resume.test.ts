@@ -400,6 +400,30 @@ describe("attach to a raw bridge", () => {
     expect(set[1]).toMatchObject({ baudRate: 9_600, parity: "none" });
   });
 
+  it("asks again for a setting that was made without an answer, though a later one was refused", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, link, away } = await started(world);
+    const rates: number[] = [];
+    world.tty.configured = ({ baudRate }) => {
+      if (baudRate === 12_345) throw new Error("there is no such rate");
+      rates.push(baudRate);
+    };
+    // The bridge's link is lost before its answer, and its session goes on.
+    link.loses = 1;
+    remote.configure({ baud_rate: 9_600 }).catch(() => undefined);
+    await world.run(() => link.loses === 0);
+    link.end("the session does not carry it any more");
+    await world.run(() => away.length === 1 && remote.isUp);
+    await done(world, Promise.allSettled([remote.configure({ baud_rate: 12_345 })]));
+    await world.tty.pull();
+    world.tty.raw.settings = DEFAULT_SETTINGS;
+    rates.length = 0;
+    world.tty.plug();
+    await world.run(() => away.length === 2 && remote.isUp && rates.length === 1);
+    expect(rates).toEqual([9_600]);
+  });
+
   it("drops nothing of the device for a purge whose answer was lost, once the port is resumed", async () => {
     const world = new World();
     world.tty.plug();

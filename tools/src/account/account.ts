@@ -55,7 +55,8 @@ export const demandOwnId = (settings: Settings, agentId: string): void => {
   const relay = key.relay ?? httpBase(profile.url);
   if (isSameRelay(relay, settings.httpUrl())) return;
   const what = `the keyring's secret of ${agentId} is for ${relay}, not for ${settings.httpUrl()}`;
-  throw new Failure("usage", `${what}: use a profile of that relay (--profile NAME)`);
+  const fix = `set BLINDRELAY_URL=${relay} with BLINDRELAY_ACCOUNT_TOKEN, or use a profile of that relay`;
+  throw new Failure("usage", `${what}: ${fix} (--profile NAME)`);
 };
 
 /**
@@ -105,6 +106,17 @@ const withKeys = (keyring: Keyring | undefined, keys: ReadonlyMap<string, Key | 
 
 const withPending = ({ pending: _, ...others }: Profile, pending: Keyring): Profile =>
   Object.keys(pending).length > 0 ? { ...others, pending } : others;
+
+/** The profile at its relay's new address: what was noted for that is its own from now on. */
+export const atAddress = (profile: Profile, url: string): Profile => {
+  const own = (keyring: Keyring = {}): Keyring => {
+    const its = Object.entries(keyring).filter(
+      ([, { relay }]) => relay !== undefined && isSameRelay(relay, url),
+    );
+    return withKeys(keyring, new Map(its.map(([id, { relay: _, ...key }]) => [id, key])));
+  };
+  return withPending({ ...profile, url, keyring: own(profile.keyring) }, own(profile.pending));
+};
 
 /**
  * The profile with these secrets. Others that are pending stay, since another command may have sent

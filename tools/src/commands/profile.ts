@@ -2,6 +2,7 @@
 import { readdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { atAddress } from "../account/account.ts";
 import type { Command } from "../base/command.ts";
 import { readInput } from "../base/first-lines.ts";
 import { type JsonFlag, printJson, printResult, printText } from "../base/output.ts";
@@ -89,7 +90,7 @@ export const addProfile = (cli: Command, context: Context): void => {
       const settings = context.settings();
       const url = httpBase(given);
       settings.demandProfile();
-      settings.update((kept) => kept && { ...kept, url });
+      settings.update((kept) => kept && atAddress(kept, url));
       const { profilePath } = settings;
       printResult(flags, { profile: profilePath, url }, `${profilePath} is for ${url} now`);
     });

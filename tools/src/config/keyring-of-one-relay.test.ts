@@ -104,6 +104,16 @@ it.each([
   expect([kept(), at(OTHER)]).toEqual([SECRET, []]);
 });
 
+it("a relay that has moved to where secrets were noted for has them as its own", async () => {
+  const words = ["agent", "add", "New", "--id", "new-1"];
+  expect((await run({ words, honest: {} }, elsewhere)).code).toBe(0);
+  expect(readProfile(path)?.keyring["new-1"]?.relay).toBe(OTHER);
+  expect((await run({ words: ["profile", "set-url", OTHER], honest: {} }, home)).code).toBe(0);
+  expect(readProfile(path)).toMatchObject({ url: OTHER, account_token: PROFILE.account_token });
+  expect(readProfile(path)?.keyring["new-1"]?.relay).toBeUndefined();
+  expect([kept(), kept("new-1")]).toEqual([SECRET, expect.stringMatching(/^e2e_/)]);
+});
+
 it("rm of another relay's agent leaves the secret of the one at home", async () => {
   const words = ["agent", "rm", "pump-7", "--yes"];
   const { code, said } = await run({ words, honest: {} }, elsewhere);
@@ -213,12 +223,16 @@ it.skipIf(!existsSync("/dev/full"))("a device's file is whole if it is there", a
   expect(readFileSync(join(out, "pump-7.env"), "utf8")).toContain(SECRET);
 });
 
-it("a report of calls that cannot be written is told before any call", async () => {
-  const junit = join(folder, "none", "calls.xml");
-  const words = ["call", "--where", "id=pump-7", "valve.open", "--junit", junit];
-  const { code, said } = await run({ words, honest: {} }, home);
-  expect([code, said]).toEqual([2, expect.stringContaining(`cannot write ${junit}`)]);
-});
+it.each(["none", "loop"])(
+  "a report of calls that cannot be written is told before any call: %s",
+  async (at) => {
+    symlinkSync("loop", join(folder, "loop"));
+    const junit = join(folder, at, "calls.xml");
+    const words = ["call", "--where", "id=pump-7", "valve.open", "--junit", junit];
+    const { code, said } = await run({ words, honest: {} }, home);
+    expect([code, said]).toEqual([2, expect.stringContaining(`cannot write ${junit}`)]);
+  },
+);
 
 it("calls that cannot be made leave the file of their report as it was", async () => {
   const junit = join(folder, "calls.xml");

@@ -50,9 +50,9 @@ const isSettled = ({ outcome }: FleetOutcome, idempotent: boolean): boolean =>
   outcome === "ok" || outcome === "error" || (outcome === "unknown" && !idempotent);
 
 /** Throws a Failure (usage). */
-const writeReport = (path: string, text: string, flag: "a" | "w"): void => {
+const writeReport = (path: string, text: string): void => {
   try {
-    writeFileSync(path, text, { flag });
+    writeFileSync(path, text);
   } catch (error) {
     throw cannotWrite(path, error);
   }
@@ -60,9 +60,13 @@ const writeReport = (path: string, text: string, flag: "a" | "w"): void => {
 
 /** Leaves what is there as it is. Throws a Failure (usage). */
 const checkReport = (path: string): void => {
-  const isNew = lstatSync(path, { throwIfNoEntry: false }) === undefined;
-  writeReport(path, "", "a");
-  if (isNew) rmSync(path);
+  try {
+    const isNew = lstatSync(path, { throwIfNoEntry: false }) === undefined;
+    writeFileSync(path, "", { flag: "a" });
+    if (isNew) rmSync(path);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
 };
 
 /** Makes the calls that are left; whether a signal ended it. */
@@ -155,7 +159,7 @@ export const callFleet = async (
       printStatus(`interrupted: ${words} --resume ${path}${more} goes on`);
     }
     if (flags.junit !== undefined)
-      writeReport(flags.junit, renderJunit(method, outcomes.map(lineOf)), "w");
+      writeReport(flags.junit, renderJunit(method, outcomes.map(lineOf)));
     if (outcomes.length === total && outcomes.every(({ outcome }) => outcome === "ok")) return;
     throw new Failure("expectation", ended ? "interrupted" : "not all agents are ok");
   } finally {
