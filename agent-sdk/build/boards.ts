@@ -25,7 +25,11 @@ const board = (
   variables: number,
   modules: readonly string[],
 ): KnownBoard => ({
-  ...{ name, build, row, variables, modules },
+  name,
+  build,
+  row,
+  variables,
+  modules,
   isBridged: !modules.includes("net"),
 });
 

@@ -63,8 +63,13 @@ export interface BundleOptions {
 }
 
 const WITHOUT: BundleOptions = {
-  ...{ natives: [], lazy: [], stored: null, inline: false, global: false },
-  ...{ keep: [], ours: [] },
+  natives: [],
+  lazy: [],
+  stored: null,
+  inline: false,
+  global: false,
+  keep: [],
+  ours: [],
 };
 
 /** Marks each piece until all passes are done, so that its part of the file is known. */

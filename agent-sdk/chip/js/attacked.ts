@@ -70,14 +70,21 @@ const commands: { readonly [kind: string]: (body: string) => void } = {
   start: (body) => {
     core = startAgent(
       {
-        ...{ timer, random, storage, suite, link },
+        timer,
+        random,
+        storage,
+        suite,
+        link,
         log: (_level, message, fields) => {
           if (message === "executed") say("executed", JSON.stringify(fields));
         },
       },
       {
         ...(JSON.parse(body) as ChipStart),
-        ...{ url: "ws://relay.test/wss", runtime: "moddable chip", keptNames: KEPT_NAMES, program },
+        url: "ws://relay.test/wss",
+        runtime: "moddable chip",
+        keptNames: KEPT_NAMES,
+        program,
       },
     );
   },

@@ -19,8 +19,12 @@ const link = { connect: () => ({ send: () => {}, close: () => {} }) };
 startAgent(
   { timer, random, storage, suite, link, log: () => {} },
   {
-    ...{ url: "ws://none/wss", agentId: "cuts", agentToken, relayToken },
-    ...{ program: () => {}, runtime: "moddable chip" },
+    url: "ws://none/wss",
+    agentId: "cuts",
+    agentToken,
+    relayToken,
+    program: () => {},
+    runtime: "moddable chip",
   },
 );
 const counts = ["boot.0", "boot.1"].map((name) => Number(storage.read(name)?.split(" ")[2]));

@@ -26,8 +26,12 @@ const link = { connect: () => ({ send: () => {}, close: () => {} }) };
 const core = startWithPushes(
   { timer, random, storage, suite, link, log: () => {} },
   {
-    ...{ url: "ws://none/wss", agentId: "cuts", agentToken, relayToken },
-    ...{ runtime: "moddable chip", maxPlaintext: 1024 },
+    url: "ws://none/wss",
+    agentId: "cuts",
+    agentToken,
+    relayToken,
+    runtime: "moddable chip",
+    maxPlaintext: 1024,
     program: (agent) => agent.handle("which", () => [0]),
   },
   slotsOf(chip.why()),

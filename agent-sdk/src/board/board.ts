@@ -75,7 +75,9 @@ const asBoard = (said: unknown): Board | null => {
     board,
     serial: isName(serial) ? serial : "",
     modules,
-    ...{ sha1: is("sha1"), sha256: is("sha256"), aes: is("aes") },
+    sha1: is("sha1"),
+    sha256: is("sha256"),
+    aes: is("aes"),
     freeBytes,
     trashBytes: isNumber(trashBytes) ? trashBytes : null,
     variables,
@@ -84,7 +86,10 @@ const asBoard = (said: unknown): Board | null => {
     agentId: isName(agentId) ? agentId : null,
     packetVersion: packetVersion === "1" || packetVersion === "2" ? packetVersion : null,
     uart: isName(port) && isNumber(baud) ? { port, baud } : null,
-    ...{ wifi: is("wifi"), push: is("push"), guarded: is("guarded"), rekey: is("rekey") },
+    wifi: is("wifi"),
+    push: is("push"),
+    guarded: is("guarded"),
+    rekey: is("rekey"),
     console: isName(console) ? console : null,
   };
 };

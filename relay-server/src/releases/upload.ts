@@ -45,9 +45,14 @@ export const receiveArtifact = async (
     if (keyId === null) return { ok: false, problem: "untrusted" };
     const row = await store.write(async (tx) => {
       const change = {
-        ...{ upload_id: uploadId, ...received, signature, key_id: keyId },
+        upload_id: uploadId,
+        ...received,
+        signature,
+        key_id: keyId,
         // What was signed about other bytes.
-        ...{ list: null, not_after: null, signatures: "[]" },
+        list: null,
+        not_after: null,
+        signatures: "[]",
       };
       const changed = await changeRelease(tx, draft.id, "draft", change);
       if (changed === undefined) return undefined;

@@ -141,7 +141,9 @@ export class VirtualFleet {
     }
     const own = Array.from({ length: count }, (_, n) => ({
       name: n === 0 ? "client" : `client-${n + 1}`,
-      ...{ devices: first?.group ?? "", presence: true, from: "0s" },
+      devices: first?.group ?? "",
+      presence: true,
+      from: "0s",
     }));
     const clients = [...own, ...loads.map(ending)];
     const asked = { name: "a test", duration: DURATION, ...rest, clients };

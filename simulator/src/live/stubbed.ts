@@ -39,7 +39,9 @@ export const stubbedProgram = async (
   const begun = performance.now();
   return (agent: Agent) => {
     const device: StubbedDevice = {
-      ...{ id: agent.name, group: agent.name.replace(/-\d+$/, ""), boots: 1 },
+      id: agent.name,
+      group: agent.name.replace(/-\d+$/, ""),
+      boots: 1,
       now: () => performance.now() - begun,
       random: Math.random,
       log: () => undefined,

@@ -105,8 +105,14 @@ function offsetsOf(timeZone: string): (atMs: number) => number {
   if (timeZone === "UTC") return () => 0;
   const numeric = "numeric";
   const format = new Intl.DateTimeFormat(LOCALE, {
-    ...{ timeZone, hourCycle: "h23", year: numeric, month: numeric, day: numeric },
-    ...{ hour: numeric, minute: numeric, second: numeric },
+    timeZone,
+    hourCycle: "h23",
+    year: numeric,
+    month: numeric,
+    day: numeric,
+    hour: numeric,
+    minute: numeric,
+    second: numeric,
   });
   let known = Number.NaN;
   let last = 0;

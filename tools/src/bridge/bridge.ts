@@ -213,7 +213,14 @@ export class Bridge {
     const { identity, stateDir } = mode;
     const { agentId, relayToken, agentToken, version, deviceSecret } = identity;
     const agent = await startAgent({
-      ...{ url, agentId, relayToken, agentToken, stateDir, name: this.name, program, log },
+      url,
+      agentId,
+      relayToken,
+      agentToken,
+      stateDir,
+      name: this.name,
+      program,
+      log,
       packetVersion: version,
       deviceKey: deviceSecret ?? undefined,
     });

@@ -72,7 +72,9 @@ const connectStubs = async (path: string, id: string): Promise<void> => {
   const { default: bundled } = await import("@blindrelay/agent-sdk/stubs");
   const begun = performance.now();
   const device = {
-    ...{ id, group: "", boots: 1 },
+    id,
+    group: "",
+    boots: 1,
     now: () => performance.now() - begun,
     random: Math.random,
     log: (text: string) => printStatus(text),

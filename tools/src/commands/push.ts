@@ -190,7 +190,11 @@ interface FleetReport {
 }
 
 const emptyReport = (): FleetReport => ({
-  ...{ kept: [], unchanged: [], failed: [], skipped: [], untouched: [] },
+  kept: [],
+  unchanged: [],
+  failed: [],
+  skipped: [],
+  untouched: [],
 });
 
 /** Pushes to all that match, are online and have their secret in the keyring. */

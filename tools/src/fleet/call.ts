@@ -92,7 +92,11 @@ const callLeft = async (
       (id) => heldAgent(client, settings, id),
     );
     const outcomes = fleet.call(head.method, params, {
-      ...{ staged, abortOver, atOnce, idempotent, before },
+      staged,
+      abortOver,
+      atOnce,
+      idempotent,
+      before,
       timeoutMs: flags.timeout * 1000,
       waitForAgent: wait,
       signal: stop.signal,
