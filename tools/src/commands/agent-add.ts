@@ -24,7 +24,7 @@ import {
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
-import { cannotWrite, writeWholeFile } from "../base/whole-file.ts";
+import { writeWholeFile, writing } from "../base/whole-file.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import type { Context } from "./context.ts";
@@ -97,11 +97,7 @@ const writeFiles = async (
   signal: AbortSignal,
 ): Promise<boolean> => {
   const rest = accountRest(settings);
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-  } catch (error) {
-    throw cannotWrite(folder, error);
-  }
+  writing(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }));
   for (const { agentId } of made) {
     if (signal.aborted) return false;
     const path = join(folder, `${agentId}.${ENDINGS[format]}`);

@@ -15,7 +15,7 @@ import { parse } from "acorn";
 import { failing } from "../base/failing.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readJsonFile } from "../base/text-file.ts";
-import { cannotWrite, writeWholeFile } from "../base/whole-file.ts";
+import { writeWholeFile, writing } from "../base/whole-file.ts";
 import { authorityOf } from "./authority.ts";
 import { readSource } from "./program.ts";
 import { SDK_ROOT } from "./sdk.ts";
@@ -210,31 +210,29 @@ const holdsBootCount = (preferences: string): boolean =>
     .filter((entry) => entry.isFile())
     .some(({ name }) => readFileSync(join(preferences, name), "latin1").includes(BOOT_COUNT_KEY));
 
-/** Throws a Failure (usage). */
+/** Throws a Failure (usage); then nothing was written that only the user has. */
 const writeProject = (folder: string, project: Project): void => {
-  try {
-    writeFiles(folder, project);
-  } catch (error) {
-    throw error instanceof Failure ? error : cannotWrite(folder, error);
-  }
-};
-
-const writeFiles = (folder: string, project: Project): void => {
-  if (existsSync(folder) && readdirSync(folder).length > 0 && !existsSync(join(folder, MARK))) {
+  const isForeign = writing(folder, () => {
+    mkdirSync(folder, { recursive: true });
+    return readdirSync(folder).length > 0 && !existsSync(join(folder, MARK));
+  });
+  if (isForeign) {
     throw new Failure(
       "usage",
       `${folder} contains other files: specify an empty or new folder with --out`,
     );
   }
-  mkdirSync(join(folder, SDK_FOLDER), { recursive: true });
-  if (!existsSync(join(folder, MARK))) writeMark(folder, null);
+  const form = join(folder, "agent.json");
+  const hasForm = existsSync(form);
+  writing(folder, () => {
+    mkdirSync(join(folder, SDK_FOLDER), { recursive: true });
+    if (!existsSync(join(folder, MARK))) writeMark(folder, null);
+  });
   for (const [path, content] of project) {
-    // Rewritten at each run, except the form that the user filled in.
-    const kept = path === "agent.json" && content.includes("…") && existsSync(join(folder, path));
-    if (kept) continue;
     const file = join(folder, path);
-    if (path === "agent.json") writeWholeFile(file, keepAdded(file, content));
-    else writeFileSync(file, content, { mode: 0o644 });
+    if (file !== form) writing(file, () => writeFileSync(file, content, { mode: 0o644 }));
+    // Rewritten at each run, except the form that the user filled in.
+    else if (!hasForm || !content.includes("…")) writeWholeFile(form, keepAdded(form, content));
   }
 };
 

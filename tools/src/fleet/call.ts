@@ -10,7 +10,7 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { withClient } from "../account/connect.ts";
 import { interrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
-import { cannotWrite } from "../base/whole-file.ts";
+import { writing } from "../base/whole-file.ts";
 import type { Settings } from "../config/settings.ts";
 import { ProgressLine } from "../flash/progress.ts";
 import { heldAgent, matching, matchingIds } from "./agents.ts";
@@ -50,24 +50,16 @@ const isSettled = ({ outcome }: FleetOutcome, idempotent: boolean): boolean =>
   outcome === "ok" || outcome === "error" || (outcome === "unknown" && !idempotent);
 
 /** Throws a Failure (usage). */
-const writeReport = (path: string, text: string): void => {
-  try {
-    writeFileSync(path, text);
-  } catch (error) {
-    throw cannotWrite(path, error);
-  }
-};
+const writeReport = (path: string, text: string): void =>
+  writing(path, () => writeFileSync(path, text));
 
 /** Leaves what is there as it is. Throws a Failure (usage). */
-const checkReport = (path: string): void => {
-  try {
+const checkReport = (path: string): void =>
+  writing(path, () => {
     const isNew = lstatSync(path, { throwIfNoEntry: false }) === undefined;
     writeFileSync(path, "", { flag: "a" });
     if (isNew) rmSync(path);
-  } catch (error) {
-    throw cannotWrite(path, error);
-  }
-};
+  });
 
 /** Makes the calls that are left; whether a signal ended it. */
 const callLeft = async (
