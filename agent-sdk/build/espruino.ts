@@ -30,7 +30,7 @@ const LAZY = [
   "src/serial/wire.ts",
   "src/espruino/utf8-escapes.ts",
   "src/espruino/write-json.ts",
-  "protocol/src/crypto/keys.ts",
+  "protocol/src/crypto/session-keys.ts",
   "protocol/src/crypto/secret-keys.ts",
   "protocol/src/crypto/push-proof.ts",
   "protocol/src/crypto/hkdf.ts",

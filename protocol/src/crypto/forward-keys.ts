@@ -10,9 +10,9 @@
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes, concatBytes } from "../encoding/bytes.ts";
 import { hkdfExpandLabel, hkdfExtract } from "./hkdf.ts";
-import type { SessionKeys } from "./keys.ts";
-import { expandSession } from "./keys.ts";
 import { DIRECTION_BYTES, makeDirection } from "./packet.ts";
+import type { SessionKeys } from "./session-keys.ts";
+import { expandSession } from "./session-keys.ts";
 import type { HmacKey, Suite } from "./suite.ts";
 import type { Version } from "./versions.ts";
 

@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ } from "../spec.ts";
 import { nodeSuite } from "../suites/node.ts";
-import { deriveSessionKeys } from "./keys.ts";
 import { openPacket, parsePacket, sealPacket } from "./packet.ts";
 import { extractPrk } from "./secret-keys.ts";
+import { deriveSessionKeys } from "./session-keys.ts";
 import type { Version } from "./versions.ts";
 
 const suite = nodeSuite();

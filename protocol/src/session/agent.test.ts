@@ -4,9 +4,9 @@
  */
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { deriveSessionKeys } from "../crypto/keys.ts";
 import { parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
+import { deriveSessionKeys } from "../crypto/session-keys.ts";
 import { toBase64url } from "../encoding/base64url.ts";
 import { asciiBytes, asciiText } from "../encoding/bytes.ts";
 import { MAX_PLAINTEXT_BYTES, MAX_SEQ, SESSION_IDLE_MS, SESSION_MAX_AGE_MS } from "../spec.ts";

@@ -13,16 +13,17 @@
  *
  * [portable]
  */
-import type { SessionKeys } from "../crypto/keys.ts";
+
+import type { Packet } from "../crypto/packet.ts";
+import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
+import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
+import type { SessionKeys } from "../crypto/session-keys.ts";
 import {
   deriveAgentPart,
   deriveClientKeys,
   deriveSessionKeys,
   nextEpochSecret,
-} from "../crypto/keys.ts";
-import type { Packet } from "../crypto/packet.ts";
-import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
-import { deriveEpochSecret, extractPrk } from "../crypto/secret-keys.ts";
+} from "../crypto/session-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
 import type { Version } from "../crypto/versions.ts";
 import { asciiBytes, equalTexts, NO_BYTES } from "../encoding/bytes.ts";

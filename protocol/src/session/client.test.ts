@@ -2,9 +2,9 @@
  * What vectors/sessions.json does not cover on the client's side: its own times, limits and misuse.
  */
 import { describe, expect, it } from "vitest";
-import { deriveSessionKeys } from "../crypto/keys.ts";
 import { parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
+import { deriveSessionKeys } from "../crypto/session-keys.ts";
 import { asciiBytes } from "../encoding/bytes.ts";
 import {
   MAX_PLAINTEXT_BYTES,

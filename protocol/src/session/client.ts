@@ -13,11 +13,12 @@
  *
  * [portable]
  */
-import type { SessionKeys } from "../crypto/keys.ts";
-import { deriveClientKeys, deriveSessionKeys } from "../crypto/keys.ts";
+
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { extractPrk } from "../crypto/secret-keys.ts";
+import type { SessionKeys } from "../crypto/session-keys.ts";
+import { deriveClientKeys, deriveSessionKeys } from "../crypto/session-keys.ts";
 import type { HmacKey, Suite } from "../crypto/suite.ts";
 import type { Version } from "../crypto/versions.ts";
 import { toBase64url } from "../encoding/base64url.ts";

@@ -18,9 +18,9 @@ import {
   EXCHANGE_SEQ,
   nextDh,
 } from "../crypto/forward-keys.ts";
-import type { SessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { sealPacket } from "../crypto/packet.ts";
+import type { SessionKeys } from "../crypto/session-keys.ts";
 import { concatBytes, NO_BYTES } from "../encoding/bytes.ts";
 import { KEY_BYTES, TAG_BYTES } from "../spec.ts";
 import type { AgentSessionsOptions, AgentVerdict, Epoch, HeldSession } from "./agent.ts";

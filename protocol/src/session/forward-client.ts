@@ -12,9 +12,9 @@ import {
   deriveHandshakeKeys,
   EXCHANGE_SEQ,
 } from "../crypto/forward-keys.ts";
-import type { SessionKeys } from "../crypto/keys.ts";
 import type { Packet } from "../crypto/packet.ts";
 import { openPacket } from "../crypto/packet.ts";
+import type { SessionKeys } from "../crypto/session-keys.ts";
 import { equalBytes, NO_BYTES } from "../encoding/bytes.ts";
 import { KEY_BYTES, TAG_BYTES } from "../spec.ts";
 import type { ClientEffect, ClientSessionOptions } from "./client.ts";

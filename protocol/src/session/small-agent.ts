@@ -5,9 +5,10 @@
  *
  * [portable]
  */
-import { expandSession } from "../crypto/keys.ts";
+
 import type { Packet } from "../crypto/packet.ts";
 import { DIRECTION_BYTES, makeDirection, openPacket, sealPacket } from "../crypto/packet.ts";
+import { expandSession } from "../crypto/session-keys.ts";
 import type { HeldSession } from "./agent.ts";
 import { AgentSessions } from "./agent.ts";
 

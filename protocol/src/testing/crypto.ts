@@ -5,7 +5,6 @@
  * [portable]
  */
 import { hkdfExpand, hkdfExtract } from "../crypto/hkdf.ts";
-import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/keys.ts";
 import type { DirectionKeys } from "../crypto/packet.ts";
 import { openPacket, parsePacket, sealPacket } from "../crypto/packet.ts";
 import { pushProof, rekeyProof } from "../crypto/push-proof.ts";
@@ -15,6 +14,7 @@ import {
   extractPrk,
   signPayload,
 } from "../crypto/secret-keys.ts";
+import { deriveAgentPart, deriveSessionKeys, nextEpochSecret } from "../crypto/session-keys.ts";
 import type { AeadKey, HmacKey, Suite } from "../crypto/suite.ts";
 import type { AeadVersion, Version } from "../crypto/versions.ts";
 import { aeadOf } from "../crypto/versions.ts";

@@ -28,7 +28,7 @@ import { Drain } from "./lifecycle/drain.ts";
 import { Heartbeat } from "./lifecycle/heartbeat.ts";
 import type { HubLink } from "./link.ts";
 import type { AuthResult, HubPort } from "./ports.ts";
-import type { ViewChange } from "./presence/views.ts";
+import type { ViewChange } from "./presence/access-key-views.ts";
 import { Guests } from "./routing/guests.ts";
 import { guarded, Inbound, rethrow } from "./routing/inbound.ts";
 import { Routing } from "./routing/routing.ts";

@@ -17,9 +17,9 @@ import { Lockout } from "./limits/lockout.ts";
 import { RequestCounts } from "./limits/request-counts.ts";
 import { RequestIds } from "./limits/request-ids.ts";
 import type { HubPort } from "./ports.ts";
+import { Views } from "./presence/access-key-views.ts";
 import { OwnerCache } from "./presence/owner-cache.ts";
 import { Presence } from "./presence/presence.ts";
-import { Views } from "./presence/views.ts";
 
 export interface HubOptions {
   /** Shared with REST, which counts its failures in the same place. */

@@ -30,7 +30,7 @@ export interface Mutant {
 const AGENT = "protocol/src/session/agent.ts";
 const SMALL_AGENT = "protocol/src/session/small-agent.ts";
 const CLIENT = "protocol/src/session/client.ts";
-const KEYS = "protocol/src/crypto/keys.ts";
+const KEYS = "protocol/src/crypto/session-keys.ts";
 const SECRET_KEYS = "protocol/src/crypto/secret-keys.ts";
 const PACKET = "protocol/src/crypto/packet.ts";
 const BASE64 = "protocol/src/encoding/base64url.ts";

@@ -98,7 +98,7 @@ export const ATTACKS: readonly Attack[] = [
     what: "a client that never reads",
     tests: [
       ["test/src/contract/link.test.ts", "costs the sender SLOW_CONSUMER, and is closed with 1013"],
-      [`${RELAY}/http/limits/untaken.test.ts`, "over its limit until enough is taken"],
+      [`${RELAY}/http/limits/untaken-answers.test.ts`, "over its limit until enough is taken"],
     ],
   },
   {

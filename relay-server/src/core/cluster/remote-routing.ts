@@ -14,7 +14,7 @@ import type { LocalClient } from "../connections/connection.ts";
 import type { ControlMessages } from "../connections/control-messages.ts";
 import type { Outbox } from "../connections/outbox.ts";
 import type { Counters } from "../counters.ts";
-import { sees } from "../presence/views.ts";
+import { sees } from "../presence/access-key-views.ts";
 
 /** A server without a subscriber reports that at once; an older message is in transit or lost. */
 const TICKET_MS = 3000;

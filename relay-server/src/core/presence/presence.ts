@@ -19,7 +19,7 @@ import {
   SNAPSHOT_BATCH,
   SNAPSHOTS_AT_ONCE,
 } from "../limits/limits.ts";
-import { sees } from "./views.ts";
+import { sees } from "./access-key-views.ts";
 
 /** The rest of a client's snapshot. */
 interface Snapshot {

@@ -19,7 +19,7 @@ import {
   withAgentId,
 } from "@blindrelay/protocol/wire";
 import type { AgentPeer, ClientEnvelope, ClientPeer, Peer } from "../connections/connection.ts";
-import { sees } from "../presence/views.ts";
+import { sees } from "../presence/access-key-views.ts";
 import type { HubState } from "../state.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);

@@ -5,7 +5,7 @@ import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { DEFAULT_QUOTAS, type Quotas } from "../../control/quotas.ts";
 import { type Rest, startRest } from "../testing/test-rest.ts";
 import { Pace } from "./pace.ts";
-import { Untaken } from "./untaken.ts";
+import { Untaken } from "./untaken-answers.ts";
 
 let rest: Rest;
 afterEach(() => rest.close());

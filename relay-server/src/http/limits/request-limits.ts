@@ -12,7 +12,7 @@ import { type HttpProblem, passingProblem } from "../base/problem.ts";
 import { isHealth } from "../routes/health.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { Pace, paceRequests } from "./pace.ts";
-import { Untaken } from "./untaken.ts";
+import { Untaken } from "./untaken-answers.ts";
 
 const WINDOW_MS = 60_000;
 /** Users, agents and addresses remembered at once; the least recent is dropped. */

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Untaken } from "./untaken.ts";
+import { Untaken } from "./untaken-answers.ts";
 
 const socketOf = () => Object.assign(new EventEmitter(), { destroyed: false }) as Socket;
 const close = (socket: Socket): void => {
