@@ -1,6 +1,6 @@
 /**
  * Section 2: what is derived once from the end-to-end secret, at a start or for the optional
- * signature. The labels here and in keys.ts keep the derivations separate.
+ * signature. The labels here and in session-keys.ts keep the derivations separate.
  *
  * [portable]
  */
