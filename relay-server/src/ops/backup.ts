@@ -7,6 +7,7 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  mkdtempSync,
   openSync,
   renameSync,
   rmSync,
@@ -36,10 +37,12 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   if (!existsSync(source)) throw new Failure("unreachable", `no store at ${source}`);
   const file = resolve(to);
   if (existsSync(file)) throw new Failure("usage", `${file} exists: name a new file`);
-  // Under another name until it is complete, so that a partial backup is never mistaken for one.
-  const part = join(dirname(file), `.${basename(file)}.part`);
+  // Elsewhere until it is complete, so that nobody mistakes a partial backup for one; in a folder
+  // of its own, which others cannot enter, and which another backup of this name does not touch.
+  let folder: string | null = null;
   try {
-    rmSync(part, { force: true });
+    folder = mkdtempSync(join(dirname(file), `.${basename(file)}.part-`));
+    const part = join(folder, basename(file));
     copy(source, part);
     chmodSync(part, 0o600);
     makeSure(part);
@@ -49,10 +52,11 @@ export const backupStore = (data: string, store: string | undefined, to: string)
     renameSync(part, file);
     flushFolder(dirname(file));
   } catch (error) {
-    rmSync(part, { force: true });
     if (error instanceof Failure) throw error;
     const cause = withDiskProblem(error, dirname(file));
     throw new Failure("unreachable", `cannot write ${file}: ${cause}`, error);
+  } finally {
+    if (folder !== null) rmSync(folder, { recursive: true, force: true });
   }
   return { file, bytes: statSync(file).size };
 };

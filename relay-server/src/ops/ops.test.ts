@@ -98,6 +98,13 @@ describe("backup", () => {
     expect(() => backupStore(data, "postgres://x", to)).toThrow(/pg_dump/);
   });
 
+  test("touches nothing of another one to the same file that is under way", () => {
+    const theirs = [".copy.sqlite.part", ".copy.sqlite.part-theirs"];
+    for (const name of theirs) writeFileSync(join(folder, name), "half of it");
+    backupStore(data, undefined, join(folder, "copy.sqlite"));
+    expect(readdirSync(folder).sort()).toEqual([...theirs, "copy.sqlite", "relay"]);
+  });
+
   test("of a damaged store is refused", () => {
     damage();
     const to = join(folder, "copy.sqlite");
