@@ -39,6 +39,8 @@ const LONGEST_MS = 200_000;
 const LATEST_S = 30;
 /** The same where a call itself may take long: on a slow network, or in a closed loop. */
 const SLOWEST_MS = 3_000;
+/** And where a client comes and leaves with each call, on a slow network. */
+const SLOWEST_VISIT_MS = 10_000;
 /** Calls may fail in whatever way, but have no wrong answer. */
 export const MAY_FAIL: readonly Allowed[] = [
   ...Object.keys(CALL_ERRORS).filter((code) => code !== "REMOTE"),
@@ -157,10 +159,7 @@ export class Drawing {
         name: `c${i}`,
         devices: group,
         ...(this.likely(60)
-          ? {
-              every: isLarge ? `${(isQuick ? 1 : 3) + this.below(3)}s` : `${loopMs}ms`,
-              ...(this.likely(25) ? { leaves: true } : {}),
-            }
+          ? this.loop(isLarge ? 1000 * ((isQuick ? 1 : 3) + this.below(3)) : loopMs, isQuick)
           : { rate: `${Math.ceil(60_000 / openMs)}/m` }),
         from: `${LATEST_S - this.below(20)}s`,
         ...(isLarge ? large : {}),
@@ -172,6 +171,11 @@ export class Drawing {
         ...(this.likely(20) ? { timeout: `${(isQuick ? 1 : 10) + this.below(20)}s` } : {}),
       };
     });
+  }
+
+  private loop(everyMs: number, isQuick: boolean): Pick<ClientGroupSpec, "every" | "leaves"> {
+    const leaves = this.likely(25) && (isQuick || everyMs >= SLOWEST_VISIT_MS);
+    return { every: `${everyMs}ms`, ...(leaves ? { leaves } : {}) };
   }
 
   private drivers(devices: readonly DeviceGroupSpec[]): DriverSpec[] {
