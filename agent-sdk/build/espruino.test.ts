@@ -3,6 +3,7 @@
  * lenient.
  */
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import {
   espruinoFile,
@@ -19,6 +20,7 @@ import {
   buildEspruino,
   buildEspruinoSerial,
   buildEspruinoWifi,
+  buildForBoard,
   buildWith,
   GUARDED,
   VARIANTS,
@@ -184,3 +186,14 @@ describe.each(FILES)("the file for $variant over $over", ({ variant, over, build
     expect(code).not.toMatch(/\.(receiveUnheld|epochSecret|linkOpened)\b/);
   });
 });
+
+// Where no real Espruino is, nothing else would notice that one cannot read them.
+it.each(["hour", "links", "numbers", "vectors"])(
+  "a real Espruino can read the tests that it runs: %s",
+  (name) => {
+    const { code } = buildForBoard(
+      fileURLToPath(new URL(`../src/testing/espruino-${name}.ts`, import.meta.url)),
+    );
+    expect(checkDialect(code).filter(({ rule }) => rule.startsWith("syntax"))).toEqual([]);
+  },
+);

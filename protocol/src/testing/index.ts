@@ -34,14 +34,14 @@ export const VECTOR_FILE_NAMES: { readonly [field in keyof VectorFiles]-?: strin
 
 /**
  * Runs the given files; returns a sentence for each failure. `versions`: of packets that the suite
- * has; cases of others are left out.
+ * has, if not all; cases of others are left out.
  */
 export const checkVectors = (
   suite: Suite,
   files: VectorFiles,
-  versions: readonly Version[] = ["1", "2"],
+  versions?: readonly Version[],
 ): string[] => {
-  const has = (v: string): boolean => versions.indexOf(v as Version) >= 0;
+  const has = (v: string): boolean => versions === undefined || versions.indexOf(v as Version) >= 0;
   const failures: string[] = [];
   if (files.contract !== undefined) checkContract(suite, files.contract, has, failures);
   if (files.hkdf !== undefined) checkHkdf(suite, files.hkdf, failures);

@@ -47,9 +47,9 @@ export const encodeAuthenticated = (
   sessionToken: string,
   expiresIn: number,
   maxRequests: number,
-  renewed = false,
+  renewed?: boolean,
 ): string =>
-  `{"${FIELD_TYPE}":"${TYPE_AUTH_RESPONSE}","${FIELD_STATUS}":"${STATUS_AUTHENTICATED}","${FIELD_SESSION_TOKEN}":${encodeJson(sessionToken)},"${FIELD_EXPIRES_IN}":${expiresIn},"${FIELD_MAX_REQUESTS}":${maxRequests}${renewed ? `,"${FIELD_RENEWED}":true` : ""}}`;
+  `{"${FIELD_TYPE}":"${TYPE_AUTH_RESPONSE}","${FIELD_STATUS}":"${STATUS_AUTHENTICATED}","${FIELD_SESSION_TOKEN}":${encodeJson(sessionToken)},"${FIELD_EXPIRES_IN}":${expiresIn},"${FIELD_MAX_REQUESTS}":${maxRequests}${renewed === true ? `,"${FIELD_RENEWED}":true` : ""}}`;
 
 /** `retryAfter`: seconds. */
 export const encodeAuthFailed = (error: string, code: string, retryAfter: number): string =>
