@@ -67,16 +67,16 @@ const withKey = (
   if (!result.ok || result.role !== "client" || !("credential" in finding)) return result;
   const { key, userId } = finding.credential;
   if (key === null) return result;
-  const { id, selector, expiresAtMs } = key;
+  const { id, selector } = key;
   const admit = async (): Promise<AuthResult> => {
     await noteUse(store, key, nowMs);
     if (selector === null) {
-      return { ...result, key: { id, matches: null, agents: null, expiresAtMs } };
+      return { ...result, key: { id, matches: null, agents: null } };
     }
     const agents = await agentsFor(store.db, userId, selector);
     const matches: AccessKey["matches"] = (agentId, labels) =>
       matchesKeySelector(selector, { agent_id: agentId, labels });
-    return { ...result, key: { id, matches, agents, expiresAtMs } };
+    return { ...result, key: { id, matches, agents } };
   };
   return admit();
 };

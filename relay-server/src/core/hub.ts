@@ -245,13 +245,7 @@ export class Hub {
     presence.tick(now);
     this.remoteRouting.tick(now);
     this.remoteAgents.tick(now);
-    const { ended, hidden } = this.#state.views.tick(now);
-    this.#tellViews(hidden, now);
-    for (const { connection } of ended) {
-      if (connection.state !== "closing") {
-        this.#disconnector.endWith(connection, "SESSION_EXPIRED", null, now);
-      }
-    }
+    this.#tellViews(this.#state.views.tick(now), now);
     requestIds.expire(now);
     requestCounts.tick(now);
     lockout.expire(now);

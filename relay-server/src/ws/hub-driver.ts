@@ -260,16 +260,8 @@ const authenticate = (
   request: AuthRequest,
 ): MaybePromise<AuthResult> =>
   whenKnown(lookups.authenticate({ ...request, nowMs: wallMs() }), (result) =>
-    result.ok ? onClock(result, steadyMs() - wallMs()) : result,
+    result.ok ? { ...result, expiresAtMs: result.expiresAtMs + steadyMs() - wallMs() } : result,
   );
-
-const onClock = (result: Extract<AuthResult, { ok: true }>, offMs: number): AuthResult => {
-  const expiresAtMs = result.expiresAtMs + offMs;
-  if (result.role === "agent" || result.key === undefined) return { ...result, expiresAtMs };
-  const { key } = result;
-  const endsAtMs = key.expiresAtMs === null ? null : key.expiresAtMs + offMs;
-  return { ...result, expiresAtMs, key: { ...key, expiresAtMs: endsAtMs } };
-};
 
 /**
  * Asks, and passes the answer to `take`, immediately if it is available, or the error to `lost`,

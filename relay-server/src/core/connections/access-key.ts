@@ -6,14 +6,9 @@ export interface AgentLabels {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** How an access key's links end. */
-export interface KeyEnd {
+/** Its session tokens end with it, so their end is its links' end, too. */
+export interface AccessKey {
   readonly id: string;
-  /** On the same clock as the session's; null: until it is removed. */
-  readonly expiresAtMs: number | null;
-}
-
-export interface AccessKey extends KeyEnd {
   /** Whether its selector matches an agent; null: it has none, and sees all agents. */
   readonly matches: ((agentId: string, labels: AgentLabels["labels"]) => boolean) | null;
   /** The agents that it matches now; null: all. */

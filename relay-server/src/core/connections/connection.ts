@@ -17,7 +17,7 @@ import { RateBucket } from "../limits/rate-limit.ts";
 import type { SessionUse } from "../limits/request-counts.ts";
 import { UserShare } from "../limits/user-share.ts";
 import type { AgentReport, ClientType, HubLink } from "../link.ts";
-import type { KeyEnd, View } from "./access-key.ts";
+import type { AccessKey, View } from "./access-key.ts";
 import { Bindings } from "./bindings.ts";
 import type { Leaving } from "./leaving.ts";
 import type { Waiting } from "./timer-wheel.ts";
@@ -142,7 +142,7 @@ export interface LocalClient extends AnyClient {
   readonly onlineSince: number;
   readonly origin: null;
   /** The access key that it came in with. */
-  readonly key: KeyEnd | null;
+  readonly key: Pick<AccessKey, "id"> | null;
   /** Null: it sees all agents of its account. */
   readonly view: View | null;
 }

@@ -11,7 +11,6 @@ import {
 import type { AuthFailureCode } from "@blindrelay/protocol/schema";
 import { type AuthMessage, encodeAuthenticated, encodeAuthFailed } from "@blindrelay/protocol/wire";
 import { type Claim, FREE } from "../bus.ts";
-import type { AccessKey, KeyEnd } from "../connections/access-key.ts";
 import type { AgentPeer, LocalClient } from "../connections/connection.ts";
 import { advance, type Connection } from "../connections/connection.ts";
 import { concerns } from "../connections/revocations.ts";
@@ -138,7 +137,7 @@ export class Authenticator {
       onlineSince: now,
       origin: null,
       // Not what it sees, which its view holds.
-      key: accepted.key === undefined ? null : endOf(accepted.key),
+      key: accepted.key === undefined ? null : { id: accepted.key.id },
       view: views.open(accepted.key, userId),
       bound: new Set(),
       latest: null,
@@ -342,8 +341,6 @@ export class Authenticator {
     return { ok: false, error, code, retryAfterS, final };
   }
 }
-
-const endOf = ({ id, expiresAtMs }: AccessKey): KeyEnd => ({ id, expiresAtMs });
 
 const NONE: readonly number[] = [];
 

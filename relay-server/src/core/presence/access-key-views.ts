@@ -6,10 +6,7 @@
 import type { AccessKey, AgentLabels, View } from "../connections/access-key.ts";
 import type { LocalClient } from "../connections/connection.ts";
 
-/**
- * When a look-up that failed is tried again, one that takes longer hides its agent, and ends are
- * looked for.
- */
+/** When a look-up that failed is tried again, and one that takes longer hides its agent. */
 const LOOK_EVERY_MS = 1000;
 /** A login whose look-up is older than this many changes of labels is refused. */
 const KEPT_CHANGES = 1000;
@@ -29,8 +26,6 @@ export class Views {
   readonly #ask: (agentId: string) => void;
   /** By key, with the clients that share it. */
   readonly #views = new Map<string, { readonly view: View; readonly clients: Set<LocalClient> }>();
-  /** Clients whose key ends by itself. */
-  readonly #ending = new Set<LocalClient>();
   /** Look-ups in progress: one for each agent at a time. */
   readonly #asked = new Map<string, { isStale: boolean; sinceMs: number | null }>();
   /** The latest agents whose labels changed, and how many there were. */
@@ -55,8 +50,7 @@ export class Views {
   }
 
   add(client: LocalClient): void {
-    const { key, view } = client;
-    if (key !== null && key.expiresAtMs !== null) this.#ending.add(client);
+    const { view } = client;
     if (view === null) return;
     const shared = this.#views.get(view.keyId);
     if (shared === undefined) this.#views.set(view.keyId, { view, clients: new Set([client]) });
@@ -64,7 +58,6 @@ export class Views {
   }
 
   remove(client: LocalClient): void {
-    this.#ending.delete(client);
     if (client.view === null) return;
     const shared = this.#views.get(client.view.keyId);
     if (shared === undefined) return;
@@ -132,9 +125,9 @@ export class Views {
     return this.#change(agentId, () => false);
   }
 
-  /** Clients whose key has ended, and agents that are hidden because the store takes too long. */
-  tick(now: number): { ended: LocalClient[]; hidden: ViewChange[] } {
-    if (now - this.#lookedAt < LOOK_EVERY_MS) return { ended: [], hidden: [] };
+  /** Agents that are hidden because the store takes too long. */
+  tick(now: number): ViewChange[] {
+    if (now - this.#lookedAt < LOOK_EVERY_MS) return [];
     this.#lookedAt = now;
     const hidden: ViewChange[] = [];
     for (const [agentId, asked] of this.#asked) {
@@ -142,8 +135,7 @@ export class Views {
       else hidden.push(...this.#change(agentId, () => false));
     }
     for (const agentId of this.#unknown) this.doubt(agentId);
-    const ended = [...this.#ending].filter(({ key }) => now >= (key?.expiresAtMs ?? now + 1));
-    return { ended, hidden };
+    return hidden;
   }
 
   /** Whether an answer is out of date: then the next one is asked for. */

@@ -95,7 +95,7 @@ export class MemoryStore {
     const endsAtMs = Math.min(nowMs + SESSION_TTL_S * 1000, expiresAtMs ?? Infinity);
     this.sessions.set(token, { who: userId, expiresAtMs: endsAtMs, used: 0 });
     const result = this.#accept("client", userId, token) as Extract<AuthResult, { role: "client" }>;
-    return { ...result, key: { id, matches, agents: matches && agents, expiresAtMs } };
+    return { ...result, key: { id, matches, agents: matches && agents } };
   }
 
   #bySession(token: string, side: string, agentId: string | undefined, nowMs: number): AuthResult {
