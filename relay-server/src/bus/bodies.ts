@@ -28,7 +28,8 @@ const MAX_FIRSTS = 4096;
 
 const Name = Type.String({ pattern: "^[A-Za-z0-9_-]{1,128}$" });
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-const Milliseconds = Type.Number({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** An age, up to 31 years: what began then must be a date, which clients are told. */
+const Milliseconds = Type.Number({ minimum: 0, maximum: 1e12 });
 const Firsts = Type.Array(Type.String({ minLength: 1, maxLength: 64 }), { maxItems: MAX_FIRSTS });
 const Text = Type.Union([Type.String({ maxLength: 65_536 }), Type.Null()]);
 const Connections = Type.Object({

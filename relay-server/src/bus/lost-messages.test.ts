@@ -204,9 +204,9 @@ class Node {
     return peer;
   }
 
-  client() {
+  client(fields: object = {}) {
     const login = { role: "client" as const, userId: "u", sessionHash: "c", requestsUsed: 0 };
-    const { done, ...peer } = this.#connect({ client_type: "client" }, login);
+    const { done, ...peer } = this.#connect({ client_type: "client", ...fields }, login);
     done();
     return peer;
   }
@@ -735,6 +735,18 @@ test("malformed messages are dropped and counted, whatever their subject", () =>
   expect(a.cluster.membership.figures()).toHaveLength(1);
   expect(world.errors).toEqual([]);
   expect(a.hub.stats().guests).toBe(0);
+});
+
+test("no age that another node reports keeps a node from telling its clients who is online", () => {
+  const { world, a } = twoNodes();
+  const watcher = a.client({ presence: true });
+  const report = (agentId: string, onlineForMs: number) =>
+    Buffer.from(`here X u 0\n${JSON.stringify([{ agentId, epoch: 1, onlineForMs }])}`);
+  world.publish(a.side, "p.u.u", report("old", 1e12), null);
+  world.publish(a.side, "p.u.u", report("older", Number.MAX_SAFE_INTEGER), null);
+  world.run(500);
+  expect(watcher.statuses()).toEqual([true]);
+  expect(a.cluster.traffic().malformed).toBe(1);
 });
 
 test("a node's guests take turns: a heavy sender delays only their own messages", () => {
