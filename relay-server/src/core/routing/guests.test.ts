@@ -114,6 +114,18 @@ describe("a message of another node's client", () => {
     expect(w.hub.counters.receivedFromNodes).toBe(0);
   });
 
+  it("that cannot be answered, because the bus has no room, leaves nothing behind", () => {
+    const w = new Node();
+    const before = w.hub.stats().connections;
+    w.room.isThere = false;
+    w.hear(open("C"));
+    expect(w.answers).toEqual([]);
+    expect(w.hub.stats().slowConnections).toBe(0);
+    w.advance(31_000);
+    expect(w.hub.stats().connections).toEqual(before);
+    expect(w.hub.counters.closedForSlowness).toBe(0);
+  });
+
   it("that is neither an envelope nor a packet is ignored", () => {
     const w = new Node();
     w.agent("lamp");

@@ -68,6 +68,7 @@ type State = Pick<
   | "counters"
   | "peers"
   | "controlMessages"
+  | "outbox"
   | "scheduler"
   | "remoteRouting"
   | "absence"
@@ -247,7 +248,10 @@ export class Guests {
     return new Connection(new GuestLink(this.#state.bus, origin), "", this.#state.limits, 0);
   }
 
+  /** Also to a client that is no guest here, over a connection for this answer alone. */
   #refuse(to: Origin, code: ErrorCode, subject: Subject, now: number): void {
-    this.#state.controlMessages.refuse(this.#connect(to), code, subject, now);
+    const connection = this.#connect(to);
+    this.#state.controlMessages.refuse(connection, code, subject, now);
+    this.#state.outbox.forget(connection);
   }
 }
