@@ -189,19 +189,23 @@ export class Hub {
     if (unrouted === null || peer?.role !== "client") {
       return;
     }
-    connection.unrouted = null;
     const { envelope, frame } = unrouted;
-    const { ownerCache, revocations } = this.#state;
-    const deleted = revocations.since(
+    const { ownerCache, revocations, port } = this.#state;
+    const isStale = revocations.since(
       connection.askedAt,
       (each) =>
         (each.kind === "agent" && each.agentId === envelope.agentId) ||
         (each.kind === "user" && each.userId === owner),
     );
-    if (owner !== null && !deleted) {
-      ownerCache.remember(envelope.agentId, owner);
+    if (isStale) {
+      // The agent may be gone, or just have a new token.
+      connection.askedAt = revocations.mark();
+      port.findOwner(connection, envelope.agentId);
+      return;
     }
-    this.#routing.envelopeFromClient(peer, envelope, deleted ? null : owner, frame, now);
+    connection.unrouted = null;
+    if (owner !== null) ownerCache.remember(envelope.agentId, owner);
+    this.#routing.envelopeFromClient(peer, envelope, owner, frame, now);
     this.#inbound.resume(connection, now);
   }
 

@@ -83,11 +83,34 @@ describe("an envelope from a client", () => {
     ann.say(to("away", "x"));
     w.hub.forgetAgent("away", "REVOKED", w.now);
     w.store.owners.delete("away");
+    w.answer(); // from before
     w.answer();
     expect(ann.codes()).toEqual(["AGENT_NOT_FOUND"]);
     w.slowStore = false;
     ann.say(to("away", "x"));
     expect(ann.codes()).toEqual(["AGENT_NOT_FOUND"]);
+  });
+
+  it.each<[string, (w: World) => void]>([
+    ["its agent's token was renewed", (w) => w.hub.endAgent("away", "REVOKED", w.now)],
+    [
+      "more was revoked than is remembered",
+      (w) => {
+        for (let i = 0; i <= 1000; i++) w.hub.endSession(`#${i}`, "REVOKED", w.now);
+      },
+    ],
+  ])("is looked up again, and goes on, if %s during the look-up", (_what, revoke) => {
+    const { w, ann } = world();
+    w.slowStore = true;
+    ann.say(to("away", packet("C")));
+    ann.say(packet("C.A"));
+    revoke(w);
+    w.slowStore = false;
+    w.settle();
+    expect(ann.take()).toMatchObject([
+      { code: "AGENT_OFFLINE", sid: "C" },
+      { code: "AGENT_OFFLINE", sid: "C.A" },
+    ]);
   });
 
   it("is not found once its agent was deleted, although its owner was known", () => {
