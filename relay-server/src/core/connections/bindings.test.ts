@@ -58,7 +58,7 @@ describe("request ids of a user with too many", () => {
     for (let asked = 0; asked < MAX_REQUEST_IDS_PER_USER; asked += 4096) ask(4096, 0);
     const late = ask(4096, 1);
     expect(late.requests.size).toBe(FREE_PER_CONNECTION);
-    expect(ids.clientFor("lamp", `${late.sessionHash}-4095`, 1)).toBe(late);
+    expect(ids.clientFor("lamp", `${late.sessionHash}-4095`, user, 1)).toBe(late);
     expect(user.requestIds).toBe(MAX_REQUEST_IDS_PER_USER + FREE_PER_CONNECTION);
     const { client: others } = newUser();
     const other = others();

@@ -35,7 +35,8 @@ export class RequestIds<R extends Requester> {
     const entry = this.#live(key, now);
     // A connection has one session token, so this also admits the connection itself.
     const before = entry?.client.sessionHash;
-    if (entry !== null && before !== client.sessionHash && before !== client.renews) return false;
+    const isSame = before === client.sessionHash || before === client.renews;
+    if (entry !== null && entry.client.user === client.user && !isSame) return false;
     this.#forget(key);
     this.#entries.set(key, { client, expiresAt: now + REQUEST_ID_TTL_MS });
     client.requests.add(key);
@@ -51,9 +52,10 @@ export class RequestIds<R extends Requester> {
     return true;
   }
 
-  /** The client that called this agent under this id within the last 60 s. */
-  clientFor(agentId: string, requestId: string, now: number): R | null {
-    return this.#live(keyOf(agentId, requestId), now)?.client ?? null;
+  /** The client that called this agent of its user under this id within the last 60 s. */
+  clientFor(agentId: string, requestId: string, user: R["user"], now: number): R | null {
+    const client = this.#live(keyOf(agentId, requestId), now)?.client;
+    return client?.user === user ? client : null;
   }
 
   drop(client: R): void {
@@ -91,6 +93,7 @@ export class RequestIds<R extends Requester> {
 }
 
 /**
- * An agent_id contains no line break, so no two pairs share a key. An agent belongs to one user.
+ * An agent_id contains no line break, so no two pairs share a key. The agent of an id may be
+ * another user's soon after it was deleted.
  */
 const keyOf = (agentId: string, requestId: string): string => `${agentId}\n${requestId}`;

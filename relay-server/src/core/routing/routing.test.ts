@@ -421,6 +421,20 @@ describe("an agent's envelope without agent_id that fits only if counted in char
 });
 
 describe("a request_id", () => {
+  it("of a deleted agent leads no agent of its name in another account to the client", () => {
+    const { w, ann, bob } = world();
+    ann.say(to("lamp", "question", { request_id: "r" }));
+    w.hub.forgetAgent("lamp", "REVOKED", w.now);
+    ann.take();
+    w.store.owners.set("lamp", "bob");
+    const lamp = w.agent("lamp");
+    bob.take();
+    bob.say(to("lamp", "question", { request_id: "r" }));
+    expect([lamp.take().length, bob.take()]).toEqual([1, []]);
+    lamp.say(envelope("answer", { request_id: "r" }));
+    expect([ann.take(), bob.take().length]).toEqual([[], 1]);
+  });
+
   it("routes the answer to the connection that asked, for 60 s", () => {
     const { w, ann, lamp } = world();
     const other = w.client("ann");

@@ -124,7 +124,7 @@ export class Routing {
   #clientByRequestId(agent: AgentPeer, requestId: string | null, now: number): ClientPeer | null {
     return requestId === null
       ? null
-      : this.#state.requestIds.clientFor(agent.agentId, requestId, now);
+      : this.#state.requestIds.clientFor(agent.agentId, requestId, agent.user, now);
   }
 
   #toAgent(
