@@ -35,7 +35,12 @@ export class Revocations {
    */
   since(mark: number, concerns: (revocation: Revocation) => boolean): boolean {
     const count = this.#count - mark;
-    return count > this.#recent.length || (count > 0 && this.#recent.slice(-count).some(concerns));
+    return !this.knows(mark) || (count > 0 && this.#recent.slice(-count).some(concerns));
+  }
+
+  /** Whether everything that was revoked since the mark is still known. */
+  knows(mark: number): boolean {
+    return this.#count - mark <= this.#recent.length;
   }
 }
 

@@ -296,6 +296,19 @@ describe("before auth", () => {
     expect(peer.paused).toBe(false);
   });
 
+  it("may be tried again if more was revoked meanwhile than is remembered", () => {
+    const w = world();
+    w.slowStore = true;
+    const peer = w.connect();
+    peer.say(good);
+    for (let i = 0; i <= 1000; i++) w.hub.endSession(`#${i}`, "REVOKED", w.now);
+    w.answer();
+    expect(peer.take()).toEqual([failed("UNAVAILABLE", 0, "Too much has changed meanwhile")]);
+    w.slowStore = false;
+    peer.say(good);
+    expect(peer.take()).toMatchObject([{ status: "authenticated" }]);
+  });
+
   it("messages behind an auth that fails get AUTH_REQUIRED", () => {
     const w = world();
     w.slowStore = true;

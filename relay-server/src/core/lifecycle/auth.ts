@@ -20,6 +20,7 @@ import type { Disconnector } from "./disconnect.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 
 const MINUTE_MS = 60_000;
+const MUCH_CHANGED = "Too much has changed meanwhile";
 const MANY_UNKNOWN = "Too many unknown session tokens from this address";
 /** Retry time for a client whose account has too many connections. */
 const QUOTA_RETRY_S = 60;
@@ -270,6 +271,9 @@ export class Authenticator {
       const retryAfterS = result.counted ? this.#state.lockout.fail(connection.address, now) : 0;
       return this.#refuse(connection, result.code, result.error, retryAfterS);
     }
+    if (!this.#state.revocations.knows(connection.askedAt)) {
+      return this.#refuse(connection, "UNAVAILABLE", MUCH_CHANGED, 0);
+    }
     if (this.#state.revocations.since(connection.askedAt, (each) => concerns(each, result))) {
       return this.#refuse(connection, "INVALID_TOKEN", "Invalid token", 0);
     }
@@ -287,7 +291,7 @@ export class Authenticator {
       result.key !== undefined &&
       this.#state.views.changedSince(connection.viewsAskedAt) === null
     ) {
-      return this.#refuse(connection, "UNAVAILABLE", "Too much has changed meanwhile", 0);
+      return this.#refuse(connection, "UNAVAILABLE", MUCH_CHANGED, 0);
     }
     if (now >= result.expiresAtMs) {
       return this.#refuse(connection, "SESSION_EXPIRED", "Session token expired", 0);
