@@ -169,9 +169,13 @@ export class Cluster implements Bus {
     return "sent";
   }
 
-  answer(to: Origin, frame: Frame): void {
-    const kind = typeof frame === "string" ? "say" : "ans";
-    this.#subjects.tell(to.node, [kind, this.#subjects.node, to.connection], frame);
+  answer(to: Origin, frame: Frame, agentId: string | null): void {
+    const from = [this.#subjects.node, to.connection];
+    this.#subjects.tell(
+      to.node,
+      agentId === null ? ["say", ...from] : ["ans", ...from, agentId],
+      frame,
+    );
   }
 
   hasRoom(): boolean {
@@ -264,14 +268,14 @@ export class Cluster implements Bus {
       return;
     }
     const { words, body } = decodeBusMessage(delivery.payload);
-    const [kind = "", from = "", third] = words;
+    const [kind = "", from = "", third, fourth] = words;
     switch (kind) {
       case "ans":
       case "say": {
         const number = readCount(third);
         const text = readFrame(body, maxMessageBytes);
-        const isOwnText = kind === "say";
-        if (!remoteRouting.arrive(number, readName(from), isOwnText, text, body, nowMs())) {
+        const agentId = kind === "say" ? null : readName(fourth);
+        if (!remoteRouting.arrive(number, readName(from), agentId, text, body, nowMs())) {
           this.leave(number, [from]);
         }
         break;

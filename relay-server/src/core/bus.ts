@@ -49,8 +49,8 @@ export interface BusPort {
    * `remoteRouting.nobody(ticket)` follows.
    */
   deliver(agentId: string, from: Omit<Origin, "node">, ticket: number, frame: Uint8Array): Dispatch;
-  /** A message for a guest: an agent's bytes, or the relay's own text. */
-  answer(to: Origin, frame: Frame): void;
+  /** A message for a guest. `agentId`: of the agent that it comes from; null: the relay's own. */
+  answer(to: Origin, frame: Frame, agentId: string | null): void;
   /** Whether `answer` may be called: the bus is connected and keeps up. */
   hasRoom(): boolean;
   /** Whether another node is known to accept new peers. */

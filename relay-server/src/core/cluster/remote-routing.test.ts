@@ -1,4 +1,5 @@
 /** Messages of this node's clients to agents on other nodes, and what comes back. */
+import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { ALONE, type Dispatch } from "../bus.ts";
 import { envelope, type Fields, packet, World } from "../testing/test-hub.ts";
@@ -22,11 +23,11 @@ const node = (limits = {}) => {
   w.user("bob", "bobs");
   w.store.labels.set("lamp", { site: "hall" });
   w.store.keys.set("hall", { userId: "ann", site: "hall", expiresAtMs: null });
-  /** A message from another node for a client of this one. */
-  const arrive = (connection: number, message: Fields, isRelays = false): boolean => {
+  /** A message from another node's agent, or that node itself, for a client of this one. */
+  const arrive = (connection: number, message: Fields, agentId: string | null = "lamp") => {
     const text = JSON.stringify(message);
     const frame = new TextEncoder().encode(text);
-    return w.hub.remoteRouting.arrive(connection, "B", isRelays, text, frame, w.now);
+    return w.hub.remoteRouting.arrive(connection, "B", agentId, text, frame, w.now);
   };
   return { w, sent, bus, state, arrive, remoteRouting: w.hub.remoteRouting };
 };
@@ -124,7 +125,7 @@ describe("a message from another node", () => {
     expect(arrive(3, packet("D.A"))).toBe(false);
     expect([first.take(), second.take()]).toEqual([[], [packet("D.A")]]);
     expect(w.hub.counters.forwardedToClients).toBe(1);
-    expect(arrive(1, { type: "error", code: "UNAVAILABLE" }, true)).toBe(true);
+    expect(arrive(1, { type: "error", code: "UNAVAILABLE" }, null)).toBe(true);
     expect(first.codes()).toEqual(["UNAVAILABLE"]);
     expect(w.hub.counters.forwardedToClients).toBe(1);
   });
@@ -133,28 +134,49 @@ describe("a message from another node", () => {
     const { w, arrive } = node();
     const ci = w.clientWithKey("hall");
     ci.say(open("C"));
-    const seen = [
+    const messages = [
       packet("C.A"),
       envelope(packet("C.A")),
       envelope("answer", { agent_id: "lamp", request_id: "r" }),
     ];
-    const hidden = [
-      packet("D.A"),
-      envelope(packet("D.A")),
-      envelope("answer", { agent_id: "pump", request_id: "r" }),
-      envelope("answer", { request_id: "r" }),
-      { type: "agent_status", agent_id: "lamp", online: true },
-    ];
-    for (const message of [...seen, ...hidden]) expect(arrive(1, message)).toBe(true);
-    expect(ci.take()).toEqual(seen);
-    expect(w.dropped()).toEqual({ AGENT_NOT_FOUND: hidden.length });
-    arrive(1, { type: "error", code: "UNAVAILABLE" }, true);
+    for (const message of messages) expect(arrive(1, message, "pump")).toBe(true);
+    expect([ci.take(), w.dropped()]).toEqual([[], { AGENT_NOT_FOUND: messages.length }]);
+    for (const message of messages) expect(arrive(1, message, "lamp")).toBe(true);
+    expect(ci.take()).toEqual(messages);
+    arrive(1, { type: "error", code: "UNAVAILABLE" }, null);
     expect(ci.codes()).toEqual(["UNAVAILABLE"]);
     w.store.labels.set("lamp", { site: "cellar" });
     w.hub.relabel("lamp");
     w.settle();
     ci.take();
     arrive(1, packet("C.A"));
+    expect(ci.take()).toEqual([]);
+  });
+
+  it("reaches the old link of a client with an access key after its new one took the sid over", () => {
+    const { w, arrive } = node();
+    const [old, renewed] = [w.clientWithKey("hall"), w.clientWithKey("hall")];
+    old.say(open("B"));
+    renewed.say(open("C"));
+    expect(arrive(1, packet("C.A"))).toBe(true);
+    expect(old.take()).toEqual([packet("C.A")]);
+    old.hangUp();
+    renewed.say(packet("C.A", 2));
+    expect(renewed.codes()).toEqual([]);
+  });
+
+  it("does not reach a client with an access key that binds a hidden agent's sid to another", () => {
+    const { w, arrive } = node();
+    w.store.labels.set("pump", { site: "hall" });
+    const ci = w.clientWithKey("hall");
+    ci.say(open("C"));
+    w.store.labels.set("lamp", { site: "cellar" });
+    w.hub.relabel("lamp");
+    w.settle();
+    for (let n = 0; n < MAX_BINDINGS_PER_CONNECTION; n++) ci.say(open(`D${n}`, "pump"));
+    ci.say(open("C", "pump"));
+    ci.take();
+    arrive(1, packet("C.A"), "lamp");
     expect(ci.take()).toEqual([]);
   });
 
@@ -166,19 +188,17 @@ describe("a message from another node", () => {
     const large = packet("C.A", 1, "A".repeat(900));
     arrive(1, large);
     expect(bus).toEqual([]);
-    const more: Fields[] = [
-      large,
-      envelope("x".repeat(900), { agent_id: "pump", request_id: "r" }),
-      packet("unknown.A", 1, "A".repeat(900)),
-    ];
-    for (const message of more) expect(arrive(1, message)).toBe(true);
+    const enveloped = envelope("x".repeat(900), { agent_id: "pump", request_id: "r" });
+    arrive(1, large, "lamp");
+    arrive(1, enveloped, "pump");
+    arrive(1, { type: "other", text: "x".repeat(900) }, "pump");
     expect(bus).toEqual([
       ["refuse", "B", "lamp", "SLOW_CONSUMER", "C.A", null],
       ["refuse", "B", "pump", "SLOW_CONSUMER", null, "r"],
     ]);
     expect(w.dropped()).toEqual({ SLOW_CONSUMER: 3 });
     const { controlMessagesDropped } = w.hub.counters;
-    arrive(1, { type: "error", code: "UNAVAILABLE", error: "x".repeat(900) }, true);
+    arrive(1, { type: "error", code: "UNAVAILABLE", error: "x".repeat(900) }, null);
     expect(w.hub.counters.controlMessagesDropped).toBe(controlMessagesDropped + 1);
     expect(bus).toHaveLength(2);
   });

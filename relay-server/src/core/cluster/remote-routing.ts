@@ -3,12 +3,7 @@
  * answers find their connection here. Authentication, rate, counting and ownership are checked
  * before.
  */
-import {
-  bindablePart,
-  decodeForRelay,
-  type MessageForRelay,
-  type Subject,
-} from "@blindrelay/protocol/wire";
+import { decodeForRelay, type Subject } from "@blindrelay/protocol/wire";
 import type { BusPort, Origin } from "../bus.ts";
 import type { LocalClient } from "../connections/connection.ts";
 import type { ControlMessages } from "../connections/control-messages.ts";
@@ -93,13 +88,13 @@ export class RemoteRouting {
   }
 
   /**
-   * A message for one of this node's clients, from an agent of `node` or, if `isRelays`, from that
-   * relay itself. False if there is no such client.
+   * A message for one of this node's clients, from an agent of `node` or, for null, from that relay
+   * itself. False if there is no such client.
    */
   arrive(
     connection: number,
     node: string,
-    isRelays: boolean,
+    agentId: string | null,
     text: string,
     frame: Uint8Array,
     now: number,
@@ -107,20 +102,18 @@ export class RemoteRouting {
     const client = this.#travellers.get(connection);
     if (client === undefined) return false;
     const { outbox, counters } = this.#state;
-    if (client.view !== null && !isRelays) {
-      const agentId = this.#agentOf(client, decodeForRelay(text));
-      if (agentId === null || !sees(client, agentId)) {
-        counters.drop("AGENT_NOT_FOUND");
-        return true;
-      }
-    }
-    if (outbox.offer(client.connection, frame, now)) {
-      counters.forwardedToClients += isRelays ? 0 : 1;
-    } else if (isRelays) {
+    if (agentId !== null && !sees(client, agentId)) {
+      counters.drop("AGENT_NOT_FOUND");
+    } else if (outbox.offer(client.connection, frame, now)) {
+      counters.forwardedToClients += agentId === null ? 0 : 1;
+    } else if (agentId === null) {
       counters.controlMessagesDropped += 1;
     } else {
       counters.drop("SLOW_CONSUMER");
-      this.#tellSlow(client, node, decodeForRelay(text));
+      const message = decodeForRelay(text);
+      if (message.kind === "relay" || message.kind === "packet") {
+        this.#state.bus.refuse(node, agentId, "SLOW_CONSUMER", message);
+      }
     }
     return true;
   }
@@ -154,21 +147,6 @@ export class RemoteRouting {
       if (expiresAt > now) return;
       this.#tickets.delete(ticket);
     }
-  }
-
-  #tellSlow(client: LocalClient, node: string, message: MessageForRelay): void {
-    if (message.kind !== "relay" && message.kind !== "packet") return;
-    const agentId = this.#agentOf(client, message);
-    if (agentId !== null) this.#state.bus.refuse(node, agentId, "SLOW_CONSUMER", message);
-  }
-
-  /** The agent that a message comes from: its sid is bound to it, or the envelope names it. */
-  #agentOf(client: LocalClient, message: MessageForRelay): string | null {
-    if (message.kind !== "relay" && message.kind !== "packet") return null;
-    const first = message.sid === null ? null : bindablePart(message.sid);
-    const found = first === null ? null : client.user.bindings.agentFor(first, client);
-    const bound = found !== null && typeof found === "object" ? found.agentId : null;
-    return message.kind === "relay" ? (message.agentId ?? bound) : bound;
   }
 
   #numberOf(client: LocalClient): number {

@@ -11,18 +11,22 @@ const BOB: Origin = { node: "B", connection: 8, userId: "bob", sessionHash: "#bo
 class Node extends World {
   /** To whom, and what: since the last call. */
   readonly answers: [Origin, Fields][];
+  /** From which agent each of them is; null: the relay's own. */
+  readonly from: (string | null)[];
   readonly welcomed: Origin[];
   readonly room: { isThere: boolean };
 
   constructor(clientsPerUser = 10) {
     const answers: [Origin, Fields][] = [];
+    const from: (string | null)[] = [];
     const welcomed: Origin[] = [];
     const room = { isThere: true };
     super(
       { clientsPerUser },
       {
         ...ALONE,
-        answer: (to, frame) => {
+        answer: (to, frame, agentId) => {
+          from.push(agentId);
           const text = typeof frame === "string" ? frame : new TextDecoder().decode(frame);
           answers.push([to, JSON.parse(text)]);
         },
@@ -31,6 +35,7 @@ class Node extends World {
       },
     );
     this.answers = answers;
+    this.from = from;
     this.welcomed = welcomed;
     this.room = room;
     this.user("ann", "lamp", "pump");
@@ -62,9 +67,11 @@ describe("a message of another node's client", () => {
     expect(lamp.take()).toEqual([open("C"), packet("C.A", 2)]);
     lamp.say(packet("C.A", 3));
     expect(w.answers).toEqual([[ANN, packet("C.A", 3)]]);
+    w.hear(open("D", "pump"), "pump");
+    expect(w.from).toEqual(["lamp", null]);
     expect(w.welcomed).toEqual([ANN]);
     expect(w.hub.guests.bindingsOf("ann", "lamp")).toEqual([{ ...ANN, firsts: ["C"] }]);
-    expect(w.hub.counters).toMatchObject({ receivedFromNodes: 2, forwardedToNodes: 1 });
+    expect(w.hub.counters).toMatchObject({ receivedFromNodes: 3, forwardedToNodes: 1 });
   });
 
   it("that is a bare packet binds its sid, as its node has bound it before", () => {

@@ -19,7 +19,7 @@ import type { Frame, HubLink } from "../link.ts";
 import type { HubState } from "../state.ts";
 import type { Routing } from "./routing.ts";
 
-/** Leads to a guest's node. */
+/** Leads to a guest's node, for the relay's own messages. */
 class GuestLink implements HubLink {
   readonly #bus: BusPort;
   readonly #origin: Origin;
@@ -30,7 +30,7 @@ class GuestLink implements HubLink {
   }
 
   send(frame: Frame): void {
-    this.#bus.answer(this.#origin, frame);
+    this.#bus.answer(this.#origin, frame, null);
   }
 
   /** The client's own queue is bounded by its node; here only the bus can be full. */

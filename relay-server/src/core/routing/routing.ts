@@ -18,7 +18,13 @@ import {
   type Subject,
   withAgentId,
 } from "@blindrelay/protocol/wire";
-import type { AgentPeer, ClientEnvelope, ClientPeer, Peer } from "../connections/connection.ts";
+import {
+  type AgentPeer,
+  type ClientEnvelope,
+  type ClientPeer,
+  isGuest,
+  type Peer,
+} from "../connections/connection.ts";
 import { sees } from "../presence/access-key-views.ts";
 import type { HubState } from "../state.ts";
 
@@ -26,6 +32,7 @@ const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
 type State = Pick<
   HubState,
+  | "bus"
   | "limits"
   | "counters"
   | "peers"
@@ -170,12 +177,21 @@ export class Routing {
   }
 
   #forward(from: Peer, to: Peer, frame: Uint8Array, subject: Subject, now: number): boolean {
-    if (!this.#state.outbox.offer(to.connection, frame, now)) {
+    if (!this.#offer(from, to, frame, now)) {
       this.#state.controlMessages.refuse(from.connection, "SLOW_CONSUMER", subject, now);
       from.connection.link.unused?.(frame);
       return false;
     }
     this.#state.counters.forwardedBytes += frame.length;
+    return true;
+  }
+
+  /** A guest's node is told which agent it is, because it decides whether its client may hear it. */
+  #offer(from: Peer, to: Peer, frame: Uint8Array, now: number): boolean {
+    const { bus, outbox } = this.#state;
+    if (from.role === "client" || !isGuest(to)) return outbox.offer(to.connection, frame, now);
+    if (!bus.hasRoom()) return false;
+    bus.answer(to.origin, frame, from.agentId);
     return true;
   }
 }
