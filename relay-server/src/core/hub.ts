@@ -120,6 +120,16 @@ export class Hub {
     this.#disconnector.end(connection, close, detail ?? "no room", now);
   }
 
+  /**
+   * The peer has ended its side: nothing reaches it any more, though its socket may stay for
+   * seconds. What it sent before is still handled; what waits for a look-up, until `closed`.
+   */
+  ended(connection: Connection, now: number): void {
+    if (connection.state === "closing") return;
+    this.#inbound.finish(connection, now);
+    if (connection.held === null) this.#detach(connection, now);
+  }
+
   /** The socket was closed by either side. The last event of a connection. */
   closed(connection: Connection, now: number): void {
     this.#state.connections.delete(connection);
@@ -127,12 +137,14 @@ export class Hub {
       this.#inbound.finish(connection, now);
     } finally {
       this.#state.unauthenticated.leave(connection);
-      if (connection.state !== "closing") {
-        this.#disconnector.detach(connection, now);
-      }
+      this.#detach(connection, now);
       this.#state.gauges.gone();
       this.#state.outbox.drop(connection);
     }
+  }
+
+  #detach(connection: Connection, now: number): void {
+    if (connection.state !== "closing") this.#disconnector.detach(connection, now);
   }
 
   /** The operating system did not accept everything that the connection's link sent. */

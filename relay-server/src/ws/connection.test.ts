@@ -95,6 +95,7 @@ const connected = () => {
         payload: Buffer.from(payload),
         frame: Buffer.from(textFrame(payload)),
       }),
+    ended: vi.fn(),
     closed: vi.fn(),
     queues: vi.fn(),
     fragmented: () => undefined,
@@ -439,6 +440,23 @@ describe("closing", () => {
     await turn();
     expect(hub.closed).toHaveBeenCalledTimes(1);
   });
+
+  it.each([
+    ["closes", encode({ first: 0x88, payload: Buffer.alloc(0), mask: Buffer.alloc(4) })],
+    ["breaks RFC 6455", Buffer.from([0xf3, 0x80, 0, 0, 0, 0])],
+    ["ends its stream", null],
+  ])(
+    "tells the hub at once when its peer %s, and not only when the socket is gone",
+    async (_how, bytes) => {
+      const { wire, hub } = connected();
+      if (bytes === null) wire.emit("end");
+      else wire.emit("data", bytes);
+      await turn();
+      expect(hub.ended).toHaveBeenCalledTimes(1);
+      expect(hub.closed).not.toHaveBeenCalled();
+      wire.destroy();
+    },
+  );
 
   it("gives a peer five seconds that does not answer the close, or that ends without one", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });

@@ -121,7 +121,9 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
 
   /** The peer has sent its last byte. */
   ended(): void {
+    const { hub, nowMs } = this.#edge.running;
     this.endSocket();
+    hub.ended(this.connection, nowMs());
   }
 
   closed(): void {
@@ -200,12 +202,12 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
 
   closeReceived(code: number | null, reason: Buffer): void {
     this.startClose(code, reason);
-    this.endSocket();
+    this.ended();
   }
 
   broken(): void {
     this.startClose(CLOSE_PROTOCOL_ERROR, "");
-    this.endSocket();
+    this.ended();
   }
 
   #receive(content: Content, payload: Buffer): void {

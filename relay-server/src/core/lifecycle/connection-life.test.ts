@@ -3,7 +3,7 @@
  * shutdown.
  */
 import { describe, expect, it } from "vitest";
-import { NEWS_KEPT, NEWS_PER_TURN } from "../limits/limits.ts";
+import { NEWS_KEPT, NEWS_PER_TURN, TURN_COST } from "../limits/limits.ts";
 import { envelope, packet, World } from "../testing/test-hub.ts";
 
 const world = () => {
@@ -398,6 +398,55 @@ describe("presence", () => {
     client.read();
     tight.advance(5_000);
     expect(client.take()).toHaveLength(301);
+  });
+});
+
+describe("a peer that has ended its side, while its socket stays", () => {
+  const pair = () => {
+    const w = world();
+    const [lamp, client] = [w.agent("lamp"), w.client("ann")];
+    client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    lamp.take();
+    return { w, lamp, client };
+  };
+
+  it("is offline at once, and what is sent to it is refused", () => {
+    const { w, lamp, client } = pair();
+    w.hub.ended(lamp.connection, w.now);
+    expect(client.take()).toMatchObject([{ agent_id: "lamp", online: false }]);
+    client.say(packet("C.A"));
+    expect([client.codes(), lamp.take()]).toEqual([["AGENT_OFFLINE"], []]);
+    expect(w.hub.stats().connections).toMatchObject({ agent: 0, closing: 1 });
+    lamp.hangUp();
+    expect(w.hub.stats().connections).toMatchObject({ agent: 0, closing: 0 });
+    expect(client.take()).toEqual([]);
+  });
+
+  it("is heard to the end of what it had sent", () => {
+    const { w, lamp, client } = pair();
+    const turns: (() => void)[] = [];
+    w.turn = (happen) => turns.push(happen);
+    for (let n = 1; n <= TURN_COST + 20; n++) lamp.say(packet("C.A", n));
+    expect(client.take().length).toBeLessThan(TURN_COST + 20);
+    w.hub.ended(lamp.connection, w.now);
+    expect(
+      client
+        .take()
+        .map(({ seq, online }) => seq ?? online)
+        .slice(-2),
+    ).toEqual([TURN_COST + 20, false]);
+  });
+
+  it("and waits for a look-up, is heard if the answer comes before the socket is gone", () => {
+    const { w, client } = pair();
+    w.user("ann", "away");
+    w.slowStore = true;
+    client.say(envelope(packet("D"), { agent_id: "away" }));
+    w.hub.ended(client.connection, w.now);
+    w.answer();
+    expect(w.dropped()).toEqual({ AGENT_OFFLINE: 1 });
+    client.hangUp();
+    expect(w.hub.stats().connections).toMatchObject({ client: 0, closing: 0 });
   });
 });
 
