@@ -11,7 +11,7 @@
  * |                |                                | known                                    |
  * | `n.<node>.*`   | that node                      | ans, say, fwd, passed, guest, left,      |
  * |                |                                | refuse, who, compare, differs, here,     |
- * |                |                                | claimed, older, "nobody listens"         |
+ * |                |                                | hello, claimed, older, "nobody listens"  |
  *
  * Holdings knows the agents that are here, Claims moves them between nodes, Membership knows the
  * nodes, Announcements tell nodes with clients of a user which agents are online. This file carries
@@ -280,6 +280,9 @@ export class Cluster implements Bus {
         }
         break;
       }
+      case "hello":
+        this.#hello(readName(from), body);
+        break;
       case "fwd":
         this.holdings.receive(from, readOrigin(words.slice(2)), body);
         break;
@@ -325,11 +328,9 @@ export class Cluster implements Bus {
     const { nowMs } = this.#parts;
     if (node === this.#subjects.node) return;
     switch (kind) {
-      case "hello": {
-        const { isBack, isReady = false, ...figures } = readBody(Bodies.hello, body);
-        this.membership.hello(node, { ...figures, isReady }, isBack);
+      case "hello":
+        this.#hello(node, body);
         break;
-      }
       case "bye":
         this.membership.bye(node);
         break;
@@ -354,6 +355,11 @@ export class Cluster implements Bus {
         usernameLockout.succeedElsewhere(readBody(Bodies.known, body).pair);
         break;
     }
+  }
+
+  #hello(node: string, body: Uint8Array): void {
+    const { isBack, isReady = false, ...figures } = readBody(Bodies.hello, body);
+    this.membership.hello(node, { ...figures, isReady }, isBack);
   }
 
   /** The engine is back. */

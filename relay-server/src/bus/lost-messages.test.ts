@@ -488,6 +488,23 @@ test("a guest does not stay if its farewell was lost", () => {
   expect(a.hub.stats().guests).toBe(1);
 });
 
+test("an agent reaches its sessions again once the node of their client, taken for lost, is heard", () => {
+  const { world, a, b } = twoNodes();
+  const pump = a.agent("pump", 1);
+  const client = b.client();
+  client.receive(call("C"));
+  world.run(500);
+  b.side.isMute = true;
+  world.run(8000);
+  expect(a.hub.stats().guests).toBe(0);
+  b.side.isMute = false;
+  world.run(3000);
+  pump.receive({ v: "1", sid: "C.A", seq: 1, p: "x" });
+  world.run(500);
+  expect(client.heard.at(-1)).toMatchObject({ sid: "C.A", seq: 1 });
+  expect(client.statuses()).not.toContain(false);
+});
+
 test("guests of a node that was never heard from leave too", () => {
   const { world, a, b } = twoNodes();
   a.agent("pump", 1);

@@ -82,10 +82,18 @@ export class Membership {
 
   /** `isBack`: this node was disconnected, and the others may not have noticed. */
   sayHello(isBack = false): void {
-    const { subjects, hub } = this.#parts;
-    const { agentsOnline, connections } = hub().stats();
-    const isReady = this.isReady();
-    subjects.tellAll("hello", { agentsOnline, connections, isReady, isBack });
+    this.#parts.subjects.tellAll("hello", this.#hello(isBack));
+  }
+
+  /** The same to one node, which then asks this one for its agents. */
+  #greet(node: string): void {
+    const { subjects } = this.#parts;
+    subjects.tell(node, ["hello", subjects.node], JSON.stringify(this.#hello(true)));
+  }
+
+  #hello(isBack: boolean) {
+    const { agentsOnline, connections } = this.#parts.hub().stats();
+    return { agentsOnline, connections, isReady: this.isReady(), isBack };
   }
 
   /**
@@ -99,6 +107,8 @@ export class Membership {
     this.#heardMs = nowMs();
     this.#nodes.set(node, { heardMs: nowMs(), figures, isGreeted: true });
     if (known?.isGreeted === true && !isBack) return;
+    // It may never have lost this node, which has forgotten its clients' sessions meanwhile.
+    if (known === undefined && !isBack) this.#greet(node);
     hub().remoteAgents.nodeLeft(node, nowMs());
     askForAgents(node);
   }
