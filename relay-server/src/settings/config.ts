@@ -99,7 +99,7 @@ export const Config = Type.Object(
     ),
     clientsPerUser: positive(
       CLIENTS_PER_USER,
-      "connections of one user's clients; one more is refused",
+      "connections of one user's clients, and as many with access keys; one more is refused",
     ),
     agentsPerUser: positive(AGENTS_PER_USER, "agents of one user"),
     metadataBytesPerUser: positive(

@@ -33,8 +33,13 @@ export class Peers {
     return this.#users.get(userId);
   }
 
-  clientCount(userId: string): number {
-    return this.#users.get(userId)?.clients.size ?? 0;
+  /** A user's clients that came in with an access key, or those that did not. */
+  clientCount(userId: string, isKeyed: boolean): number {
+    let count = 0;
+    for (const { key } of this.#users.get(userId)?.clients ?? []) {
+      if ((key !== null) === isKeyed) count += 1;
+    }
+    return count;
   }
 
   users(): Iterable<User> {

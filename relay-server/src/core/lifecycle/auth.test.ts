@@ -811,4 +811,19 @@ describe("a user's client connections", () => {
     first.hangUp();
     expect(w.client("ann").closed).toBeNull();
   });
+
+  it("have their own, and those with the account's access keys another one together", () => {
+    const w = new World({ clientsPerUser: 2 });
+    w.user("ann");
+    for (const id of ["ci", "guest"]) {
+      w.store.keys.set(id, { userId: "ann", site: null, expiresAtMs: null });
+    }
+    w.clientWithKey("ci");
+    w.clientWithKey("guest");
+    const third = w.connect();
+    third.say({ type: "auth", client_type: "client", api_token: "key:ci" });
+    const error = "The access keys of this account have 2 client connections already";
+    expect(third.take()).toEqual([failed("QUOTA_EXCEEDED", 60, error)]);
+    for (let i = 0; i < 2; i++) expect(w.client("ann").closed).toBeNull();
+  });
 });

@@ -305,8 +305,11 @@ export class Authenticator {
       return this.#refuse(connection, "LIMIT_EXCEEDED", "Session token used up", 0);
     }
     const { clientsPerUser } = this.#state.limits;
-    if (this.#state.peers.clientCount(result.userId) >= clientsPerUser) {
-      const error = `This account has ${clientsPerUser} client connections already`;
+    // Whoever has an access key must not keep the account out.
+    const isKeyed = result.key !== undefined;
+    if (this.#state.peers.clientCount(result.userId, isKeyed) >= clientsPerUser) {
+      const whose = isKeyed ? "The access keys of this account have" : "This account has";
+      const error = `${whose} ${clientsPerUser} client connections already`;
       return {
         ...this.#refuse(connection, "QUOTA_EXCEEDED", error, QUOTA_RETRY_S),
         final: true,

@@ -26,7 +26,7 @@ export interface HubLimits {
   rateBurst: number;
   /** Connections of one address (IPv6: /64) that have not authenticated. */
   waitingPerAddress: number;
-  /** Connections of one user's clients. */
+  /** Connections of one user's clients, and as many with the user's access keys. */
   clientsPerUser: number;
   /** Requests of one client session token. */
   maxRequests: number;

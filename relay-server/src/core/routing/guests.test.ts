@@ -98,14 +98,17 @@ describe("a message of another node's client", () => {
     expect(w.hub.guests.bindingsOf("ann", "lamp")).toMatchObject([{ node: null, firsts: ["C"] }]);
   });
 
-  it("is refused for a guest beyond the account's number of clients", () => {
+  it("is refused for a guest beyond the clients that its node lets in, and for no other node's", () => {
     const w = new Node(1);
     const lamp = w.agent("lamp");
     w.hear(open("C"));
     w.hear(open("D"), "lamp", { ...ANN, connection: 9 });
-    expect(w.codes()).toEqual([[9, "UNAVAILABLE"]]);
-    w.hear(open("E"));
-    expect(lamp.take()).toHaveLength(2);
+    expect(w.codes()).toEqual([]);
+    w.hear(open("E"), "lamp", { ...ANN, connection: 10 });
+    expect(w.codes()).toEqual([[10, "UNAVAILABLE"]]);
+    w.hear(open("F"), "lamp", { ...ANN, node: "C" });
+    w.hear(open("G"));
+    expect(lamp.take()).toHaveLength(4);
   });
 
   it("is answered, but not taken, if there is no room for it", () => {
@@ -240,7 +243,11 @@ describe("bindings that another node hands over", () => {
     expect(w.welcomed).toEqual([]);
     w.hub.guests.bind(ANN, "lamp", ["C"], w.now);
     w.hub.guests.bind({ ...ANN, connection: 9 }, "lamp", ["D"], w.now);
-    expect(w.hub.guests.bindingsOf("ann", "lamp")).toEqual([{ ...ANN, firsts: ["C"] }]);
+    w.hub.guests.bind({ ...ANN, connection: 10 }, "lamp", ["E"], w.now);
+    expect(w.hub.guests.bindingsOf("ann", "lamp")).toEqual([
+      { ...ANN, firsts: ["C"] },
+      { ...ANN, connection: 9, firsts: ["D"] },
+    ]);
     expect(w.hub.guests.bindingsOf("bob", "lamp")).toEqual([]);
   });
 });

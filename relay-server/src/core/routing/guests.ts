@@ -12,7 +12,13 @@ import {
   type Subject,
 } from "@blindrelay/protocol/wire";
 import type { BusPort, Origin } from "../bus.ts";
-import { type AgentPeer, Connection, type Content, type Guest } from "../connections/connection.ts";
+import {
+  type AgentPeer,
+  Connection,
+  type Content,
+  type Guest,
+  type User,
+} from "../connections/connection.ts";
 import { hold, release, startHolding } from "../connections/hold-queue.ts";
 import type { Disconnector } from "../lifecycle/disconnect.ts";
 import type { Frame, HubLink } from "../link.ts";
@@ -50,6 +56,13 @@ class GuestLink implements HubLink {
 const WELCOME_AGAIN_MS = 30_000;
 
 type ForAgent = Envelope | PacketHead;
+
+/** Its node lets in as many clients of a user, with and without access keys; some may have left. */
+const guestsFrom = (node: string, { guests }: User): number => {
+  let count = 0;
+  for (const { origin } of guests) if (origin.node === node) count += 1;
+  return count;
+};
 
 /** null: it is not for an agent, and no node sends it. */
 const forAgent = (text: string): ForAgent | null => {
@@ -211,12 +224,12 @@ export class Guests {
     }
   }
 
-  /** Returns the guest, added if it is new; null: its user has too many. */
+  /** Returns the guest, added if it is new; null: its user has too many of its node. */
   #seat(origin: Origin, agent: AgentPeer, now: number): Guest | null {
     const { peers, limits } = this.#state;
     const known = peers.guest(origin);
     if (known !== undefined) return known;
-    if (agent.user.guests.size >= limits.clientsPerUser) return null;
+    if (guestsFrom(origin.node, agent.user) >= 2 * limits.clientsPerUser) return null;
     const guest: Guest = {
       role: "client",
       clientType: "client",
