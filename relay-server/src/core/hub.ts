@@ -366,9 +366,7 @@ export class Hub {
 
   #tellViews(changes: readonly ViewChange[], now: number): void {
     const { views, presence } = this.#state;
-    for (const { view, agentId, isSeen } of changes) {
-      for (const client of views.clientsOf(view)) presence.tellOne(client, agentId, isSeen, now);
-    }
+    for (const change of changes) presence.announceIn(change, views.clientsOf(change.view), now);
   }
 
   /**

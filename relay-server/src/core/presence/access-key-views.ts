@@ -11,6 +11,8 @@ const LOOK_EVERY_MS = 1000;
 /** A login whose look-up is older than this many changes of labels is refused. */
 const KEPT_CHANGES = 1000;
 
+const NOBODY: ReadonlySet<LocalClient> = new Set();
+
 /** Whether an agent exists for a client. A guest's own node has decided that. */
 export const sees = ({ view }: { readonly view: View | null }, agentId: string): boolean =>
   view === null || view.agents.has(agentId);
@@ -65,8 +67,8 @@ export class Views {
     if (shared.clients.size === 0) this.#views.delete(client.view.keyId);
   }
 
-  clientsOf({ keyId }: View): Iterable<LocalClient> {
-    return this.#views.get(keyId)?.clients ?? [];
+  clientsOf({ keyId }: View): ReadonlySet<LocalClient> {
+    return this.#views.get(keyId)?.clients ?? NOBODY;
   }
 
   /** Taken when a login's look-up starts; handed to `changedSince` when its answer comes. */

@@ -1,4 +1,5 @@
 /** What a node answers about an agent, from what it told its clients; the rest: connection-life. */
+import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { expect, it } from "vitest";
 import { GONE_KEPT_MS, NEWS_PER_TURN, SNAPSHOT_BATCH } from "../limits/limits.ts";
 import { type VirtualPeer, World } from "../testing/test-hub.ts";
@@ -48,6 +49,55 @@ it("an agent is not known to be offline if no client was there to be told", () =
   w.advance(1);
   w.client("ann");
   expect(isOnline()).toBeNull();
+});
+
+it("thousands of agents that are lost with their node are all told of, to one client in many turns", () => {
+  const w = new World();
+  w.user("ann");
+  const client = w.client("ann");
+  const agents = Array.from({ length: 10_000 }, (_, i) => ({
+    agentId: `${i}`.padStart(60, "a"),
+    loginNumber: i,
+    onlineForMs: 0,
+  }));
+  w.hub.remoteAgents.online("ann", "B", agents, true, w.now);
+  w.settle();
+  expect(client.take()).toHaveLength(agents.length);
+  client.stalled = true; // what one turn sends is written after it
+  w.hub.remoteAgents.nodeLost("B", w.now);
+  expect(client.queued()).toBeLessThan(OUTBOX_BYTES / 2);
+  client.read();
+  w.settle();
+  expect(client.take().map(({ agent_id, online }) => [agent_id, online])).toEqual(
+    agents.map(({ agentId }) => [agentId, false]),
+  );
+  expect(w.hub.counters.controlMessagesDropped).toBe(0);
+});
+
+it("the clients of a key are told over several turns, too, what its selector matches, in order", () => {
+  const { w } = world();
+  w.store.labels.set("lamp", { site: "hall" });
+  w.store.keys.set("hall", { userId: "ann", site: "hall", expiresAtMs: null });
+  w.agent("lamp");
+  const clients = Array.from({ length: NEWS_PER_TURN + 1 }, () => w.clientWithKey("hall"));
+  const turns: (() => void)[] = [];
+  w.turn = (happen) => turns.push(happen);
+  const relabel = (site: string) => {
+    w.store.labels.set("lamp", { site });
+    w.hub.relabel("lamp");
+    w.settle();
+  };
+  relabel("cellar");
+  turns.shift()?.();
+  expect(clients.filter((client) => client.inbox.length > 0)).toHaveLength(NEWS_PER_TURN);
+  relabel("hall");
+  for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) turn();
+  for (const client of clients) {
+    expect(told(client)).toEqual([
+      ["lamp", false],
+      ["lamp", true],
+    ]);
+  }
 });
 
 /** One client more than are told in one turn, whose turns the test makes. */

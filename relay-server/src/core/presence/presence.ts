@@ -2,24 +2,27 @@
  * `agent_status` (section 3): every client of a user is notified when one of the user's agents
  * connects or disconnects. Few clients are notified at once; many are notified over several turns
  * of the event loop, because a user may have a thousand clients, and agents that keep coming and
- * going.
+ * going. So is even one client of thousands of agents, as when their node is lost: they would not
+ * fit into its queue.
  *
  * A newly connected client gets nothing by default; one that sent `"presence": true` gets one
  * message per online agent, a batch per tick and never into a full queue. Only a few clients of a
  * user get this snapshot at a time, because each lists all agents.
  */
 import { encodeAgentStatus } from "@blindrelay/protocol/wire";
+import type { View } from "../connections/access-key.ts";
 import type { LocalClient, User } from "../connections/connection.ts";
 import type { ControlMessages } from "../connections/control-messages.ts";
 import type { Outbox } from "../connections/outbox.ts";
 import {
   GONE_KEPT_MS,
+  NEWS_AT_ONCE,
   NEWS_KEPT,
   NEWS_PER_TURN,
   SNAPSHOT_BATCH,
   SNAPSHOTS_AT_ONCE,
 } from "../limits/limits.ts";
-import { sees } from "./access-key-views.ts";
+import { sees, type ViewChange } from "./access-key-views.ts";
 
 /** The rest of a client's snapshot. */
 interface Snapshot {
@@ -29,10 +32,16 @@ interface Snapshot {
   left: Set<string> | null;
 }
 
-/** An agent connected or disconnected, and some clients have not been notified. */
-interface News {
+/** An agent connected or disconnected, for all of its user's clients or for those of a view. */
+interface Change {
   readonly agentId: string;
   readonly text: string;
+  /** Null: for all. */
+  readonly view: View | null;
+}
+
+/** Some clients have not been notified. */
+interface News extends Change {
   readonly since: number;
   /** Clients that have not been notified, and those that connected since. */
   readonly left: Iterator<LocalClient>;
@@ -48,6 +57,8 @@ export class Presence {
   /** For users with many clients; in order, keyed by agent or, while few are queued, by number. */
   readonly #news = new Map<User, Map<string | number, News>>();
   #newsCount = 0;
+  /** How many clients were notified at once since the last turn or tick. */
+  #toldAtOnce = 0;
   /** Agents whose clients here were last told that they are offline, and when; oldest first. */
   readonly #gone = new Map<string, number>();
 
@@ -73,9 +84,28 @@ export class Presence {
     this.#gone.delete(agentId);
     if (!online) this.#gone.set(agentId, now);
     const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
+    this.#spread(user, user.clients, { agentId, text, view: null }, now);
+  }
+
+  /** An agent has appeared for the clients of a view, or no longer exists for them. */
+  announceIn(
+    { view, agentId, isSeen }: ViewChange,
+    clients: ReadonlySet<LocalClient>,
+    now: number,
+  ): void {
+    const [first] = clients;
+    if (first === undefined) return;
+    if (isSeen && this.#onlineSince(first.user, agentId) === undefined) return;
+    const text = encodeAgentStatus(agentId, isSeen, timestamp(this.#wallAt(now)));
+    this.#spread(first.user, clients, { agentId, text, view }, now);
+  }
+
+  #spread(user: User, clients: ReadonlySet<LocalClient>, change: Change, now: number): void {
     let news = this.#news.get(user);
-    if (news === undefined && user.clients.size <= NEWS_PER_TURN) {
-      for (const client of user.clients) this.#tell(client, agentId, text, now);
+    const isFew = clients.size <= NEWS_PER_TURN;
+    if (news === undefined && isFew && this.#toldAtOnce + clients.size <= NEWS_AT_ONCE) {
+      this.#toldAtOnce += clients.size;
+      for (const client of clients) this.#tell(client, change, now);
       return;
     }
     if (news === undefined) {
@@ -84,24 +114,27 @@ export class Presence {
     }
     // While many are queued, this replaces queued news of the same agent: clients that have not
     // received that get this instead.
-    const key = news.size < NEWS_KEPT ? this.#newsCount++ : agentId;
+    const { agentId, view } = change;
+    const name = view === null ? agentId : `${agentId} ${view.keyId}`;
+    const key = news.size < NEWS_KEPT ? this.#newsCount++ : name;
     news.delete(key);
-    news.set(key, { agentId, text, since: now, left: user.clients.values() });
+    news.set(key, { ...change, since: now, left: clients.values() });
     this.#askForTurn();
   }
 
   /** Notifies more clients. */
   turn(now: number): void {
+    this.#toldAtOnce = 0;
     for (const [user, news] of this.#news) {
       let room = NEWS_PER_TURN;
-      for (const [key, { agentId, text, since, left }] of news) {
+      for (const [key, one] of news) {
         for (; room > 0; room -= 1) {
-          const next = left.next();
+          const next = one.left.next();
           if (next.done === true) {
             news.delete(key);
             break;
           }
-          if (next.value.onlineSince <= since) this.#tell(next.value, agentId, text, now);
+          if (next.value.onlineSince <= one.since) this.#tell(next.value, one, now);
         }
         if (room === 0) break;
       }
@@ -110,20 +143,13 @@ export class Presence {
     if (this.#news.size > 0) this.#askForTurn();
   }
 
-  /** An agent has appeared for a client, or no longer exists for it. */
-  tellOne(client: LocalClient, agentId: string, online: boolean, now: number): void {
-    if (online && this.#onlineSince(client.user, agentId) === undefined) return;
-    this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
-    const text = encodeAgentStatus(agentId, online, timestamp(this.#wallAt(now)));
-    this.#controlMessages.send(client.connection, text, now);
-  }
-
   #onlineSince({ agents, abroad }: User, agentId: string): number | undefined {
     return (agents.get(agentId) ?? abroad.get(agentId))?.onlineSince;
   }
 
-  #tell(client: LocalClient, agentId: string, text: string, now: number): void {
-    if (!sees(client, agentId)) return;
+  #tell(client: LocalClient, { agentId, text, view }: Change, now: number): void {
+    // A view's own news may be that the agent is not seen any more.
+    if (view === null && !sees(client, agentId)) return;
     // The news overtakes the snapshot, which then need not list the agent.
     this.#snapshots.get(client.user)?.get(client)?.left?.delete(agentId);
     this.#controlMessages.send(client.connection, text, now);
@@ -138,7 +164,8 @@ export class Presence {
   addToSnapshots(user: User, agentId: string, now: number): void {
     // Otherwise clients would be told after it that the agent is offline.
     for (const news of this.#news.get(user)?.values() ?? []) {
-      if (news.agentId === agentId) return this.announce(user, agentId, true, now);
+      if (news.agentId === agentId && news.view === null)
+        return this.announce(user, agentId, true, now);
     }
     for (const client of user.clients) {
       if (!client.connection.wantsPresence) continue;
@@ -156,6 +183,7 @@ export class Presence {
   }
 
   tick(now: number): void {
+    this.#toldAtOnce = 0;
     for (const [agentId, since] of this.#gone) {
       if (since > now - GONE_KEPT_MS) break;
       this.#gone.delete(agentId);
