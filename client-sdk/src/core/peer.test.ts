@@ -1058,6 +1058,38 @@ describe("a subscriber", () => {
     expect(events).toEqual(["one", "two", "three"]);
   });
 
+  it("hears what happens from a lost link's return on, and is told what came before", async () => {
+    const { world, agent, pump } = await talking();
+    const told: unknown[] = [];
+    pump.on("event", (event) => told.push(event));
+    pump.on("gap", (count, of) => told.push([count, of]));
+    pump.on("interrupted", () => told.push("interrupted"));
+    await world.run(100);
+    world.relay.cutAll();
+    agent.emit("meanwhile", []);
+    await world.run(3_000);
+    agent.emit("after", []);
+    await world.run(100);
+    expect(told).toEqual([[1, "packets"], "after"]);
+    expect(openings(world)).toBe(1);
+  });
+
+  it("whose ping was lost with the link gets a new session on the next one", async () => {
+    const { world, agent, pump } = await talking();
+    const told: unknown[] = [];
+    pump.on("event", (event) => told.push(event));
+    pump.on("interrupted", (reason) => told.push(reason));
+    pump.on("reopened", () => told.push("reopened"));
+    world.relay.toAgent = () => null;
+    await world.run(46_000);
+    world.relay.cutAll();
+    world.relay.toAgent = () => 5;
+    await world.run(3_000);
+    agent.emit("after", []);
+    await world.run(100);
+    expect(told).toEqual(["the link was lost", "reopened", "after"]);
+  });
+
   it("may throw without harm", async () => {
     const { world, agent, pump } = await talking();
     const events: unknown[] = [];

@@ -224,8 +224,8 @@ export class Peer implements PeerSessionEvents {
     for (const session of this.sessions()) {
       if (fresh && !session.canMigrate) session.giveUp("the link is a new one");
       session.setLink(true);
-      // It binds the sid, and its answer shows whether a packet was lost.
-      if (session.canMigrate) session.ping();
+      // It binds the sid, without which the relay drops events, and its answer shows what was lost.
+      if (session.state === "open" && (session.canMigrate || this.subscribed)) session.ping();
       else session.doubt();
       session.release();
     }
@@ -250,8 +250,9 @@ export class Peer implements PeerSessionEvents {
     for (const session of this.sessions()) {
       session.setLink(false);
       if (session.canMigrate) continue;
-      // The keys stay valid after a lost link; calls in flight get no answer.
-      if (session.state !== "open" || session.engaged > 0) session.giveUp("the link was lost");
+      // The keys stay valid after a lost link; what is in flight, a ping too, gets no answer.
+      const isWaiting = session.engaged > 0 || session.awaitsPong;
+      if (session.state !== "open" || isWaiting) session.giveUp("the link was lost");
     }
   }
 
