@@ -62,6 +62,21 @@ describe("a rollout", () => {
     expect([seen.sort(), most]).toEqual([ids(50).sort(), 4]);
   });
 
+  it("works once on an agent that is named more than once, as a relay's list may do", async () => {
+    const begun: string[] = [];
+    const work = async (id: string) => {
+      begun.push(id);
+      return outcomeOf(id, "ok", null);
+    };
+    const seen: string[] = [];
+    const named = ["a0", "a1", "a0", "a1", "a2", "a0"];
+    for await (const { agentId } of rollOut(named, work, { staged: 0.5 })) seen.push(agentId);
+    expect([begun, seen]).toEqual([
+      ["a0", "a1", "a2"],
+      ["a0", "a1", "a2"],
+    ]);
+  });
+
   it("goes on to a stage only if the one before was well", async () => {
     const one = await roll(1000, (n) => n === 49, { staged: 0.05 });
     expect([one.begun, counts(one.outcomes)]).toEqual([50, { ok: 49, error: 1, skipped: 950 }]);

@@ -100,16 +100,18 @@ export const outcomeOf = <Result = never>(
 });
 
 /**
- * Does `work` for each agent, and yields each outcome as it is known. Agents that are not begun
- * because it was stopped are `skipped`, with the reason. `work` must not reject; if it does,
+ * Does `work` once for each agent, and yields each outcome as it is known. Agents that are not
+ * begun because it was stopped are `skipped`, with the reason. `work` must not reject; if it does,
  * nothing more is begun, and this throws the same.
  */
 export async function* rollOut<Result>(
-  agentIds: readonly string[],
+  agents: readonly string[],
   work: (agentId: string) => Promise<FleetOutcome<Result>>,
   options: RolloutOptions<Result> = {},
 ): AsyncGenerator<FleetOutcome<Result>, void> {
   checkRollout(options);
+  // A relay's list may have an agent twice: that must not make a call run twice.
+  const agentIds = [...new Set(agents)];
   const { staged, abortOver, abortFrom = ABORT_FROM, atOnce = AT_ONCE, signal } = options;
   const { before = [], isWell = ({ outcome }) => outcome === "ok" } = options;
   const known = new Map(before.map((outcome) => [outcome.agentId, isWell(outcome)]));
