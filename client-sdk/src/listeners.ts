@@ -25,7 +25,8 @@ export class Listeners<Args extends readonly unknown[]> {
   }
 
   emit(...args: Args): void {
-    for (const fn of this.functions) this.run(fn, args);
+    // A set's iteration would reach what is added meanwhile: a listener may add one each time.
+    for (const fn of [...this.functions]) if (this.functions.has(fn)) this.run(fn, args);
   }
 
   private run(fn: (...args: Args) => void, args: Args): void {
