@@ -88,6 +88,18 @@ describe("an event of the session before", () => {
     expect([heard, told]).toEqual([[], [[1, "packets"]]]);
   });
 
+  it("cannot be missing if the agent itself closed that session, and nothing is said", async () => {
+    const { world, agent, heard, told, renew } = await listening();
+    renew();
+    for (let i = 0; i < 50 && agent.sessions.held().length < 2; i++) await world.run(1);
+    agent.emit("level", 1);
+    agent.dropSession();
+    await world.run(100);
+    agent.emit("level", 2);
+    await world.run(2_000);
+    expect([heard, told]).toEqual([[1, 2], []]);
+  });
+
   it("that may have come, had the session not ended, is said", async () => {
     const { world, agent, told, before, renew } = await listening();
     world.relay.toClient = (_, text) => (text.includes(before) ? null : 5);

@@ -453,12 +453,6 @@ export class Peer implements PeerSessionEvents {
   }
 
   over(session: PeerSession, calls: readonly Call[], reason: string, byAgent: boolean): void {
-    if (this.retiring.has(session)) {
-      this.host.ports.timer.clear(this.retiring.get(session));
-      this.retiring.delete(session);
-      // One that the agent abandoned would open again by itself.
-      session.giveUp(reason);
-    }
     const { moving } = this;
     if (session === moving?.before) {
       this.endMove();
@@ -474,6 +468,12 @@ export class Peer implements PeerSessionEvents {
       const soon = this.host.ports.timer.now() - this.hearingSince < STABLE_SESSION_MS;
       const last = byAgent && session === this.current;
       if (last && this.subscribed && soon) this.delayRetry(DROPPED_CEILING_MS);
+    }
+    if (this.retiring.has(session)) {
+      this.host.ports.timer.clear(this.retiring.get(session));
+      this.retiring.delete(session);
+      // One that the agent abandoned would open again by itself. This comes here again.
+      session.giveUp(reason);
     }
     const again: Call[] = [];
     for (const call of calls) {
