@@ -192,6 +192,37 @@ describe("a call", () => {
     expect(await outcome()).toMatchObject({ times: 1, result: { n: 1 } });
   });
 
+  it("each ends if the suite throws, also beside others and a listener", async () => {
+    const world = new World();
+    world.agent();
+    world.agent("other");
+    let throws = true;
+    const { seal } = world.ports.suite;
+    const suite: typeof world.ports.suite = {
+      ...world.ports.suite,
+      seal: (...all) => {
+        if (throws) throw new Error("Unknown cipher");
+        return seal(...all);
+      },
+    };
+    Object.assign(world.ports, { suite });
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const told: string[] = [];
+    pump.on("interrupted", (reason) => told.push(reason));
+    pump.on("reopened", () => told.push("reopened"));
+    pump.on("event", () => undefined);
+    expect(told).toEqual(["a session with pump-7 could not be opened: Unknown cipher"]);
+    world.relay.cutAll();
+    const calls = [1, 2, 3].map((n) => world.follow(pump.call("echo", [n])));
+    await world.run(5_000);
+    expect(calls.map(({ error }) => error?.code)).toEqual(calls.map(() => "BAD_ARGUMENT"));
+    throws = false;
+    const other = world.follow(client.agent("other", SECRET).call("echo", [4]));
+    await world.run(60_000);
+    expect([other.result, told.length, told[1]]).toEqual([[4], 2, "reopened"]);
+  });
+
   it("fails fast if the agent is offline or not ours, or the relay is unreachable", async () => {
     const world = new World();
     world.agent().goOffline();

@@ -234,7 +234,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
         if (peer.step()) this.pending.add(peer);
       } catch (cause) {
         // Of the suite, such as an engine without its cipher. The next call gets its own chance.
-        if (!peer.failFirst(cause)) throw cause;
+        peer.failFirst(cause);
         this.pending.add(peer);
       }
     }

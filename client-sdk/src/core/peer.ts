@@ -199,13 +199,16 @@ export class Peer implements PeerSessionEvents {
     session.leave("a call passed its deadline");
   }
 
-  /** Ends the call that could not be sealed; false if there is none. */
-  failFirst(cause: unknown): boolean {
+  /** Ends the call that could not be sealed, or a subscriber's attempt if there is none. */
+  failFirst(cause: unknown): void {
+    const why = `${(cause as Error)?.message ?? cause}`;
     const call = this.queue[0];
-    if (call === undefined) return false;
-    const text = `${call.method} could not be sealed: ${(cause as Error)?.message ?? cause}`;
+    if (call === undefined) {
+      this.cannotHear(`a session with ${this.agentId} could not be opened: ${why}`);
+      return;
+    }
+    const text = `${call.method} could not be sealed: ${why}`;
     this.remove(call, failed(new CallError("BAD_ARGUMENT", text, { cause })));
-    return true;
   }
 
   /** Takes a waiting call out of the queue. */
@@ -294,11 +297,16 @@ export class Peer implements PeerSessionEvents {
     const waiting = this.queue;
     this.queue = [];
     for (const call of waiting) this.host.settle(call, failed(new CallError("UNPROVEN", text)));
+    this.cannotHear(text);
+  }
+
+  /** A subscriber is told once why there is no session, and it is tried again later. */
+  private cannotHear(reason: string): void {
     if (!this.subscribed) return;
     this.delayRetry(BACKOFF_MAX_MS);
     if (this.interrupted !== null) return;
-    this.interrupted = text;
-    this.events.interrupted(text);
+    this.interrupted = reason;
+    this.events.interrupted(reason);
   }
 
   relayError(session: PeerSession, code: string, text: string): void {

@@ -261,7 +261,13 @@ export class PeerSession {
   /** Begins with a fresh `C`. Only allowed while idle. */
   open(): void {
     const now = this.ports.timer.now();
-    this.apply(this.session.open(now), now);
+    try {
+      this.apply(this.session.open(now), now);
+    } catch (cause) {
+      // The suite's; nothing was sent.
+      this.session.giveUp();
+      throw cause;
+    }
   }
 
   /** Abandons its `C` permanently; calls in flight are passed to `over`. Harmless in any state. */
