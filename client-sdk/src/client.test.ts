@@ -387,6 +387,10 @@ describe("local mistakes", () => {
       pump.call("echo", new Date(0)),
       pump.call("echo", [], { timeoutMs: 0 }),
       pump.call("echo", [], { timeoutMs: Number.NaN }),
+      pump.call("echo", [], { timeoutMs: "5000" as unknown as number }),
+      pump.readStream("log.read", {}, { timeoutMs: Number.NaN }),
+      pump.writeStream("log.write", {}, { timeoutMs: Number.POSITIVE_INFINITY }),
+      pump.callWithStreams("log.read", {}, () => undefined, 0),
     ].map((promise) => world.follow(promise));
     const large = world.follow(pump.call("echo", ["x".repeat(47_000)]));
     const { signal } = new AbortController();

@@ -17,7 +17,7 @@ import {
   type Version,
 } from "@blindrelay/protocol/crypto";
 import { ClientCore, type LinkReport, type Presence } from "./core/client-core.ts";
-import { CALL_TIMEOUT_MS, MAX_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
+import { CALL_TIMEOUT_MS, MIN_RENEW_MS } from "./core/defaults.ts";
 import type { Peer, PeerEvents } from "./core/peer.ts";
 import type { Missing } from "./core/session.ts";
 import { CallError } from "./errors.ts";
@@ -115,10 +115,6 @@ export class Agent {
       signal,
     } = options;
     return new Promise((resolve, reject) => {
-      if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
-        reject(new CallError("BAD_ARGUMENT", `timeoutMs must be 1 to ${MAX_TIMEOUT_MS}`));
-        return;
-      }
       if (signal?.aborted) {
         const cause = signal.reason;
         reject(new CallError("ABORTED", `${method} was aborted before it was sent`, { cause }));

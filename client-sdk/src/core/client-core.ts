@@ -24,6 +24,7 @@ import {
   KNOWN_BINDINGS,
   MAX_IN_FLIGHT,
   MAX_QUEUED,
+  MAX_TIMEOUT_MS,
   MIGRATION_RETRY_MS,
   PACE_BURST,
   PACE_PER_SECOND,
@@ -131,7 +132,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   call(peer: Peer, request: CallRequest, done: (outcome: Outcome) => void): (why: unknown) => void {
     const built = requestTail(request.method, request.params);
     const refusal = built.ok
-      ? this.refusal(built.tail)
+      ? this.refusal(built.tail, request.timeoutMs)
       : new CallError("BAD_ARGUMENT", built.error);
     if (refusal !== null || !built.ok) {
       done(failed(refusal as CallError));
@@ -174,7 +175,11 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     return this.ports.timer;
   }
 
-  private refusal(tail: string): CallError | null {
+  private refusal(tail: string, timeoutMs: unknown): CallError | null {
+    // It also becomes the request's `expires`, which must be a number in JSON.
+    if (!(typeof timeoutMs === "number" && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
+      return new CallError("BAD_ARGUMENT", `timeoutMs must be 1 to ${MAX_TIMEOUT_MS}`);
+    }
     if (this.ended !== null) return this.ended;
     if (this.calls.size - this.inFlight.size >= MAX_QUEUED) {
       return new CallError("BUSY", `${MAX_QUEUED} calls wait already`);
