@@ -402,6 +402,21 @@ describe("local mistakes", () => {
     expect(packetsOf(world)).toEqual([]);
   });
 
+  it("are CallErrors where a text is missing, as from an unset variable", () => {
+    const client = new World().client();
+    const missing = undefined as unknown as string;
+    const misuses = [
+      () => client.agent("pump-7", missing),
+      () => client.agent(missing, SECRET),
+      () => new World().client({ url: missing }),
+      () => new World().client({ accountToken: 7 as unknown as string }),
+      () => new World().client({ sessionToken: 7 as unknown as string }),
+    ];
+    for (const misuse of misuses) {
+      expect(misuse).toThrow(expect.objectContaining({ code: "BAD_ARGUMENT" }));
+    }
+  });
+
   it("name both kinds if a secret of the wrong kind is passed", () => {
     const client = new World().client();
     const wrong = () => client.agent("pump-7", testToken("account", 1));

@@ -240,8 +240,12 @@ export class Client {
     if (accountToken === null && sessionToken === null) {
       throw new CallError("BAD_ARGUMENT", "give an accountToken or a sessionToken");
     }
-    if (accountToken !== null) demand(accountTokenProblem(accountToken), "accountToken");
-    if (sessionToken !== null) demand(tokenProblem(sessionToken, "session"), "sessionToken");
+    if (accountToken !== null) {
+      demand(textProblem(accountToken) ?? accountTokenProblem(accountToken), "accountToken");
+    }
+    if (sessionToken !== null) {
+      demand(textProblem(sessionToken) ?? tokenProblem(sessionToken, "session"), "sessionToken");
+    }
     this.log = options.log ?? null;
     this.presence = new Listeners(this.listenerThrew);
     this.links = new Listeners(this.listenerThrew);
@@ -272,9 +276,9 @@ export class Client {
    */
   agent(id: string, agentToken: string, options: AgentOptions = {}): Agent {
     const { version = "1", foreignSecret = false, renewAfterMs, deviceKey } = options;
-    if (!AGENT_ID.test(id)) demand(`not an agent id: ${id}`, "agent");
+    if (typeof id !== "string" || !AGENT_ID.test(id)) demand(`not an agent id: ${id}`, "agent");
     if (!isVersion(version)) demand(`unknown packet version ${String(version)}`, "agent");
-    demand(secretProblem(agentToken, foreignSecret), "agentToken");
+    demand(textProblem(agentToken) ?? secretProblem(agentToken, foreignSecret), "agentToken");
     demand(deviceKeyProblem(version, deviceKey), "deviceKey");
     if (renewAfterMs !== undefined && !isRenewal(renewAfterMs)) {
       demand(`renewAfterMs must be ${MIN_RENEW_MS} to ${SESSION_RENEW_MS}`, "agent");
@@ -375,6 +379,10 @@ export class Client {
 const demand = (problem: string | null, what: string): void => {
   if (problem !== null) throw new CallError("BAD_ARGUMENT", `${what}: ${problem}`);
 };
+
+/** Programs without types pass what an unset variable holds. */
+const textProblem = (value: unknown): string | null =>
+  typeof value === "string" ? null : "it must be a text";
 
 const isRenewal = (ms: number): boolean => ms >= MIN_RENEW_MS && ms <= SESSION_RENEW_MS;
 
