@@ -151,7 +151,7 @@ export class Agent {
     params: object = {},
     options: StreamOptions = {},
   ): Promise<WriteStream> {
-    return WriteStream.open(this.opening(method, params, options));
+    return WriteStream.open(this.opening(method, params, options), this.threw);
   }
 
   /**

@@ -62,6 +62,37 @@ describe("a session's streams", () => {
   });
 });
 
+it("what a program throws from a stream's callbacks is reported, and ends nothing else", async () => {
+  const { world, agent, client, pump } = await house(seqBytes(100));
+  const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  agent.handlers.set("never", () => undefined);
+  const mine = (): never => {
+    throw new Error("mine");
+  };
+  const told: unknown[] = [];
+  const [a, b] = [pump.streamNumber(), pump.streamNumber()];
+  const opened = pump.callWithStreams("log.read", { stream: a }, (session) => {
+    session.onNotice(mine);
+    session.onNotice((event) => told.push(event));
+    session.incoming(a, { data: mine, ended: mine }).grant(1000);
+  });
+  await settle(world, opened, 100);
+  const written = pump.callWithStreams("log.write", { stream: b }, (session) => {
+    session.outgoing(b, { writable: mine, ended: mine });
+  });
+  await settle(world, written, 100);
+  agent.emit("level", 1);
+  const writer = (await settle(world, pump.writeStream("log.write"), 100)) as WriteStream;
+  writer.onBroken(mine);
+  const call = world.follow(pump.call("never"));
+  await world.run(100);
+  expect(told).toEqual(["level"]);
+  client.close();
+  await world.run(0);
+  expect([call.times, log.mock.calls.length]).toEqual([1, 6]);
+  log.mockRestore();
+});
+
 describe("a reader", () => {
   it("gets every byte, through a window far smaller than the stream, and confirms", async () => {
     const content = seqBytes(100_000);
@@ -150,6 +181,16 @@ describe("a reader", () => {
 });
 
 describe("a writer", () => {
+  it("refuses what is not bytes, and goes on", async () => {
+    const { world, pump, kept } = await house();
+    const writer = (await settle(world, pump.writeStream("log.write"), 1_000)) as WriteStream;
+    const wrong = "text" as unknown as Uint8Array;
+    expect(await settle(world, writer.write(wrong), 10)).toMatchObject({ code: "BAD_ARGUMENT" });
+    await settle(world, writer.write(seqBytes(3)), 100);
+    expect(await settle(world, writer.end(), 1_000)).toBeUndefined();
+    expect(kept).toEqual([...seqBytes(3)]);
+  });
+
   it("sends within the agent's credit and ends when the agent has everything", async () => {
     const content = seqBytes(100_000);
     const { world, pump, kept, state } = await house();

@@ -36,7 +36,7 @@ export interface SessionStreams {
   paceMs(): number;
 }
 
-/** `threw`: gets what a listener to the end of a stream throws. */
+/** `threw`: gets what a listener throws. */
 export const streamsOf = (
   core: ClientCore,
   session: PeerSession,
@@ -44,29 +44,26 @@ export const streamsOf = (
 ): SessionStreams => ({
   incoming: (id, events) =>
     session.streams.incoming(id, {
-      data: (bytes) => events.data(bytes),
-      ended: (error) => tellEnd(events, error, threw),
+      data: (bytes) => tell(() => events.data(bytes), threw),
+      ended: (error) => tell(() => events.ended(error), threw),
     }),
   outgoing: (id, events) =>
     session.streams.outgoing(id, {
-      writable: () => events.writable(),
-      ended: (error) => tellEnd(events, error, threw),
+      writable: () => tell(() => events.writable(), threw),
+      ended: (error) => tell(() => events.ended(error), threw),
     }),
   onNotice: (fn) => {
-    session.notices.add(fn);
-    return () => session.notices.delete(fn);
+    const notice = (event: string, data: unknown) => tell(() => fn(event, data), threw);
+    session.notices.add(notice);
+    return () => session.notices.delete(notice);
   },
   paceMs: () => core.paceMs(),
 });
 
-/** A stream may end in the middle of the core's work, and others with it. */
-const tellEnd = (
-  events: IncomingEvents | OutgoingEvents,
-  error: string | null,
-  threw: (cause: unknown) => void,
-): void => {
+/** Listeners are told in the middle of the core's work, of which others are a part. */
+export const tell = (listener: () => void, threw: (cause: unknown) => void): void => {
   try {
-    events.ended(error);
+    listener();
   } catch (cause) {
     threw(cause);
   }

@@ -7,13 +7,17 @@ import type { ClientCore } from "./core/client-core.ts";
 import { MAX_STREAM_CHUNK, WRITE_CREDIT_MS, WRITE_GATHER_MS } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
-import { broken, CALLED_AGAIN, type Opening, openStream } from "./streams.ts";
+import { broken, CALLED_AGAIN, type Opening, openStream, tell } from "./streams.ts";
 
 interface Pending {
   bytes: Uint8Array;
   readonly resolve: () => void;
   readonly reject: (error: CallError) => void;
 }
+
+/** Also one of another realm, such as a frame's. */
+const isBytes = (value: unknown): boolean =>
+  Object.prototype.toString.call(value) === "[object Uint8Array]";
 
 export class WriteStream {
   /** The result of the call that opened it. */
@@ -34,15 +38,18 @@ export class WriteStream {
   private readonly alarm: Alarm;
   private onFailure: (error: CallError) => void = () => undefined;
 
-  private constructor(core: ClientCore, method: string) {
+  private readonly threw: (cause: unknown) => void;
+
+  private constructor(core: ClientCore, method: string, threw: (cause: unknown) => void) {
     this.core = core;
+    this.threw = threw;
     this.alarm = new Alarm(core.timer);
     this.method = method;
   }
 
-  /** See Agent.writeStream. */
-  static async open(opening: Opening): Promise<WriteStream> {
-    const writer = new WriteStream(opening.core, opening.method);
+  /** See Agent.writeStream. `threw`: gets what a listener throws. */
+  static async open(opening: Opening, threw: (cause: unknown) => void): Promise<WriteStream> {
+    const writer = new WriteStream(opening.core, opening.method, threw);
     try {
       const result = await openStream(opening, (session) => writer.attach(session, opening.id));
       (writer as { result: unknown }).result = result;
@@ -65,6 +72,7 @@ export class WriteStream {
   write(bytes: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.failure !== null) reject(this.failure);
+      else if (!isBytes(bytes)) reject(new CallError("BAD_ARGUMENT", "bytes are a Uint8Array"));
       else if (this.finish !== null) reject(new CallError("BAD_ARGUMENT", "written after end"));
       else {
         this.pending.push({ bytes, resolve, reject });
@@ -168,6 +176,6 @@ export class WriteStream {
     this.failure = failure;
     for (const { reject } of this.pending.splice(0)) reject(failure);
     this.finish?.reject(failure);
-    this.onFailure(failure);
+    tell(() => this.onFailure(failure), this.threw);
   }
 }
