@@ -2,11 +2,14 @@
  * The Node edge on real sockets, with a minimal relay. The behaviour of the link is tested in
  * core/.
  */
+import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { makeToken } from "@blindrelay/protocol";
+import { linksOver } from "@blindrelay/protocol/net/node";
 import { FakeRelay, type FakeRelayEvents } from "@blindrelay/protocol/testing/fake-relay";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { WebSocketServer } from "ws";
+import { WebSocket, WebSocketServer } from "ws";
 import { type CallError, connect, relayUrl } from "./index.ts";
 
 const accountToken = makeToken("account", new Uint8Array(32).fill(1));
@@ -94,6 +97,21 @@ describe("connect", () => {
     client.close();
   });
 });
+
+it("a link that is closed on its way through a proxy leaves no tunnel behind", async () => {
+  const proxy = createServer().listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  const asked = once(proxy, "connect");
+  const setting = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const events = { opened: () => undefined, received: () => undefined, closed: () => undefined };
+  const link = linksOver(WebSocket, setting).connect("ws://relay.example/wss", events);
+  const [, tunnel] = await asked;
+  const closed = once(tunnel, "end");
+  tunnel.resume();
+  link.close(1000, "client closed");
+  await closed;
+  proxy.close();
+}, 10_000);
 
 it("refuses anything but a relay's address with BAD_ARGUMENT", () => {
   expect(() => relayUrl("relay.example")).toThrow(

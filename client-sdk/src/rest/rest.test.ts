@@ -215,3 +215,17 @@ it("on Node an upload is read as it is sent, and stops with an early refusal", a
   expect(["CONFLICT", "UNREACHABLE"]).toContain(error.code);
   expect(made).toBeLessThan(10_000);
 });
+
+it("on Node a request ends with its signal on the way through a proxy too, and so does the tunnel", async () => {
+  const proxy = await serve(() => expect.unreachable());
+  const asked = once(server, "connect");
+  const caller = new AbortController();
+  const rest = new NodeRest({ url: "http://relay.example", proxy, signal: caller.signal });
+  const reason = failure(rest.ask("User", "GET", "/x"));
+  const [, tunnel] = await asked;
+  const closed = once(tunnel, "end");
+  tunnel.resume();
+  caller.abort("enough");
+  expect(await reason).toBe("enough");
+  await closed;
+}, 10_000);

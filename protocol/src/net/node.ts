@@ -30,7 +30,7 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
     // By the module's property, which instruments and tests replace.
     const { request: send } = protocol === "https:" ? https : http;
     return new Promise((resolve, reject) => {
-      const way = agent === undefined ? ADDRESS_MS : { agent };
+      const way = agent === undefined ? ADDRESS_MS : { agent, ended: signal };
       const options = { method, headers, signal, ...way };
       const request = send(url, options, (response) => {
         resolve({
@@ -117,7 +117,8 @@ const ignoreLateError = (): void => undefined;
 export const linksOver = (WebSocket: WsClass, proxy: ProxySetting): WebSocketLinks => ({
   connect: (url, events) => {
     const agent = agentFor(new URL(url), proxy);
-    const socket = new WebSocket(url, { ...OPTIONS, agent });
+    const ended = new AbortController();
+    const socket = new WebSocket(url, { ...OPTIONS, agent, ended: ended.signal });
     // ws reports why it fails before it closes, and closes in any case.
     let failure = "";
     let isOpen = false;
@@ -139,6 +140,7 @@ export const linksOver = (WebSocket: WsClass, proxy: ProxySetting): WebSocketLin
     socket.on("error", (error) => fail(isOpen ? error.message : reasonOfError(error).text));
     socket.on("close", (code, reason) => {
       clearTimeout(grace);
+      ended.abort();
       agent?.destroy();
       events.closed(code, reason.toString() || failure);
     });

@@ -137,8 +137,13 @@ export const proxyFor = (
   return readProxy(...found);
 };
 
-/** Connects to `host` by way of the proxy. */
-export const openTunnel = (proxy: Proxy, host: string, port: number): Promise<Duplex> =>
+/** Connects to `host` by way of the proxy. `ended`: nobody waits for it any more. */
+export const openTunnel = (
+  proxy: Proxy,
+  host: string,
+  port: number,
+  ended?: AbortSignal,
+): Promise<Duplex> =>
   new Promise((resolve, reject) => {
     const target = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
     const request = (proxy.isSecure ? httpsRequest : httpRequest)({
@@ -148,6 +153,7 @@ export const openTunnel = (proxy: Proxy, host: string, port: number): Promise<Du
       path: target,
       agent: false,
       timeout: CONNECT_LIMIT_MS,
+      ...(ended === undefined ? {} : { signal: ended }),
       headers: {
         host: target,
         ...(proxy.authorization === null ? {} : { "proxy-authorization": proxy.authorization }),
@@ -176,23 +182,25 @@ export const openTunnel = (proxy: Proxy, host: string, port: number): Promise<Du
 
 /**
  * An agent of node:http(s) for an address whose way leads through a proxy; undefined: the default
- * one. A setting that cannot be read fails at the first connection, as the others do.
+ * one. A setting that cannot be read fails at the first connection, as the others do. A request
+ * gives its signal as the option `ended` too: Node tells agents nothing of `signal`, so a request
+ * that had ended would wait for the tunnel, and the tunnel would stay.
  */
 export const agentFor = (url: URL, setting: ProxySetting): HttpAgent | undefined => {
-  let way: () => Promise<Duplex>;
+  let way: (ended: AbortSignal | undefined) => Promise<Duplex>;
   const port = Number(url.port || (/^(https|wss):$/.test(url.protocol) ? 443 : 80));
   const host = bare(url.hostname);
   try {
     const proxy = proxyFor(url, setting);
     if (proxy === null) return undefined;
-    way = () => openTunnel(proxy, host, port);
+    way = (ended) => openTunnel(proxy, host, port, ended);
   } catch (error) {
     way = () => Promise.reject(error);
   }
   const isSecure = /^(https|wss):$/.test(url.protocol);
   const agent = new (isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
   agent.createConnection = (options, callback) => {
-    way().then(
+    way((options as { ended?: AbortSignal }).ended).then(
       (socket) => {
         const servername = isIP(host) === 0 ? { servername: host } : {};
         const link = isSecure
