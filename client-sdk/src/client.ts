@@ -339,10 +339,7 @@ export class Client {
     fn: ((presence: Presence) => void) & ((report: LinkReport) => void),
   ): () => void {
     if (what === "link") return this.links.add(fn);
-    return this.presence.add(
-      fn,
-      [...this.present.values()].map((presence) => [presence]),
-    );
+    return this.presence.add(fn, () => [...this.present.values()].map((presence) => [presence]));
   }
 
   /**

@@ -29,3 +29,32 @@ it("a listener that another one removes hears nothing more", () => {
   listeners.emit(1);
   expect(heard).toEqual(["first"]);
 });
+
+it("a listener that first gets the present state gets no older one after a newer", async () => {
+  let state = "online";
+  const listeners = new Listeners<[string]>(() => undefined);
+  const heard: string[] = [];
+  listeners.add(
+    (one) => heard.push(one),
+    () => [[state]],
+  );
+  // Before the microtask, as with several messages in one segment of TCP.
+  state = "offline";
+  listeners.emit(state);
+  await Promise.resolve();
+  listeners.emit("online");
+  expect(heard).toEqual(["offline", "online"]);
+});
+
+it("a listener that leaves before it got the present state gets none", async () => {
+  const listeners = new Listeners<[string]>(() => undefined);
+  const heard: string[] = [];
+  const off = listeners.add(
+    (one) => heard.push(one),
+    () => [["online"]],
+  );
+  off();
+  await Promise.resolve();
+  listeners.emit("offline");
+  expect(heard).toEqual([]);
+});

@@ -11,15 +11,23 @@ export class Listeners<Args extends readonly unknown[]> {
     return this.functions.size;
   }
 
-  /** `fn` first receives `missed`, in a microtask. Returns a function that removes it. */
-  add(fn: (...args: Args) => void, missed: readonly Args[] = []): () => void {
+  /**
+   * `fn` first receives what `missed` returns, in a microtask, and hears nothing before: that is in
+   * it. Returns a function that removes it.
+   */
+  add(fn: (...args: Args) => void, missed?: () => readonly Args[]): () => void {
     // A separate wrapper, so that a function that was added twice is removed once at a time.
     const own = (...args: Args) => fn(...args);
-    this.functions.add(own);
-    queueMicrotask(() => {
-      for (const args of missed) if (this.functions.has(own)) this.run(own, args);
-    });
+    let isRemoved = false;
+    const begin = (): void => {
+      if (isRemoved) return;
+      this.functions.add(own);
+      for (const args of missed?.() ?? []) if (!isRemoved) this.run(own, args);
+    };
+    if (missed === undefined) begin();
+    else queueMicrotask(begin);
     return () => {
+      isRemoved = true;
       this.functions.delete(own);
     };
   }
