@@ -434,6 +434,16 @@ describe("local mistakes", () => {
 });
 
 describe("close", () => {
+  it("ends a start that is under way", async () => {
+    const world = new World();
+    const client = world.client();
+    const started = world.follow(client.start());
+    await world.run(12);
+    client.close();
+    await world.run(60_000);
+    expect([started.times, started.error?.code]).toEqual([1, "CLOSED"]);
+  });
+
   it("ends every call once and leaves no timer", async () => {
     const world = new World();
     const agent = world.agent();

@@ -232,6 +232,7 @@ export class Client {
   /** The latest report about each agent since the link opened. */
   private readonly present = new Map<string, Presence>();
   private readonly links: Listeners<[report: LinkReport]>;
+  private giveUp: (why: CallError) => void = () => undefined;
 
   /** Created by an edge's `connect`. Throws a CallError BAD_ARGUMENT for invalid options. */
   constructor(options: ConnectOptions, ports: Ports, list: ListMatching = cannotList) {
@@ -348,14 +349,15 @@ export class Client {
    */
   start(): Promise<this> {
     return new Promise((resolve, reject) => {
+      this.giveUp = reject;
       const off = this.on("link", (report) => {
         off();
         if (report.state === "online") {
           resolve(this);
           return;
         }
-        this.close();
         reject(report.reason);
+        this.close();
       });
       this.core.start();
     });
@@ -364,6 +366,8 @@ export class Client {
   /** Permanently ends the link, and every call with CLOSED. */
   close(): void {
     this.core.close();
+    // Of a start that has ended this does nothing.
+    this.giveUp(new CallError("CLOSED", "the client was closed"));
   }
 
   private readonly listenerThrew = (cause: unknown): void => {
