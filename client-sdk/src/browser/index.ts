@@ -9,9 +9,22 @@ import type { LinkPort, Log, Random } from "../ports.ts";
 
 export * from "../index.ts";
 
+/** A page over HTTPS may not connect to `ws://`, nor anywhere that its policy does not name. */
+const socketTo = (url: string): WebSocket | string => {
+  try {
+    return new WebSocket(url);
+  } catch (cause) {
+    return (cause as Error).message;
+  }
+};
+
 const link: LinkPort = {
   connect: (url, events) => {
-    const socket = new WebSocket(url);
+    const socket = socketTo(url);
+    if (typeof socket === "string") {
+      setTimeout(() => events.closed(1006, socket));
+      return { send: () => undefined, close: () => undefined };
+    }
     socket.onopen = () => events.opened();
     socket.onmessage = ({ data }) => {
       if (typeof data === "string") events.received(data);
