@@ -145,6 +145,43 @@ describe("a call", () => {
     }
   });
 
+  it.each([
+    ["arrays", "[", "]"],
+    ["objects", '{"0":', "}"],
+  ])("refuses %s that are nested too deeply to be written again", async (_, begin, end) => {
+    const world = new World();
+    const agent = world.agent();
+    const nested = (levels: number): string => begin.repeat(levels) + 1 + end.repeat(levels);
+    let member = "";
+    const sayText = (text: string): void => {
+      const packet = agent.sessions.seal(agent.sessions.held()[0] as string, utf8Bytes(text));
+      world.relay.fromAgent("pump-7", packet as string);
+    };
+    let id = 2;
+    agent.handlers.set("dig", () => sayText(`{"jsonrpc":"2.0","id":${id++},${member}}`));
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    const seen: unknown[] = [];
+    pump.on("event", (_, data) => seen.push(data));
+    pump.on("gap", (count, of) => seen.push([count, of]));
+    const dig = async (given: string) => {
+      member = given;
+      const call = world.follow(pump.call("dig"));
+      await world.run(200);
+      return call;
+    };
+    const text = JSON.stringify("[".repeat(9_000));
+    expect((await dig(`"result":[${text},${nested(200)}]`)).result).toHaveLength(2);
+    for (const given of ['"result":', '"error":{"code":1,"message":"x","data":']) {
+      const closed = given.includes("error") ? "}" : "";
+      const call = await dig(given + nested(7_000) + closed);
+      expect(call.error?.code).toBe("BAD_ANSWER");
+    }
+    sayText(`{"jsonrpc":"2.0","method":"dug","params":[${nested(7_000)}]}`);
+    await world.run(200);
+    expect(seen).toEqual([[1, "events"]]);
+  });
+
   it("accepts no answer that does not declare JSON-RPC 2.0", async () => {
     const world = new World();
     const agent = world.agent();

@@ -16,7 +16,7 @@ export const CALL_ERRORS = {
   },
   BAD_ANSWER: {
     meaning:
-      "The agent's verified answer is not a JSON-RPC response, or has a number that JavaScript cannot hold.",
+      "The agent's verified answer is not a JSON-RPC response, or has a number that JavaScript cannot hold, or more than 500 levels.",
     retryable: false,
   },
   TIMED_OUT: {

@@ -26,8 +26,8 @@ export type Outcome =
 export type Said =
   | { readonly kind: "answer"; readonly id: number; readonly outcome: Outcome }
   | { readonly kind: "event"; readonly event: string; readonly data: unknown }
-  /** An event with a number that a double does not hold. */
-  | { readonly kind: "lost event"; readonly number: string }
+  /** An event with what JavaScript cannot hold or write. */
+  | { readonly kind: "lost event"; readonly why: string }
   | { readonly kind: "unreadable" };
 
 /**
@@ -85,29 +85,58 @@ export const readSaid = (plaintext: Uint8Array): Said => {
   if (event !== undefined) {
     // An agent sends only notifications; a request from it cannot be answered.
     if (id !== undefined) return { kind: "unreadable" };
-    const number = unheldNumber(text);
-    return number === null
+    const why = unheld(text);
+    return why === null
       ? { kind: "event", event, data: own(message, "params") }
-      : { kind: "lost event", number };
+      : { kind: "lost event", why };
   }
   return typeof id === "number"
     ? { kind: "answer", id, outcome: readOutcome(message, text) }
     : { kind: "unreadable" };
 };
 
-/** Devices whose programs are not JavaScript send integers of 64 bits. */
-const unheldNumber = (text: string): string | null => changedNumber(text, isUnheld)?.token ?? null;
+/**
+ * More than any device has use for, and less than what JSON.stringify, which calls itself for each,
+ * writes on any stack: a device could end whatever prints or stores its answers.
+ */
+const MAX_LEVELS = 500;
+
+/** Of a valid JSON text. */
+const isTooDeep = (text: string): boolean => {
+  let level = 0;
+  let inText = false;
+  // Each level has two brackets.
+  for (let i = 0; i < text.length && text.length > 2 * MAX_LEVELS; i++) {
+    const char = text[i];
+    if (inText && char === "\\") i++;
+    else if (char === '"') inText = !inText;
+    else if (!inText && (char === "[" || char === "{")) level++;
+    else if (!inText && (char === "]" || char === "}")) level--;
+    if (level > MAX_LEVELS) return true;
+  }
+  return false;
+};
+
+/** What a valid JSON text has that JavaScript cannot hold, or not write again; null: nothing. */
+const unheld = (text: string): string | null => {
+  if (isTooDeep(text)) return `more than ${MAX_LEVELS} levels, one in another`;
+  // Devices whose programs are not JavaScript send integers of 64 bits.
+  const number = changedNumber(text, isUnheld)?.token ?? null;
+  return number === null
+    ? null
+    : `the number ${number.slice(0, 40)}, which JavaScript cannot hold: let the agent send it as a text`;
+};
 
 const readOutcome = (message: { readonly [key: string]: unknown }, text: string): Outcome => {
   const error = own(message, "error");
   const hasResult = Object.hasOwn(message, "result");
   if (hasResult && (error === undefined || error === null)) {
-    const number = unheldNumber(text);
-    if (number === null) return { ok: true, result: message.result };
-    const reason = `the call ran, but its result has the number ${number.slice(0, 40)}, which JavaScript cannot hold: let the agent send it as a text`;
+    const why = unheld(text);
+    if (why === null) return { ok: true, result: message.result };
+    const reason = `the call ran, but its result has ${why}`;
     return { ok: false, error: new CallError("BAD_ANSWER", reason) };
   }
-  const remote = isObject(error) && !hasResult ? readRemote(error) : null;
+  const remote = isObject(error) && !hasResult && !isTooDeep(text) ? readRemote(error) : null;
   if (remote === null) {
     const reason = "the agent's answer is not a JSON-RPC response";
     return { ok: false, error: new CallError("BAD_ANSWER", reason) };

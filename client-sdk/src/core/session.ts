@@ -535,9 +535,7 @@ export class PeerSession {
       }
     }
     if (said.kind === "lost event") {
-      this.ports.log("warn", "an event with a number that JavaScript cannot hold was dropped", {
-        number: said.number.slice(0, 40),
-      });
+      this.ports.log("warn", `an event was dropped: it has ${said.why}`);
       this.peer.gap(this, 1, "events");
     }
     if (said.kind !== "answer") return;
