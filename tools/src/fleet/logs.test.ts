@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -63,4 +64,25 @@ it.each([
 ])("fails where the answer is %s", async (what, pages) => {
   const { error } = await read(pages);
   expect(error).toMatchObject({ code: "BAD_ANSWER", message: expect.stringContaining(what) });
+});
+
+it("tells no line of a start before that start", async () => {
+  const told: string[] = [];
+  const listeners = new Map<string, (...args: unknown[]) => void>();
+  const answers = [page(1, []), page(1, [1]), page(1, []), page(2, []), page(2, [1])];
+  const agent = {
+    id: "pump-7",
+    call: async () => answers.shift() ?? page(2, []),
+    on: (what: string, fn: (...args: unknown[]) => void) => listeners.set(what, fn),
+  };
+  const reader = new LogReader(
+    agent as unknown as Agent,
+    (report) => told.push(report.kind === "start" ? `start ${report.boot}` : report.kind),
+    () => {},
+    // While the device is asked what it runs, it logs its first line.
+    async () => listeners.get("event")?.("system.logged", page(0, [1])),
+  );
+  reader.follow();
+  await setImmediate();
+  expect(told).toEqual(["start 1", "line", "start 2", "line"]);
 });

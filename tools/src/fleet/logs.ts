@@ -57,6 +57,8 @@ export class LogReader {
   private count = PAGE;
   /** The latest line that was told. */
   private reached = 0;
+  /** What is told now would be told of the start before. */
+  private isStarting = true;
   private isAsking = false;
   private isBehind = false;
 
@@ -97,7 +99,8 @@ export class LogReader {
       if (event !== NOTIFICATION || !Array.isArray(lines) || !lines.every(isLine)) return;
       const [first] = lines;
       // Another start, or a gap: the answer to a question tells which.
-      if (first !== undefined && first.n !== this.reached + 1) this.look();
+      if (first === undefined) return;
+      if (this.isStarting || first.n !== this.reached + 1) this.look();
       else this.tellLines(lines);
     });
     this.agent.on("reopened", () => this.look());
@@ -161,8 +164,10 @@ export class LogReader {
 
   private async begin({ boot, restart, dropped }: LogAnswer): Promise<void> {
     this.boot = boot;
+    this.isStarting = true;
     await this.started(restart.reason);
     this.report({ kind: "start", boot, restart, dropped });
+    this.isStarting = false;
   }
 
   private tellLines(lines: readonly LogLine[]): void {
