@@ -484,6 +484,18 @@ describe("a device with a push key", () => {
     expect(running(flash)).toBe(program);
   });
 
+  it("takes no other program under the serial of the push in progress, which goes on", () => {
+    const flash = freshFlash();
+    const life = start(flash);
+    life.begin(program, proven(program, 5));
+    life.part(program, 0);
+    const other = programOf(2);
+    expect(() => life.begin(other, proven(other, 5))).toThrow("must be above 5");
+    for (let at = PART; at < program.length; at += PART) life.part(program, at);
+    life.ask({ start: true });
+    expect(running(flash)).toBe(program);
+  });
+
   it("stores nothing of a program if its serial is not stored", () => {
     const flash = freshFlash();
     const { write } = flash;
