@@ -152,6 +152,15 @@ const skip = (event: Event) => {
   document.getElementById("content")?.focus();
 };
 
+/** What people type or paste after # need not be one. */
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
 const View = (props: { model: Model; here: string; agentId: string | undefined }): JSX.Element => {
   const { model, here, agentId } = props;
   if (here === "add") return <AddDevice model={model} />;
@@ -160,7 +169,7 @@ const View = (props: { model: Model; here: string; agentId: string | undefined }
   if (here === "keys") return <Keys model={model} />;
   if (here === "audit") return <Audit model={model} />;
   if (agentId !== undefined && agentId !== "") {
-    return <AgentView model={model} agentId={decodeURIComponent(agentId)} />;
+    return <AgentView model={model} agentId={decoded(agentId)} />;
   }
   return <Agents model={model} />;
 };

@@ -239,6 +239,15 @@ describe.skipIf(!HAS_CHROMIUM)(
       }
     });
 
+    it("is drawn, whatever stands after the # of its address", async () => {
+      const { page } = await open();
+      await logIn(page);
+      await page.evaluate('location.hash = "#/agents/%"');
+      await page.getByRole("heading", { name: "%" }).waitFor();
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("heading", { name: "Events" }).waitFor();
+    });
+
     it("calls an agent, shows its answers, refusals and events, and never sends the secret", async () => {
       await startValve("pump-7");
       const { page, complaints, sent } = await open();
