@@ -89,15 +89,21 @@ const FromPort = ({ model }: { model: Model }): JSX.Element => {
   const { busy, trouble, setTrouble, act } = useAction();
   const [isWorking, setWorking] = useState(false);
   const open = useRef<OpenBoard | null>(null);
+  const isLeft = useRef(false);
   const hold = (next: OpenBoard | null) => {
     void open.current?.close();
     open.current = next;
     setBoard(next);
+    // Else nobody would close it, and its port could not be chosen again.
+    if (isLeft.current) void next?.close();
   };
   useEffect(() => {
     // Ready before a port is chosen; a failure is told then.
     loadBoardCode().catch(() => undefined);
-    return () => void open.current?.close();
+    return () => {
+      isLeft.current = true;
+      void open.current?.close();
+    };
   }, []);
 
   const lost = (why: Trouble) => {
@@ -242,7 +248,11 @@ const Describe = (props: {
 
   const submit = () => {
     working(true);
-    void act(setUp).finally(() => working(false));
+    model.isSettingUp = true;
+    void act(setUp).finally(() => {
+      model.isSettingUp = false;
+      working(false);
+    });
   };
 
   return (

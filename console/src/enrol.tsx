@@ -5,7 +5,7 @@
 import type { TotpEnrollAnswer } from "@blindrelay/protocol/schema/rest";
 import { Fragment, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Heading, Input, TroubleBox, useAction } from "./components.tsx";
+import { Heading, Input, TroubleBox, useAction, useWarning } from "./components.tsx";
 import { restOf, type Trouble } from "./rest.ts";
 
 interface Props {
@@ -19,6 +19,7 @@ export const Enrol = ({ token, logIn }: Props): JSX.Element => {
   const [made, setMade] = useState<TotpEnrollAnswer | null>(null);
   const [recovery, setRecovery] = useState<readonly string[] | null>(null);
   const [trouble, setTrouble] = useState<Trouble | null>(null);
+  useWarning(recovery !== null);
   useEffect(() => {
     restOf(token).ask("TotpEnrollAnswer", "POST", "/auth/totp/enroll").then(setMade, setTrouble);
   }, [token]);

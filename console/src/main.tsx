@@ -4,7 +4,7 @@
  */
 import type { LoginAnswer } from "@blindrelay/protocol/schema/rest";
 import { type JSX, render } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { AddDevice } from "./add-device.tsx";
 import { AgentView } from "./agent.tsx";
 import { Agents } from "./agents.tsx";
@@ -60,6 +60,7 @@ const App = (): JSX.Element => {
     );
   }
   const logOut = () => {
+    if (!mayLeave(model)) return;
     const lost = [...model.unkept].join(", ");
     if (lost && !confirm(`The secret of ${lost} is in this page only. Log out all the same?`))
       return;
@@ -89,11 +90,24 @@ const LeftSecrets = (props: {
   );
 };
 
-const usePath = (): string => {
+/** Asks whoever would leave a board half-written. */
+const mayLeave = (model: Model): boolean =>
+  !model.isSettingUp || confirm("The board is being set up. Stop that, and leave it half-written?");
+
+const usePath = (model: Model): string => {
   const read = () => location.hash.replace(/^#\/?/, "");
   const [path, setPath] = useState(read);
+  const shown = useRef(path);
   useLayoutEffect(() => {
-    const changed = () => setPath(read());
+    const changed = () => {
+      if (read() === shown.current) return;
+      if (!mayLeave(model)) {
+        location.hash = `#/${shown.current}`;
+        return;
+      }
+      shown.current = read();
+      setPath(shown.current);
+    };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
   }, []);
@@ -103,7 +117,7 @@ const usePath = (): string => {
 const Console = ({ model, logOut }: { model: Model; logOut: () => void }): JSX.Element => {
   useModel(model);
   useWarning(model.unkept.size > 0);
-  const path = usePath();
+  const path = usePath(model);
   const sections = ["agents", "events", "releases", "keys"];
   if (model.user.role === "admin") sections.push("audit");
   const [section = "", agentId] = path.split("/");

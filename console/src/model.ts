@@ -113,6 +113,8 @@ export class Model {
   readonly secrets = new Map<string, FoundSecret>();
   /** Agents whose secret was made in this page, and is nowhere else yet but on the device. */
   readonly unkept = new Set<string>();
+  /** A board is being set up: it would be left half-written. */
+  isSettingUp = false;
   heard: Heard[] = [];
   /** Names by ids, for the audit log. */
   readonly usernames = new Map<string, string>();

@@ -23,7 +23,7 @@ import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Account, Relay } from "../specification/relay.ts";
-import { formsOf, logInAs, lookAt, openPage, picture } from "./browser.ts";
+import { formsOf, logInAs, lookAt, openPage, PATIENCE, picture } from "./browser.ts";
 import { chooseNoPort, type Device, WebPort } from "./web-serial.ts";
 
 const { O_RDWR, O_NOCTTY } = constants;
@@ -307,6 +307,43 @@ export default start;
       await setUp(page);
       await alertOf(page, /could not start the program: .*no pump \(pump\.js:3:\d+\)/).waitFor();
       expect(complaints).toEqual([]);
+    });
+
+    it("closes the port of a board that is left while it is looked at", async () => {
+      const double = makeDouble();
+      double.stuck = true;
+      const { page, port } = await begin(double);
+      await choose(page);
+      await expect.poll(() => port.isOpen, PATIENCE).toBe(true);
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("heading", { name: "Events" }).waitFor();
+      double.stuck = false;
+      await expect.poll(() => port.isOpen, PATIENCE).toBe(false);
+      await page.evaluate('location.hash = "#/add"');
+      await choose(page);
+      await page.getByText("Espruino 2v29").waitFor();
+    });
+
+    it("asks before a board is left half-written", async () => {
+      const { page } = await begin(makeDouble());
+      await choose(page);
+      await page.getByText("Espruino 2v29").waitFor();
+      await describeDevice(page, "pump-5");
+      await setUp(page);
+      await page.getByText(/^Writing the SDK/).waitFor();
+      for (const leave of [
+        page.getByRole("link", { name: "Events" }),
+        page.getByRole("button", { name: "Log out" }),
+      ]) {
+        const asked = page.waitForEvent("dialog");
+        page.once("dialog", (dialog) => void dialog.dismiss());
+        await leave.click();
+        expect((await asked).message()).toContain("leave it half-written?");
+      }
+      await page.getByText(/^online It answered: espruino 2v29/).waitFor();
+      // Now it is no matter.
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("heading", { name: "Events" }).waitFor();
     });
 
     it("reads what is wrong with a port or a board, and tries the next", async () => {

@@ -613,6 +613,11 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("heading", { name: "Keep your recovery codes" }).waitFor();
       const codes = page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem");
       expect(await codes.count()).toBeGreaterThan(4);
+      // Nobody loses them by a key.
+      const asked = page.waitForEvent("dialog");
+      page.once("dialog", (dialog) => void dialog.dismiss());
+      void page.evaluate(() => location.reload()).catch(() => undefined);
+      expect((await asked).type()).toBe("beforeunload");
       await page.setViewportSize({ width: 360, height: 740 });
       await picture(page, "recovery-codes");
       expect(await violationsOn(page, null)).toEqual([]);

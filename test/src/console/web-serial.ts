@@ -35,6 +35,8 @@ const replaceSerial = (): void => {
     readable: null as ReadableStream<Uint8Array> | null,
     writable: null as WritableStream<Uint8Array> | null,
     async open(): Promise<void> {
+      if (port.readable !== null)
+        throw new DOMException("The port is already open.", "InvalidStateError");
       const problem = await page.serialOpen();
       if (problem !== "") throw new DOMException(problem, "NetworkError");
       port.readable = new ReadableStream({
@@ -94,6 +96,10 @@ export class WebPort {
     await page.exposeFunction("serialWrite", (text: string) => port.#take(text));
     await page.addInitScript(replaceSerial);
     return port;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
   }
 
   plug(device: Device): void {
