@@ -138,7 +138,9 @@ export const Agents = ({ model }: { model: Model }): JSX.Element => {
       <p role="status" class="faint">
         {countText(model, found.length, isFiltered)}
       </p>
-      {found.length > 0 && <CallMany model={model} ids={found.map(({ agent_id }) => agent_id)} />}
+      {(found.length > 0 || model.many !== null) && (
+        <CallMany model={model} ids={found.map(({ agent_id }) => agent_id)} />
+      )}
       {rows.length > 0 && <Table caption="Agents" columns={columns} rows={rows} />}
       {loaded && rows.length === 0 && (
         <p>

@@ -1,10 +1,12 @@
 /** One call to each of the agents that the list shows: in stages, with an outcome for each. */
 import { type FleetOutcome, outcomesText } from "@blindrelay/client-sdk/browser";
 import type { JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { readParams } from "./agent.tsx";
-import { Field, Input, Table, TroubleBox, useAction } from "./components.tsx";
-import type { Model } from "./model.ts";
+import { Field, Input, Table, TroubleBox, useWarning } from "./components.tsx";
+import type { Many, Model } from "./model.ts";
+
+const NONE: Many = { total: 0, outcomes: [], isRunning: false, trouble: null };
 
 /** Outcomes that are drawn: those that are not ok come first. */
 const SHOWN = 100;
@@ -22,10 +24,8 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
   const [problem, setProblem] = useState<string | null>(null);
   const [staged, setStaged] = useState("");
   const [abortOver, setAbortOver] = useState("");
-  const [total, setTotal] = useState(0);
-  const [outcomes, setOutcomes] = useState<readonly FleetOutcome[]>([]);
-  const { busy, trouble, act } = useAction();
-  const stop = useRef<AbortController | null>(null);
+  const { total, outcomes, isRunning, trouble } = model.many ?? NONE;
+  useWarning(isRunning);
 
   const submit = () => {
     const given = readParams(params);
@@ -33,22 +33,14 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
     if (given.problem !== null) return;
     const many = `${ids.length} ${ids.length === 1 ? "agent" : "agents"}`;
     if (!confirm(`Call ${method} of ${many}?`)) return;
-    stop.current = new AbortController();
-    setTotal(ids.length);
-    setOutcomes([]);
-    const options = {
-      signal: stop.current.signal,
+    void model.callMany(ids, method, given.value, {
       ...(staged === "" ? {} : { staged: Number(staged) }),
       ...(abortOver === "" ? {} : { abortOver: Number(abortOver) / 100 }),
-    };
-    void act(async () => {
-      const calls = model.callMany(ids, method, given.value, options);
-      for await (const outcome of calls) setOutcomes((before) => [...before, outcome]);
     });
   };
 
   return (
-    <details class="manage">
+    <details class="manage" open={model.many !== null}>
       <summary>Call these agents</summary>
       <p>
         Those that the list shows now. Agents whose secret is not in this page are skipped: load
@@ -92,10 +84,10 @@ export const CallMany = ({ model, ids }: { model: Model; ids: readonly string[] 
           />
           {problem !== null && <p class="problem">{problem}</p>}
         </Field>
-        <button type="submit" class="primary" disabled={busy || ids.length === 0}>
-          {busy ? "Calling…" : `Call ${ids.length}`}
+        <button type="submit" class="primary" disabled={isRunning || ids.length === 0}>
+          {isRunning ? "Calling…" : `Call ${ids.length}`}
         </button>{" "}
-        <button type="button" disabled={!busy} onClick={() => stop.current?.abort()}>
+        <button type="button" disabled={!isRunning} onClick={() => model.stopMany()}>
           Stop
         </button>
       </form>

@@ -80,6 +80,16 @@ export interface AgentListing {
   readonly descending: boolean;
 }
 
+/** One call to each of many agents. */
+export interface Many {
+  readonly total: number;
+  /** So far. */
+  readonly outcomes: readonly FleetOutcome[];
+  readonly isRunning: boolean;
+  /** Why it ended early, if it did. */
+  readonly trouble: Trouble | null;
+}
+
 /** An agent whose secret was entered and verified. */
 export interface Opened {
   readonly link: AgentLink;
@@ -116,6 +126,12 @@ export class Model {
   /** A board is being set up: it would be left half-written. */
   isSettingUp = false;
   heard: Heard[] = [];
+  /**
+   * The latest call to many agents: kept here, because it goes on while another view, or another
+   * part of the list, is shown.
+   */
+  many: Many | null = null;
+  #stopMany: AbortController | null = null;
   /** Names by ids, for the audit log. */
   readonly usernames = new Map<string, string>();
   readonly opened = new Map<string, Opened>();
@@ -278,19 +294,41 @@ export class Model {
     return restOf(this.#accessToken).tell("DELETE", `/account/keys/${encodeURIComponent(id)}`);
   }
 
-  /** Calls each agent whose secret is in this page; the others are skipped. */
-  callMany(
+  /** Calls each agent whose secret is in this page; the others are skipped. Never rejects. */
+  async callMany(
     ids: readonly string[],
     method: string,
     params: unknown,
     options: FleetCallOptions,
-  ): AsyncIterable<FleetOutcome> {
+  ): Promise<void> {
     for (const id of ids) {
       const secret = this.secrets.get(id);
       if (secret === undefined || this.opened.has(id)) continue;
       this.#client.agent(id, secret.agentToken, optionsOf(secret));
     }
-    return this.#client.fleet(ids).call(method, params, options);
+    const stop = new AbortController();
+    this.#stopMany = stop;
+    const outcomes: FleetOutcome[] = [];
+    const told = (isRunning: boolean, trouble: Trouble | null = null): void => {
+      this.many = { total: ids.length, outcomes, isRunning, trouble };
+      this.#draw();
+    };
+    told(true);
+    try {
+      const given = { ...options, signal: stop.signal };
+      for await (const one of this.#client.fleet(ids).call(method, params, given)) {
+        outcomes.push(one);
+        this.#draw();
+      }
+      told(false);
+    } catch (error) {
+      told(false, troubleOfCall(error));
+    }
+  }
+
+  /** Calls no more of the many agents; what has been sent is completed. */
+  stopMany(): void {
+    this.#stopMany?.abort();
   }
 
   /** The secrets of a keyring, for the agents that are looked at later. */
@@ -574,6 +612,7 @@ export class Model {
     this.secrets.clear();
     this.unkept.clear();
     this.heard = [];
+    this.stopMany();
     this.#client.close();
   }
 }

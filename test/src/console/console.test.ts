@@ -74,6 +74,7 @@ const valve: Program = (agent) => {
     agent.emit("valve.moved", { percent });
     return { percent };
   });
+  agent.handle("valve.hang", () => new Promise(() => undefined));
   agent.handle("valve.jam", () => {
     agent.log("error", "the valve is jammed");
     return null;
@@ -248,6 +249,38 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("heading", { name: "Events" }).waitFor();
     });
 
+    it("keeps a call to many agents, and stops it, after a look at something else", async () => {
+      for (const id of ["east-1", "east-2"]) await addAgent(id, id);
+      await startValve("east-1");
+      const { page } = await open();
+      await logIn(page);
+      const keyring = Object.fromEntries(
+        ["east-1", "east-2"].map((id) => [
+          id,
+          { agent_token: secrets.get(id), packet_version: "1" },
+        ]),
+      );
+      const buffer = Buffer.from(JSON.stringify({ keyring }));
+      const file = { name: "default.json", mimeType: "application/json", buffer };
+      await page.getByLabel("Keyring").setInputFiles(file);
+      const search = page.getByLabel("Part of a name or identifier");
+      await search.fill("east-1");
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByText("Call these agents").click();
+      await page.getByLabel("Method of each").fill("valve.hang");
+      await page.getByRole("button", { name: "Call 1" }).click();
+      await search.fill("none of them");
+      await page.getByText("0 of 1", { exact: true }).waitFor();
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("heading", { name: "Events" }).waitFor();
+      await page.getByRole("link", { name: "Agents" }).click();
+      await page.getByText("0 of 1", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      await running[0]?.stop();
+      await page.getByText(/^1 of 1: 1 /).waitFor();
+      for (const id of ["east-1", "east-2"]) await api("DELETE", `/agents/${id}`, accountToken);
+    });
+
     it("calls an agent, shows its answers, refusals and events, and never sends the secret", async () => {
       await startValve("pump-7");
       const { page, complaints, sent } = await open();
@@ -404,7 +437,7 @@ describe.skipIf(!HAS_CHROMIUM)(
         await page.getByRole("heading", { name: "Call a method" }).waitFor();
       }
       await call(page, "valve.shut", "");
-      await page.getByText("It has valve.open, valve.jam.").waitFor();
+      await page.getByText("It has valve.open, valve.hang, valve.jam.").waitFor();
       for (const secret of secrets.values())
         for (const form of formsOf(secret)) expect(sent.join("\n")).not.toContain(form);
     });
