@@ -20,9 +20,11 @@ export const ManageAgent = ({ model, row }: { model: Model; row: Agent }): JSX.E
   const remove = () => {
     if (!confirm(`Delete ${row.name} (${agentId}) from the relay? It cannot be called any more.`))
       return;
+    const here = location.hash;
     void act(async () => {
       await model.deleteAgent(agentId);
-      location.hash = "#/agents";
+      // Whoever has gone on meanwhile stays there.
+      if (location.hash === here) location.hash = "#/agents";
     });
   };
 

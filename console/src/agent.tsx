@@ -52,7 +52,8 @@ export const AgentView = ({ model, agentId }: { model: Model; agentId: string })
   return (
     <>
       <Heading>{row?.name ?? agentId}</Heading>
-      <TroubleBox trouble={trouble} />
+      {/* Why another secret did not open it is of no use once it is open. */}
+      <TroubleBox trouble={row && opened ? null : trouble} />
       {row && <Facts model={model} row={row} opened={opened} />}
       {row && <ManageAgent model={model} row={row} />}
       {row && opened === undefined && <SecretForm model={model} agentId={agentId} />}

@@ -1,6 +1,6 @@
 /** A list that is fetched when it is opened, page by page. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Heading, type Row, Table, TroubleBox } from "./components.tsx";
 import { troubleOfCall } from "./model.ts";
 import type { Trouble } from "./rest.ts";
@@ -17,13 +17,21 @@ interface Page<Item> {
 const usePages = <Item,>(read: (cursor: string | null) => Promise<Page<Item>>) => {
   const [page, setPage] = useState<Page<Item> | null>(null);
   const [trouble, setTrouble] = useState<Trouble | null>(null);
+  /** The number of the newest reading; answers to older ones are dropped. */
+  const reading = useRef(0);
   const load = async (before: Page<Item> | null) => {
+    const turn = ++reading.current;
     try {
       const { items, next_cursor } = await read(before?.next_cursor ?? null);
-      setPage({ items: [...(before?.items ?? []), ...items], next_cursor });
+      if (turn !== reading.current) return;
+      // After what is listed now: an item may have been changed or removed meanwhile.
+      setPage((now) => ({
+        items: before === null ? items : [...(now?.items ?? []), ...items],
+        next_cursor,
+      }));
       setTrouble(null);
     } catch (error) {
-      setTrouble(troubleOfCall(error));
+      if (turn === reading.current) setTrouble(troubleOfCall(error));
     }
   };
   useEffect(() => void load(null), []);

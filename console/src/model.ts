@@ -153,6 +153,8 @@ export class Model {
   #refreshTimer: ReturnType<typeof setTimeout> | undefined;
   /** The number of the newest reading of the list; answers to older ones are dropped. */
   #reading = 0;
+  /** What became of agents since the newest page was asked for; null: it is gone. */
+  readonly #changed = new Map<string, Agent | null>();
   #listedAt = Number.NEGATIVE_INFINITY;
   #heardCount = 0;
   /** The relay's latest presence of each agent, listed or not. */
@@ -222,12 +224,17 @@ export class Model {
     let cursor: string | null = null;
     try {
       do {
+        this.#changed.clear();
         const page: AgentPage = await this.#read("AgentPage", "/agents", {
           limit: AGENTS_LIMIT,
           cursor,
         });
         if (turn !== this.#reading) return;
         for (const agent of page.items) found.set(agent.agent_id, this.#withPresence(agent));
+        for (const [id, agent] of this.#changed) {
+          if (agent === null) found.delete(id);
+          else found.set(id, this.#withPresence(agent));
+        }
         cursor = page.next_cursor;
         // The first list grows as it arrives; a later one replaces it as a whole.
         if (!this.loaded || cursor === null) this.agents = [...found.values()];
@@ -272,7 +279,7 @@ export class Model {
   /** Rejects with a Trouble. */
   async deleteAgent(agentId: string): Promise<void> {
     await restOf(this.#accessToken).tell("DELETE", agentPath(agentId));
-    this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
+    this.#drop(agentId);
     this.#close(agentId);
     this.secrets.delete(agentId);
     this.unkept.delete(agentId);
@@ -334,8 +341,9 @@ export class Model {
   /** The secrets of a keyring, for the agents that are looked at later. */
   addSecrets(found: ReadonlyMap<string, FoundSecret>): void {
     for (const [agentId, secret] of found) {
-      // An older keyring may have one of an earlier agent of that name.
-      if (!this.unkept.has(agentId)) this.secrets.set(agentId, secret);
+      // An older keyring may have one of an earlier agent of that name, or from before a change.
+      const isBetter = this.unkept.has(agentId) || this.opened.has(agentId);
+      if (!isBetter) this.secrets.set(agentId, secret);
     }
     this.#draw();
   }
@@ -559,14 +567,25 @@ export class Model {
       return;
     }
     for (const id of ids) {
-      const fresh = await this.#read("Agent", agentPath(id)).catch(() => null);
-      if (fresh !== null) this.#keep(fresh);
+      try {
+        this.#keep(await this.#read("Agent", agentPath(id)));
+      } catch (error) {
+        if ((error as Trouble).code === "AGENT_NOT_FOUND") this.#drop(id);
+      }
     }
+  }
+
+  /** It is not on the relay any more. */
+  #drop(agentId: string): void {
+    this.#changed.set(agentId, null);
+    this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
+    this.#draw();
   }
 
   /** In the list from now on, as the relay just described it. */
   #keep(fresh: Agent): void {
     const agent = this.#withPresence(fresh);
+    this.#changed.set(agent.agent_id, agent);
     const index = this.agents.findIndex(({ agent_id }) => agent_id === agent.agent_id);
     this.agents =
       index < 0

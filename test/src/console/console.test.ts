@@ -281,6 +281,132 @@ describe.skipIf(!HAS_CHROMIUM)(
       for (const id of ["east-1", "east-2"]) await api("DELETE", `/agents/${id}`, accountToken);
     });
 
+    it("stays where somebody has gone while an agent was deleted", async () => {
+      await addAgent("spare-2", "Spare 2");
+      const { page } = await open();
+      await logIn(page);
+      let answer = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await page.route("**/agents/spare-2", async (route) => {
+        if (route.request().method() === "DELETE") await held;
+        await route.continue();
+      });
+      await page.goto(`${relay.url}/console#/agents/spare-2`);
+      await page.getByText("Manage Spare 2").click();
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByRole("button", { name: "Delete the agent" }).click();
+      await page.getByRole("link", { name: "Keys" }).click();
+      await page.getByRole("heading", { name: "Access keys" }).waitFor();
+      const deleted = page.waitForResponse((response) => response.request().method() === "DELETE");
+      answer();
+      await deleted;
+      await page.getByRole("button", { name: "Refresh" }).click();
+      expect(await page.getByRole("heading", { name: "Access keys" }).count()).toBe(1);
+    });
+
+    it("lists no agent that was deleted while the list was read", async () => {
+      await addAgent("spare-3", "Spare 3");
+      const { page } = await open();
+      let answer = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await page.route("**/agents?**", async (route) => {
+        const response = await route.fetch();
+        await held;
+        await route.fulfill({ response });
+      });
+      await logIn(page);
+      await page.goto(`${relay.url}/console#/agents/spare-3`);
+      await page.getByText("Manage Spare 3").click();
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByRole("button", { name: "Delete the agent" }).click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      answer();
+      await page.getByText(/^\d+ agents, /).waitFor();
+      expect(await page.getByText("spare-3").count()).toBe(0);
+    });
+
+    it("lists an agent no more that another program has deleted", async () => {
+      await addAgent("spare-4", "Spare 4");
+      await startValve("spare-4");
+      const { page } = await open();
+      await logIn(page);
+      const row = page.getByRole("row", { name: /spare-4 online/ });
+      await row.waitFor();
+      await api("DELETE", "/agents/spare-4", accountToken);
+      await page.getByRole("row", { name: /spare-4/ }).waitFor({ state: "detached" });
+    });
+
+    it("says no more why a secret was wrong once another one has opened the agent", async () => {
+      await startValve("pump-7");
+      const { page } = await open();
+      await logIn(page);
+      const keyring = { "pump-7": { agent_token: secrets.get("lamp-1"), packet_version: "1" } };
+      const buffer = Buffer.from(JSON.stringify({ keyring }));
+      const file = { name: "default.json", mimeType: "application/json", buffer };
+      await page.getByLabel("Keyring").setInputFiles(file);
+      await page
+        .getByRole("row", { name: /pump-7/ })
+        .getByRole("link")
+        .click();
+      const wrong = page.getByRole("alert").getByText("secret or packet version is wrong");
+      await wrong.waitFor();
+      await page.getByLabel("End-to-end secret").fill(secrets.get("pump-7") ?? "");
+      await page.getByRole("button", { name: "Open" }).click();
+      await page.getByRole("heading", { name: "Call a method" }).waitFor();
+      await wrong.waitFor({ state: "detached" });
+      // Nor does the same keyring, once more, displace what has opened it.
+      await page.getByRole("link", { name: "Agents" }).click();
+      await page.getByLabel("Keyring").setInputFiles(file);
+      await page
+        .getByRole("row", { name: /pump-7/ })
+        .getByRole("link")
+        .click();
+      await page.getByText("Take its secret to another machine").click();
+      const downloading = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Save its secret as a file" }).click();
+      const saved = readFileSync((await (await downloading).path()) as string, "utf8");
+      expect(decodeKeyring(saved).keys.get("pump-7")?.agent_token).toBe(secrets.get("pump-7"));
+    });
+
+    it("lists no access key again that was removed while more were read", async () => {
+      await api("POST", "/account/keys", accountToken, { name: "first", scopes: ["read"] });
+      const { page } = await open();
+      let answer = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await page.route("**/account/keys?**", async (route) => {
+        const isFirst = !route.request().url().includes("cursor");
+        const response = await route.fetch(
+          isFirst ? {} : { url: `${relay.url}/api/v1/account/keys` },
+        );
+        const page = (await response.json()) as { items: object[] };
+        if (!isFirst) await held;
+        const more = isFirst
+          ? { ...page, next_cursor: "more" }
+          : {
+              items: page.items.map((key) => ({ ...key, id: "other", name: "other" })),
+              next_cursor: null,
+            };
+        await route.fulfill({ response, json: more });
+      });
+      await logIn(page);
+      await page.getByRole("link", { name: "Keys" }).click();
+      const row = page.getByRole("row", { name: /first/ });
+      await row.waitFor();
+      await page.getByRole("button", { name: "Show more" }).click();
+      page.on("dialog", (dialog) => void dialog.accept());
+      await row.getByRole("button", { name: "Remove first" }).click();
+      await row.waitFor({ state: "detached" });
+      answer();
+      await page.getByRole("row", { name: /other/ }).first().waitFor();
+      expect(await row.count()).toBe(0);
+    });
+
     it("calls an agent, shows its answers, refusals and events, and never sends the secret", async () => {
       await startValve("pump-7");
       const { page, complaints, sent } = await open();
