@@ -29,10 +29,11 @@ export const watchBoot = (
   let seen = version === undefined;
   core.link.onState(({ state }) => {
     if (state !== "online" || seen || version === undefined) return;
-    seen = true;
     const previous = storage.read(NAME);
+    // Throws on a full disk: then the next login tries again.
+    if (previous !== version) storage.write(NAME, version);
+    seen = true;
     if (previous === version) return;
-    storage.write(NAME, version);
     event = { version, previous, fellBack: previous !== null && isAbove(previous, version) };
     for (const fn of listeners) fn(event);
   });
