@@ -570,7 +570,7 @@ export class Model {
       try {
         this.#keep(await this.#read("Agent", agentPath(id)));
       } catch (error) {
-        if ((error as Trouble).code === "AGENT_NOT_FOUND") this.#drop(id);
+        if ((error as Trouble).code === "NOT_FOUND") this.#drop(id);
       }
     }
   }
