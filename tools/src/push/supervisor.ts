@@ -73,8 +73,11 @@ export const supervise = async ({ args, env, ended }: Supervised): Promise<numbe
   let pause = FIRST_PAUSE_MS;
   for (;;) {
     const bornAt = performance.now();
-    child = fork(process.argv[1] as string, args, { env: { ...process.env, ...env, [MARK]: "1" } });
-    const { code, reason } = await endOf(child);
+    const { code, reason } = await endOf(() => {
+      const given = { env: { ...process.env, ...env, [MARK]: "1" } };
+      child = fork(process.argv[1] as string, args, given);
+      return child;
+    });
     if (stop.signal.aborted) return 0;
     const isNext = await ended(reason);
     if (!isNext && NEEDS_A_PERSON.includes(code)) return code as number;
@@ -88,8 +91,10 @@ export const supervise = async ({ args, env, ended }: Supervised): Promise<numbe
   }
 };
 
-const endOf = (child: ChildProcess): Promise<End> =>
-  new Promise((resolve, reject) => {
+/** A machine may have no room for another process for now, which Node throws or emits. */
+const endOf = (begin: () => ChildProcess): Promise<End> =>
+  new Promise<End>((resolve) => {
+    const child = begin();
     let silent = 0;
     let hung = false;
     // Counted, not measured: a machine that was suspended has missed no beat.
@@ -102,7 +107,11 @@ const endOf = (child: ChildProcess): Promise<End> =>
     child.on("message", () => {
       silent = 0;
     });
-    child.once("error", reject);
+    child.on("error", ({ message }) => {
+      if (child.pid !== undefined) return;
+      clearInterval(watch);
+      resolve({ code: null, reason: message });
+    });
     child.once("exit", (code, signal) => {
       clearInterval(watch);
       if (code === RESTART) resolve({ code, reason: "it restarted before it was confirmed" });
@@ -110,4 +119,4 @@ const endOf = (child: ChildProcess): Promise<End> =>
       else if (signal === "SIGABRT") resolve({ code, reason: "SIGABRT, as out of memory" });
       else resolve({ code, reason: signal === null ? `exit code ${code}` : `${signal}` });
     });
-  });
+  }).catch(({ message }: Error) => ({ code: null, reason: message }));
