@@ -55,11 +55,27 @@ interface Asked {
   complaint: ReturnType<typeof setTimeout> | null;
 }
 
+/** In what a board says: it may repeat what was typed to it, or is kept on it. */
+const SECRETS = /[\w+/=-]{20,}/g;
+
 /** The board threw while evaluating the input. */
-export class BoardError extends Error {}
+export class BoardError extends BoardFailure {
+  /** What it threw, without what may be a secret. */
+  readonly said: string;
+
+  constructor(port: string, thrown: string) {
+    const said = thrown.replace(SECRETS, "…");
+    super("refused", `${port}: the board failed: ${said}`);
+    this.said = said;
+  }
+}
 
 /** The board did not understand the input, or its answer arrived damaged. */
-class Damage extends Error {}
+class Damage extends Error {
+  constructor(said: string) {
+    super(said.replace(SECRETS, "…"));
+  }
+}
 
 const COMPLAINT_GRACE_MS = 1_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what Espruino puts before a line of output.
@@ -246,7 +262,7 @@ export class EspruinoRepl {
     }
     const [, id, kind, text = ""] = found;
     if (this.asked?.id !== Number(id)) return; // a late answer
-    this.settle(kind === "ok" ? text : new BoardError(text));
+    this.settle(kind === "ok" ? text : new BoardError(this.port.name, text));
   }
 
   /** A damaged line gets an error message instead of an answer; a program may print one too. */

@@ -61,19 +61,18 @@ const writeChunks = async (
     } catch (error) {
       throw refused(file, error);
     }
-    if (taken !== true) throw refused(file, new Error("Storage.write() failed"));
+    if (taken !== true) {
+      const why = `the board does not accept ${file.name}: Storage.write() failed`;
+      throw new BoardFailure("refused", why);
+    }
     progress(file.name, at + chunk.length, content.length);
   }
 };
 
 const refused = (file: BoardFile, error: unknown): unknown =>
-  error instanceof Failure
-    ? error
-    : new BoardFailure(
-        "refused",
-        `the board does not accept ${file.name}: ${(error as Error).message}`,
-        error,
-      );
+  error instanceof BoardError
+    ? new BoardFailure("refused", `the board does not accept ${file.name}: ${error.said}`, error)
+    : error;
 
 /**
  * Writes a file and reads it back, again if it was spoilt or the board was reset meanwhile, which

@@ -88,7 +88,7 @@ class Reporter {
       value = await this.board.evaluate(expression, SLOW_MS);
       this.add(name, show(value));
     } catch (error) {
-      if (error instanceof BoardError) this.add(name, `not there (${error.message})`);
+      if (error instanceof BoardError) this.add(name, `not there (${error.said})`);
       // A value of another form than what is asked for.
       else if (error instanceof TypeError)
         this.add(name, `WRONG: ${JSON.stringify(value).slice(0, MAX_WRONG)}`);
@@ -247,7 +247,7 @@ export const reportBoard = async (board: EspruinoRepl): Promise<readonly Row[]> 
   } catch (error) {
     // Such as too little memory, which is worth reporting.
     if (!(error instanceof BoardError)) throw error;
-    reporter.rows.push(["the report ended early", error.message]);
+    reporter.rows.push(["the report ended early", error.said]);
   } finally {
     await board.type("load()").catch(() => undefined);
   }

@@ -57,7 +57,10 @@ const lying = (port: Port, lie: (number: number, text: string) => string): Port 
       const lines = (held + Buffer.from(bytes).toString("latin1")).split(/(?<=\n)/);
       held = lines.at(-1)?.endsWith("\n") === false ? (lines.pop() ?? "") : "";
       const said = lines.map((line) =>
-        line.replace(/(<br:\d+:ok>)(.*?)(?=\r?\n)/, (_, mark, text) => mark + lie(number++, text)),
+        line.replace(/(<br:\d+:)ok>(.*?)(?=\r?\n)/, (_, mark, text) => {
+          const said = lie(number++, text);
+          return said.startsWith("no>") ? mark + said : `${mark}ok>${said}`;
+        }),
       );
       liar.events.received(Buffer.from(said.join(""), "latin1"));
     },
@@ -167,6 +170,32 @@ it.each(Object.entries(TASKS))(
     );
   },
 );
+
+it.each(Object.entries(TASKS))("what a board throws is its failure: %s", async (_, task) => {
+  for (let at = 0; at < 9; at++) {
+    // Three times: once may be a line that arrived damaged.
+    const board = await plugIn((n, text) => (n >= at ? "no>out of memory" : text));
+    await task(board).catch((error) => {
+      expect(error).toBeInstanceOf(Failure);
+      expect(error.message).toContain("out of memory");
+    });
+  }
+});
+
+it("a board that says what it is given has none of its secrets told", async () => {
+  const said: string[] = [];
+  const board = await plugIn((_, text) => (said.length === 0 ? text : `no>${said.join(" ")}`));
+  const { write } = board.port;
+  board.port.write = (bytes) => {
+    const typed = Buffer.from(bytes).toString("latin1");
+    said.push(...(typed.match(/[\w+/=-]{20,}/g) ?? []));
+    return write(bytes);
+  };
+  const error = await provisionBoard(board, nodeSuite(), CONFIG).catch((reason: Error) => reason);
+  expect(said.length).toBeGreaterThan(0);
+  const { message } = error as Error;
+  for (const text of said) expect(message).not.toContain(text);
+});
 
 it("a report says what a board answers wrong", async () => {
   const board = await plugIn((_, text) =>
