@@ -278,7 +278,12 @@ export class Model {
 
   /** Rejects with a Trouble. */
   async deleteAgent(agentId: string): Promise<void> {
-    await restOf(this.#accessToken).tell("DELETE", agentPath(agentId));
+    try {
+      await restOf(this.#accessToken).tell("DELETE", agentPath(agentId));
+    } catch (error) {
+      // By another program, or by a try whose answer was lost.
+      if ((error as Trouble).code !== "NOT_FOUND") throw error;
+    }
     this.#drop(agentId);
     this.#close(agentId);
     this.secrets.delete(agentId);

@@ -4,6 +4,7 @@
  */
 import type { Version } from "@blindrelay/protocol/crypto";
 import { decodeKeyring, encodeKeyring, MAX_KEYRING_LENGTH } from "@blindrelay/protocol/keyring";
+import { decodeText } from "@blindrelay/protocol/parse-json";
 import { restBase } from "@blindrelay/protocol/relay-url";
 
 export interface FoundSecret {
@@ -13,10 +14,15 @@ export interface FoundSecret {
   readonly deviceKey?: string | undefined;
 }
 
-/** Rejects, with a sentence, for a file that can be no `what`. */
+/** Rejects, with a sentence, for a file that can be no `what`, or is not UTF-8. */
 export const textOf = async (file: File, what: string): Promise<string> => {
   if (file.size > MAX_KEYRING_LENGTH) throw new Error(`The file is too large to be ${what}.`);
-  return file.text();
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  try {
+    return decodeText(bytes);
+  } catch (error) {
+    throw new Error(`The file is ${(error as Error).message}.`);
+  }
 };
 
 const SECRET = /e2e_[0-9A-Za-z]{49}/g;

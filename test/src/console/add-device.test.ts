@@ -405,6 +405,14 @@ export default start;
       await setUp(page);
       await alertOf(page, /^Line 1, column 16: async .*return a promise/).waitFor();
       await source.fill(good);
+      // Another program would be stored than the one in the file.
+      await page.getByLabel("… or from a file").setInputFiles({
+        name: "old.js",
+        mimeType: "text/javascript",
+        buffer: Buffer.from('export default () => print("21 \u00b0C");', "latin1"),
+      });
+      await alertOf(page, "The file is not UTF-8 text (line 1); save it as UTF-8.").waitFor();
+      expect(await source.inputValue()).toBe(good);
       await page.getByLabel("Its password").fill("short");
       await setUp(page);
       await alertOf(page, "has 8 to 63 ASCII characters").waitFor();

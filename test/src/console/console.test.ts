@@ -340,6 +340,26 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByRole("row", { name: /spare-4/ }).waitFor({ state: "detached" });
     });
 
+    it("takes a deletion whose answer was lost for done at the next try", async () => {
+      await addAgent("spare-5", "Spare 5");
+      const { page } = await open();
+      await logIn(page);
+      await page.route("**/agents/spare-5", async (route) => {
+        if (route.request().method() !== "DELETE") return route.continue();
+        await route.fetch();
+        await route.abort();
+        await page.unroute("**/agents/spare-5");
+      });
+      await page.goto(`${relay.url}/console#/agents/spare-5`);
+      await page.getByText("Manage Spare 5").click();
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByRole("button", { name: "Delete the agent" }).click();
+      await page.getByRole("alert").getByText("The relay does not answer.").waitFor();
+      await page.getByRole("button", { name: "Delete the agent" }).click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      expect(await page.getByText("spare-5").count()).toBe(0);
+    });
+
     it("says no more why a secret was wrong once another one has opened the agent", async () => {
       await startValve("pump-7");
       const { page } = await open();
