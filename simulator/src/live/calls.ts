@@ -33,12 +33,12 @@ export class LiveCalls {
   }
 
   /** `dueMs`: when it was meant to begin, at `performance.now()`; null: now. */
-  asked(device: number, isFirst: boolean, dueMs: number | null): OpenCall {
+  asked(device: number, method: string, isFirst: boolean, dueMs: number | null): OpenCall {
     const { measured, plan, devices, planMs } = this.options;
     const { id } = devices[device] as Called;
     const { group } = plan.devices[device] as PlannedDevice;
     const fromUs = dueMs === null ? undefined : planMs(dueMs) * 1000;
-    return measured.tally.asked(id, group, isFirst, fromUs);
+    return measured.tally.asked({ device: id, group, method }, isFirst, fromUs);
   }
 
   /** Returns whether it is right. */

@@ -64,7 +64,7 @@ export interface ClientsOptions {
   /** The network of each client, by its number over all loads. */
   links(client: number): LinkPort;
   /** A call begins. `dueMs`: when it was meant to; null: now. */
-  asked(device: number, isFirst: boolean, dueMs: number | null): OpenCall;
+  asked(device: number, method: string, isFirst: boolean, dueMs: number | null): OpenCall;
   /** Returns whether it is right. */
   ended(call: EndedCall): boolean;
   turnBegins(): void;
@@ -249,6 +249,7 @@ export class Clients {
     this.asked.add(device);
     const open = this.options.asked(
       device,
+      question.method,
       isFirst,
       dueMs === null ? null : this.startedMs + dueMs,
     );

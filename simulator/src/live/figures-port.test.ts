@@ -7,7 +7,10 @@ const measured = (): Measurements => {
   const made = new Measurements(() => us);
   made.gaugeAt("agents.online", 3);
   made.set("agents.reconnects", 2);
-  const [right, wrong] = [made.tally.asked("a", "g", true), made.tally.asked("b", "g", false)];
+  const [right, wrong] = [
+    made.tally.asked({ device: "a", group: "g", method: "m" }, true),
+    made.tally.asked({ device: "b", group: "g", method: "m" }, false),
+  ];
   us = 250_000;
   made.tally.succeed(right);
   made.tally.fail(wrong, "WRONG_ANSWER", "3 instead of 4");

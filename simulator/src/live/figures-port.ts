@@ -42,7 +42,7 @@ export async function openFigures(port: number, measured: Measurements): Promise
 /** Families with one `# HELP` and `# TYPE` each; latencies in seconds. */
 export function figuresText(measured: Measurements): string {
   const { tally } = measured;
-  const trend = tally.all.trend();
+  const trend = tally.latency.trend();
   const lines = [
     ...family("calls_sent_total", "counter", "Calls that were begun.", [["", tally.sent]]),
     ...family("calls_total", "counter", "Calls with an outcome.", [

@@ -145,6 +145,7 @@ class LiveRun {
     const { stopping, figures, oracles } = this;
     const { progress } = options;
     this.setup = setup;
+    this.measured.follow(setup.thresholds);
     const unserved = (what: string): void => oracles.violate("liveness", what);
     this.liveness = new LivenessOracle(unserved, scenario.allow);
     this.relay = new LiveRelay({
@@ -332,7 +333,7 @@ class LiveRun {
       devices,
       links: (client) => networks.linkOf(client),
       whole: fleet.whole,
-      asked: (device, isFirst, dueMs) => calls.asked(device, isFirst, dueMs),
+      asked: (...call) => calls.asked(...call),
       ended: (call) => calls.ended(call),
       turnBegins: () => measured.tally.beginTurn(),
       turnEnded: (skipped) => measured.tally.endTurn(skipped),

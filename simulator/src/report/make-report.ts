@@ -54,7 +54,7 @@ export function makeReport(facts: RunFacts): Report {
       connected: kinds.reduce((sum, { connected }) => sum + connected, 0),
     },
     calls: { planned, sent: tally.sent, ok: tally.ok, failed: planned - tally.ok },
-    latency_ms: tally.all.summary(),
+    latency_ms: tally.latency.summary(),
     first_call_latency_ms: tally.first.summary(),
     lateness_ms: tally.lateness.summary(),
     calls_per_second: tally.callsPerSecond(),

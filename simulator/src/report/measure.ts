@@ -4,10 +4,11 @@
  */
 
 import { getOrMake } from "../base/maps.ts";
-import type { Measured, Metric } from "../scenario/thresholds.ts";
+import type { Measured, Metric, Selection } from "../scenario/thresholds.ts";
 import { count } from "./format.ts";
 import type { FailureCount, Sample } from "./report.ts";
 import { Tally } from "./tally.ts";
+import type { Threshold } from "./thresholds.ts";
 
 interface Gauge {
   last: number;
@@ -27,6 +28,13 @@ export class Measurements implements Measured {
   /** `nowUs`: microseconds since the start of the run. */
   constructor(nowUs: () => number) {
     this.tally = new Tally(nowUs);
+  }
+
+  /** Measures what these thresholds are about. Before the first call. */
+  follow(thresholds: readonly Threshold[]): void {
+    for (const { parsed } of thresholds) {
+      if (parsed.where !== null) this.tally.choose(parsed.where);
+    }
   }
 
   set(metric: Metric, value: number): void {
@@ -59,21 +67,22 @@ export class Measurements implements Measured {
     } else if (known !== undefined) known.count += 1;
   }
 
-  trend(_metric: Metric) {
-    return this.tally.all.trend();
+  trend(_metric: Metric, where: Selection | null = null) {
+    return this.tally.outcomes(where)?.latency.trend() ?? null;
   }
 
-  /** Null if the value is unknown, as for an external relay. */
-  counter(metric: Metric): number | null {
+  /** Null if the value is unknown, as for an external relay, or of calls of which none was made. */
+  counter(metric: Metric, where: Selection | null = null): number | null {
+    const outcomes = this.tally.outcomes(where);
     switch (metric) {
       case "call.sent":
-        return this.tally.sent;
+        return outcomes?.sent ?? null;
       case "call.ok":
-        return this.tally.ok;
+        return outcomes?.ok ?? null;
       case "call.failed":
-        return this.tally.failed;
+        return outcomes?.failed ?? null;
       case "call.wrong":
-        return this.tally.wrong;
+        return outcomes?.wrong ?? null;
       default:
         return this.counters.get(metric) ?? (metric.startsWith("relay.") ? null : 0);
     }

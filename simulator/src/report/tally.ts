@@ -2,6 +2,7 @@
 import type { CallError } from "@blindrelay/client-sdk";
 import { getOrMake } from "../base/maps.ts";
 import type { Question } from "../devices/kinds.ts";
+import type { Selection } from "../scenario/thresholds.ts";
 import { HeatMap } from "./heat.ts";
 import { LatencyBuckets, LatencyRecorder } from "./latency.ts";
 import { Outliers } from "./outliers.ts";
@@ -13,17 +14,33 @@ export interface KindTally {
   latency: LatencyRecorder;
 }
 
+/** Of all calls, or of those that thresholds choose. */
+interface Outcomes {
+  sent: number;
+  ok: number;
+  failed: number;
+  wrong: number;
+  /** A failed call took until it failed. */
+  latency: LatencyRecorder;
+}
+
 /** A call without an outcome yet. */
 export interface OpenCall {
   device: string;
   kind: KindTally;
+  /** Those that count it, besides the tally itself. */
+  chosenBy: readonly Outcomes[];
   /** When it was meant to begin, in microseconds. */
   fromUs: number;
   isFirst: boolean;
 }
 
+const NOBODY: readonly Outcomes[] = [];
+
+const keyOf = ({ group, method }: Selection): string => JSON.stringify([group, method]);
+
 /** The outcomes of the calls so far. */
-export class Tally {
+export class Tally implements Outcomes {
   sent = 0;
   /** Calls of sequences that ended before them. */
   skipped = 0;
@@ -32,13 +49,13 @@ export class Tally {
   ok = 0;
   failed = 0;
   wrong = 0;
-  /** Of all calls: a failed one took until it failed. */
-  readonly all = new LatencyRecorder();
+  readonly latency = new LatencyRecorder();
   readonly first = new LatencyRecorder();
   /** How much later than intended calls began. */
   readonly lateness = new LatencyRecorder();
   readonly open = new Set<OpenCall>();
   private readonly kinds = new Map<string, KindTally>();
+  private readonly chosen = new Map<string, Outcomes & { where: Selection }>();
   readonly buckets = new LatencyBuckets();
   private readonly codes = new Map<string, FailureCount>();
   readonly heatMap = new HeatMap();
@@ -52,23 +69,51 @@ export class Tally {
     this.nowUs = nowUs;
   }
 
+  /** Counts these calls apart, too. Before the first call. */
+  choose(where: Selection): void {
+    const none = { sent: 0, ok: 0, failed: 0, wrong: 0 };
+    this.chosen.set(keyOf(where), { where, ...none, latency: new LatencyRecorder() });
+  }
+
+  /** Null: there are no such calls so far. */
+  outcomes(where: Selection | null): Outcomes | null {
+    if (where === null) return this;
+    const outcomes = this.chosen.get(keyOf(where));
+    return outcomes === undefined || outcomes.sent === 0 ? null : outcomes;
+  }
+
+  private whoseAre(group: string, method: string): readonly Outcomes[] {
+    if (this.chosen.size === 0) return NOBODY;
+    return [...this.chosen.values()].filter(
+      ({ where }) => (where.group ?? group) === group && (where.method ?? method) === method,
+    );
+  }
+
   /** A call begins now. `fromUs`: when it was meant to, if it had a time of its own. */
-  asked(device: string, group: string, isFirst: boolean, fromUs?: number): OpenCall {
+  asked(
+    { device, group, method }: { device: string; group: string; method: string },
+    isFirst: boolean,
+    fromUs?: number,
+  ): OpenCall {
     const nowUs = this.nowUs();
     const kind = this.kind(group);
+    const chosenBy = this.whoseAre(group, method);
     this.sent += 1;
     kind.calls += 1;
+    for (const outcomes of chosenBy) outcomes.sent += 1;
     this.firstUs = Math.min(this.firstUs, nowUs);
     if (fromUs !== undefined) this.lateness.record(nowUs - fromUs);
-    const call = { device, kind, fromUs: fromUs ?? nowUs, isFirst };
+    const call = { device, kind, chosenBy, fromUs: fromUs ?? nowUs, isFirst };
     this.open.add(call);
     return call;
   }
 
   fail(call: OpenCall, code: string, example: string): void {
     this.end(call);
-    this.failed += 1;
-    if (code === WRONG_ANSWER) this.wrong += 1;
+    for (const outcomes of [this, ...call.chosenBy]) {
+      outcomes.failed += 1;
+      if (code === WRONG_ANSWER) outcomes.wrong += 1;
+    }
     this.devices.record(call.device, null);
     getOrMake(this.codes, code, () => ({ code, count: 0, example })).count += 1;
   }
@@ -77,6 +122,7 @@ export class Tally {
     const us = this.end(call);
     const { device, kind, isFirst } = call;
     this.ok += 1;
+    for (const outcomes of call.chosenBy) outcomes.ok += 1;
     this.devices.record(device, us);
     this.heatMap.record(this.nowUs() / 1e6, us);
     kind.ok += 1;
@@ -124,7 +170,8 @@ export class Tally {
     this.open.delete(call);
     this.lastUs = this.nowUs();
     const us = this.lastUs - call.fromUs;
-    this.all.record(us);
+    this.latency.record(us);
+    for (const { latency } of call.chosenBy) latency.record(us);
     call.kind.latency.record(us);
     if (call.isFirst) this.first.record(us);
     return us;
@@ -141,7 +188,7 @@ export class Tally {
   }
 
   outliers(): Outlier[] {
-    return this.devices.worst(this.all.summary()?.p50 ?? 0);
+    return this.devices.worst(this.latency.summary()?.p50 ?? 0);
   }
 
   /** Most frequent first; of `planned` calls, those that were never made too. */

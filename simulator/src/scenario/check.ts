@@ -303,6 +303,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const parsed = parseThreshold(isText ? threshold : threshold.expression);
     const at = ["thresholds", i, ...(isText ? [] : ["expression"])];
     if ("problem" in parsed) report(at, parsed.problem);
+    else mustBeGroup(at, parsed.where?.group);
   }
 }
 

@@ -103,6 +103,21 @@ export default scenario;
     ],
     ["a missing file", ["./pump.js", "./pmup.js"], "4:40 there is no file ./pmup.js"],
     [
+      "a threshold on the calls of an unknown group",
+      ["p(99, call.latency_ms)", "p(99, call.latency_ms{group=pump})"],
+      '11:5 unknown group (did you mean "pumps"?)',
+    ],
+    [
+      "a threshold on calls chosen by something else",
+      ["p(99, call.latency_ms)", "p(99, call.latency_ms{group=pumps,kind=echo})"],
+      "11:5 not a choice of calls: {group=pumps,kind=echo}; write one like {group=pumps}",
+    ],
+    [
+      "a threshold on the calls of what is no figure of calls",
+      ["agents.online == 6", "'agents.online{group=pumps} == 6'"],
+      "agents.online is no figure of calls: omit {group=pumps}",
+    ],
+    [
       "an invalid threshold",
       ["p(99, call.latency_ms)", "p(call.latency_ms)"],
       "11:5 p() needs a percentile",

@@ -383,7 +383,8 @@ export interface Fault {
 
 const expression = Type.String({
   minLength: 1,
-  description: "Such as: p(99, call.latency_ms) < 250, rate(call.failed) < 0.001",
+  description:
+    "Such as: p(99, call.latency_ms) < 250, rate(call.failed) < 0.001, p(95, call.latency_ms{group=pumps,method=pump.state}) < 900",
 });
 
 export const ScenarioSchema = Type.Object(

@@ -5,6 +5,8 @@
  *   trend   call.latency_ms          p(N, …) min max avg count
  *   counter call.sent call.ok …      bare: total; rate(call.failed): share of calls
  *   gauge   agents.online …          bare: last; min max avg
+ *
+ * Figures of calls may be of some only: `call.latency_ms{group=pumps,method=pump.state}`.
  */
 
 import { MS, SIZES } from "./units.ts";
@@ -37,18 +39,27 @@ const FUNCTIONS: Readonly<Record<string, readonly MetricKind[]>> = {
   last: ["gauge"],
 };
 
+/** Calls to the devices of one group, of one method, or of both. */
+export interface Selection {
+  group?: string;
+  method?: string;
+}
+
 export interface ParsedThreshold {
   fn: string;
   /** The percentile for `p`. */
   percentile: number;
   metric: Metric;
+  /** The calls that count; null: all. */
+  where: Selection | null;
   operator: keyof typeof OPERATORS;
   limit: number;
 }
 
 const NAME = "[a-z][a-z_.]*";
+const METRIC = `${NAME}(?:\\s*\\{[^{}]*\\})?`;
 const EXPRESSION = new RegExp(
-  `^\\s*(?:([a-z]+)\\s*\\(\\s*(?:([0-9.]+)\\s*,\\s*)?(${NAME})\\s*\\)|(${NAME}))\\s*(<=|>=|==|!=|<|>)\\s*([0-9]+(?:\\.[0-9]+)?)\\s*(ms|s|m|h|B|KB|MB|GB|%)?\\s*$`,
+  `^\\s*(?:([a-z]+)\\s*\\(\\s*(?:([0-9.]+)\\s*,\\s*)?(${METRIC})\\s*\\)|(${METRIC}))\\s*(<=|>=|==|!=|<|>)\\s*([0-9]+(?:\\.[0-9]+)?)\\s*(ms|s|m|h|B|KB|MB|GB|%)?\\s*$`,
 );
 
 const UNITS: Readonly<Record<string, number>> = { ...MS, ...SIZES, "%": 0.01 };
@@ -62,7 +73,8 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
     };
   }
   const [, fn = "", percentile, inside, bare, operator, number, unit] = match;
-  const metric = inside ?? bare ?? "";
+  const [name = "", chosen] = (inside ?? bare ?? "").split(/[{}]/);
+  const metric = name.trim();
   if (!Object.hasOwn(METRICS, metric)) {
     return { problem: `unknown metric "${metric}"; there are ${Object.keys(METRICS).join(", ")}` };
   }
@@ -86,25 +98,47 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
   if (fn === "rate" && !metric.startsWith("call.")) {
     return { problem: `rate() is a share of calls and does not go with ${metric}` };
   }
+  if (chosen !== undefined && !metric.startsWith("call.")) {
+    return { problem: `${metric} is no figure of calls: omit {${chosen}}` };
+  }
+  const where = chosen === undefined ? null : parseSelection(chosen);
+  if (typeof where === "string") return { problem: where };
   return {
     fn,
     percentile: share,
     metric: metric as Metric,
+    where,
     operator: operator as ParsedThreshold["operator"],
     limit: Number(number) * (unit === undefined ? 1 : (UNITS[unit] as number)),
   };
 }
 
+/** What stands between the braces, or an error message. */
+function parseSelection(text: string): Selection | string {
+  const where: Selection = {};
+  for (const part of text.split(",")) {
+    const [, key, value] = /^\s*(group|method)\s*=\s*(.*\S)\s*$/.exec(part) ?? [];
+    if (key === undefined || where[key as keyof Selection] !== undefined) {
+      return `not a choice of calls: {${text}}; write one like {group=pumps}, {method=pump.state} or {group=pumps,method=pump.state}`;
+    }
+    where[key as keyof Selection] = value as string;
+  }
+  return where;
+}
+
 /** A run's measurements, for the left side of an expression. */
 export interface Measured {
-  trend(metric: Metric): {
+  trend(
+    metric: Metric,
+    where: Selection | null,
+  ): {
     percentile(p: number): number;
     min: number;
     max: number;
     avg: number;
     count: number;
   } | null;
-  counter(metric: Metric): number | null;
+  counter(metric: Metric, where: Selection | null): number | null;
   gauge(metric: Metric): { last: number; min: number; max: number; avg: number } | null;
 }
 
@@ -117,12 +151,15 @@ export function evaluate(
   return { value, ok: value !== null && OPERATORS[threshold.operator](value, threshold.limit) };
 }
 
-function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured): number | null {
+function figure(
+  { fn, percentile, metric, where }: ParsedThreshold,
+  measured: Measured,
+): number | null {
   const kind: MetricKind = METRICS[metric];
   if (kind === "counter") {
-    const total = measured.counter(metric);
+    const total = measured.counter(metric, where);
     if (total === null || fn !== "rate") return total;
-    const sent = measured.counter("call.sent") ?? 0;
+    const sent = measured.counter("call.sent", where) ?? 0;
     return sent === 0 ? null : total / sent;
   }
   if (kind === "gauge") {
@@ -130,8 +167,8 @@ function figure({ fn, percentile, metric }: ParsedThreshold, measured: Measured)
     if (gauge === null) return null;
     return fn === "" ? gauge.last : gauge[fn as "last" | "min" | "max" | "avg"];
   }
-  const trend = measured.trend(metric);
-  if (fn === "count") return trend?.count ?? 0;
+  const trend = measured.trend(metric, where);
+  if (fn === "count") return trend?.count ?? (where === null ? 0 : null);
   if (trend === null) return null;
   return fn === "p" ? trend.percentile(percentile) : trend[fn as "min" | "max" | "avg"];
 }

@@ -20,8 +20,9 @@ const play = async (more: Partial<Scenario>) => {
     devices: [{ group: "g", count: 5, program: "./p.js" }],
     ...more,
   };
-  const bundled = more.devices === undefined ? programs : loadPrograms(scenario, ".");
-  const { report } = await runVirtual(scenario, { seed: 1, programs: bundled });
+  const isOurs = scenario.devices.every(({ program }) => program === "./p.js");
+  const loaded = isOurs ? programs : loadPrograms(scenario, ".");
+  const { report } = await runVirtual(scenario, { seed: 1, programs: loaded });
   expect(report.stopped).toBeNull();
   const codes = report.failures.map(({ code, count }) => [code, count] as const);
   const broken = report.oracles.filter(({ ok }) => !ok).map(({ name }) => name);
@@ -91,6 +92,34 @@ describe("a run", () => {
     });
     expect(thresholds[0]?.ok).toBe(false);
     expect(latency_ms).toMatchObject({ p50: expect.any(Number), p99: expect.closeTo(4000, -1) });
+  });
+
+  test("judges a threshold by the calls of one group, of one method, or of both", async () => {
+    const { thresholds } = await play({
+      devices: [
+        { group: "g", count: 5, program: "./p.js" },
+        { group: "h", count: 2, program: "./p.js" },
+      ],
+      clients: [
+        ...hangs,
+        { devices: "h", call: "one", calls: 3 },
+        { devices: "g", call: "one", calls: 2, expect: 2 },
+      ],
+      thresholds: [
+        "call.ok{group=h} == 6",
+        "call.sent{method=one} == 16",
+        "call.wrong{ group = g , method = one } == 10",
+        "rate(call.failed{group=h}) == 0",
+        "rate(call.failed{method=odd}) > 0.4",
+        "p(99, call.latency_ms{group=h,method=one}) < 1000",
+        "max(call.latency_ms{method=odd}) >= 4s",
+        "count(call.latency_ms{group=h}) == 6",
+        // Of no calls nothing is known, so nothing holds.
+        "call.failed{method=oen} == 0",
+        "count(call.latency_ms{group=h,method=odd}) == 0",
+      ],
+    });
+    expect(thresholds.filter(({ ok }) => !ok).map(({ value }) => value)).toEqual([null, null]);
   });
 
   test("of a number of calls to each device ends with the last of them", async () => {

@@ -158,6 +158,7 @@ async function playOnce(
     ...(control === null ? {} : { control }),
     stopsFor: (nowUs, measured) => reasonToAbort(thresholds, nowUs, measured),
   });
+  world.measured.follow(thresholds);
   const { hardStopMs = HARD_STOP_MS, cpuStopMs = Number.POSITIVE_INFINITY } = options;
   const startedCpuMs = cpuMs();
   let stopped: string | null = null;

@@ -371,10 +371,10 @@ export class World implements Observer {
     const idempotent = spec.idempotent ?? false;
     const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
-    const open = tally.asked(device.id, device.plan.group, isFirst);
+    const { method, params } = question;
+    const open = tally.asked({ device: device.id, group: device.plan.group, method }, isFirst);
     this.calling = call;
     const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
-    const { method, params } = question;
     const waitForAgent = spec.wait_for_agent ?? false;
     const signal = this.givesUp(load, client);
     const request = { method, params, timeoutMs, idempotent, waitForAgent, ...signal };
@@ -407,7 +407,7 @@ export class World implements Observer {
   ): void {
     const { tally } = this.measured;
     const { kind, method, timeoutMs = load.timeoutMs } = question;
-    const open = tally.asked(device.id, device.plan.group, isFirst);
+    const open = tally.asked({ device: device.id, group: device.plan.group, method }, isFirst);
     const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
     client.use(
       device,
