@@ -74,3 +74,28 @@ describe.each(documents)("%s", (name) => {
     expect(missing).toEqual([]);
   });
 });
+
+describe("the wire contract", () => {
+  const sources = execFileSync("git", ["ls-files", "agent-sdk/src", "protocol/src"], {
+    cwd: ROOT,
+    encoding: "utf8",
+  })
+    .split("\n")
+    .filter(
+      (name) => name.endsWith(".ts") && !name.includes(".test.") && existsSync(join(ROOT, name)),
+    );
+  const named = sources.flatMap((name) =>
+    [
+      ...readFileSync(join(ROOT, name), "utf8").matchAll(
+        /["'](?:system|serial|stream)\.[a-z]+["']/g,
+      ),
+    ].map(([text]) => text.slice(1, -1)),
+  );
+
+  it("describes every method and notification of our agents", () => {
+    const readme = readFileSync(join(ROOT, "protocol/README.md"), "utf8");
+    const methods = [...new Set(named)];
+    expect(methods).toEqual(expect.arrayContaining(["system.logged", "serial.resume"]));
+    expect(methods.filter((method) => !readme.includes(`\`${method}`))).toEqual([]);
+  });
+});
