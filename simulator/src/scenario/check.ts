@@ -10,7 +10,7 @@ import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
 import { parseInvariant, withSources } from "./invariants.ts";
 import { MAX_DEVICES } from "./limits.ts";
-import { makePlan, makesCalls, type PlannedLoad, plannedCalls } from "./plan.ts";
+import { makePlan, makesCalls, type PlannedLoad, plannedCalls, TooManyCalls } from "./plan.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
 import {
   FAULTS,
@@ -24,6 +24,8 @@ import { checkSteps } from "./steps.ts";
 import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED, showMs } from "./units.ts";
 
+/** The longest that the client SDK takes. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 /** How calls fail; REMOTE may be followed by the code of the device's error. */
 const FAILURES: readonly string[] = Object.keys(CALL_ERRORS);
 /** What is counted as failed: also calls without an outcome, or with a wrong one. */
@@ -182,6 +184,12 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report(path, `is after the end of the run (${scenario.duration})`);
     }
   };
+  const isTimeout = (path: Path, text: string | undefined): void => {
+    const ms = durationMs(text ?? "1s");
+    if (!(ms >= 1 && ms <= MAX_TIMEOUT_MS)) {
+      report(path, `must be from 1ms to ${showMs(MAX_TIMEOUT_MS)}`);
+    }
+  };
   const mustExist = (path: Path, file: string | undefined): void => {
     if (file !== undefined && !existsSync(resolve(folder, file))) {
       report(path, `there is no file ${file}`);
@@ -198,7 +206,11 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
   } catch {
     report(["timezone"], `there is no time zone ${timezone}; write one such as Europe/Berlin`);
   }
-  if (Number.isNaN(Date.parse(start))) report(["start"], "there is no such time");
+  const startMs = Date.parse(start);
+  // What a month does not have, such as a 30th of February, is read as a day of the next one.
+  if (Number.isNaN(startMs) || new Date(startMs).getUTCDate() !== Number(start.slice(8, 10))) {
+    report(["start"], "there is no such time");
+  } else if (startMs < 0) report(["start"], "must be 1970 or later");
   if (endMs < 1000) report(["duration"], "must be at least 1s");
   let total = 0;
   for (const [i, device] of devices.entries()) {
@@ -238,8 +250,10 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       }
       const { steps, count = 1 } = client;
       checkSteps(steps, count, (path, message) => report([...at, "steps", ...path], message));
-      for (const [k, { fails }] of steps.entries())
+      for (const [k, { fails, timeout }] of steps.entries()) {
         checkCode([...at, "steps", k, "fails"], fails, FAILURES, report);
+        isTimeout([...at, "steps", k, "timeout"], timeout);
+      }
     }
     const ways = (["every", "rate", "calls"] as const).filter((way) => client[way] !== undefined);
     const choice = '"every" (closed loop), "rate" (open loop) or "calls" (a number to each device)';
@@ -254,6 +268,7 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     ) {
       report([...at, "params"], "must be an object or an array");
     }
+    isTimeout([...at, "timeout"], client.timeout);
     within([...at, "from"], client.from);
     within([...at, "until"], client.until);
   }
@@ -320,8 +335,7 @@ function checkCode(
 
 /** Calls that cannot be made: they begin too late, are too rare, or wait for too long. */
 function checkCalls(scenario: Scenario, report: ReportProblem): void {
-  const { loads } = makePlan(scenario, scenario.seed ?? 1);
-  for (const [i, load] of loads.entries()) {
+  for (const [i, load] of loadsOf(scenario, report).entries()) {
     if (!makesCalls(load)) continue;
     if (plannedCalls(load) > 0) {
       checkPauses(load, ["clients", i], report);
@@ -338,6 +352,17 @@ function checkCalls(scenario: Scenario, report: ReportProblem): void {
           : "none is made";
     const at = ["clients", i, ...(from === undefined ? [] : ["from"])];
     report(at, `${load.name}: calls begin at ${begin}, ${over} at ${end}: ${why}`);
+  }
+}
+
+/** None where one is too large to be planned, which is reported. */
+function loadsOf(scenario: Scenario, report: ReportProblem): readonly PlannedLoad[] {
+  try {
+    return makePlan(scenario, scenario.seed ?? 1).loads;
+  } catch (error) {
+    if (!(error instanceof TooManyCalls)) throw error;
+    report(["clients", error.load, "rate"], error.message);
+    return [];
   }
 }
 

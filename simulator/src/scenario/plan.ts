@@ -87,6 +87,17 @@ export interface Plan {
   endsWithCalls: boolean;
 }
 
+/** An open loop that is too large to plan. */
+export class TooManyCalls extends RangeError {
+  /** Its number among the scenario's clients. */
+  readonly load: number;
+
+  constructor(load: number, calls: number) {
+    super(`${calls} calls; at most ${MAX_OPEN_CALLS} in an open loop`);
+    this.load = load;
+  }
+}
+
 export const makePlan = (scenario: Scenario, seed: number): Plan => {
   const endUs = us(scenario.duration);
   const devices = planDevices(scenario, seed);
@@ -188,9 +199,7 @@ const planLoads = (
       // One call at a random time in each slot: a steady rate without a fixed rhythm.
       const slotUs = 1000 / ratePerMs(spec.rate);
       const calls = Math.max(0, Math.floor((untilUs - fromUs) / slotUs));
-      if (calls > MAX_OPEN_CALLS) {
-        throw new RangeError(`${name}: ${calls} calls; at most ${MAX_OPEN_CALLS} in an open loop`);
-      }
+      if (calls > MAX_OPEN_CALLS) throw new TooManyCalls(i, calls);
       const draw = new Stream(`${seed}/${name}/arrivals`);
       for (let k = 0; k < calls; k++) {
         const atUs = fromUs + Math.floor((k + draw.fraction()) * slotUs);

@@ -1,10 +1,13 @@
 /** Quantities as written in a scenario: `10m`, `20/s`, `10%`, `1MB`. */
 
-export const DURATION = "^[0-9]+(\\.[0-9]+)?(ms|s|m|h|d)$";
-export const RATE = "^[0-9]+(\\.[0-9]+)?/(s|m|h)$";
+// Nine digits: no quantity is so large that times, dates or counts stop being exact numbers.
+const NUMBER = "[0-9]{1,9}(\\.[0-9]+)?";
+export const DURATION = `^${NUMBER}(ms|s|m|h|d)$`;
+export const RATE = `^${NUMBER}/(s|m|h)$`;
 export const SHARE = "^(100(\\.0+)?|[0-9]{1,2}(\\.[0-9]+)?)%$";
-export const BYTES = "^[0-9]+(\\.[0-9]+)?(B|KB|MB|GB)$";
-export const BYTE_RATE = "^[0-9]+(\\.[0-9]+)?(B|KB|MB)/s$";
+export const BYTES = `^${NUMBER}(B|KB|MB|GB)$`;
+/** Not 0, which a network takes for unlimited. */
+export const BYTE_RATE = `^(?!0+(\\.0+)?[BKM])${NUMBER}(B|KB|MB)/s$`;
 
 export const INSTANT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$";
 export const IDENTIFIER = "^[A-Za-z][A-Za-z0-9_]{0,39}$";
@@ -16,7 +19,7 @@ export const EXPECTED: ReadonlyMap<string, string> = new Map([
   [SHARE, "a share from 0% to 100%, such as 10%"],
   [BYTES, "a size with its unit (B, KB, MB or GB), such as 1MB"],
   [INSTANT, "a time in UTC, such as 2026-03-29T00:30:00Z"],
-  [BYTE_RATE, "a bandwidth, such as 16KB/s"],
+  [BYTE_RATE, "a bandwidth above 0, such as 16KB/s"],
   [IDENTIFIER, "a name of letters and digits, such as lease"],
 ]);
 
