@@ -9,6 +9,11 @@ import { runVirtual } from "./run.ts";
 const PROGRAM = `export default (agent) => {
   let asked = 0;
   agent.handle("one", () => 1);
+  let told = 0;
+  agent.handle("told", () => {
+    if (++told % 3 === 0) return told;
+    throw Object.assign(new Error("no"), { code: told % 3 });
+  });
   agent.handle("odd", () => ++asked % 2 === 1 ? 1 : new Promise(() => {}));
 };`;
 const programs = new Map([["./p.js", parseProgram(PROGRAM, "p.js")]]);
@@ -77,6 +82,32 @@ describe("a run", () => {
     expect(late.calls.failed).toBe(Object.values(late.codes).reduce((sum, n) => sum + n, 0));
     const allow = [{ code: "TIMED_OUT" }, { code: "NOT_MADE" }];
     expect((await play({ clients, allow })).ok).toBe(true);
+  });
+
+  test("is allowed a share of failures once, whatever codes it covers", async () => {
+    const clients = [{ devices: "g", call: "told", every: "5s" }];
+    const all = await play({ clients, allow: [{ code: "REMOTE" }] });
+    expect(all.ok).toBe(true);
+    const share = (code: string): number =>
+      Math.ceil((100 * (all.codes[code] as number)) / all.calls.planned);
+    const [one, two] = [share("REMOTE 1"), share("REMOTE 2")];
+    const allowed = async (...allow: { code: string; rate: string }[]) =>
+      (await play({ clients, allow })).broken;
+    expect(await allowed({ code: "REMOTE", rate: `${one}%` })).toEqual(["answers"]);
+    expect(await allowed({ code: "REMOTE", rate: `${one + two}%` })).toEqual([]);
+    // The narrow one comes first, wherever it stands.
+    const narrow = { code: "REMOTE 1", rate: `${one}%` };
+    expect(await allowed({ code: "REMOTE", rate: `${two}%` }, narrow)).toEqual([]);
+  });
+
+  test("is allowed exactly the share that its scenario says", async () => {
+    const devices = [{ group: "g", count: 1, kind: "echo" as const }];
+    const clients = [
+      { name: "bad", devices: "g", call: "echo", calls: 29, params: {}, expect: 1 },
+      { name: "good", devices: "g", call: "echo", calls: 71, params: {} },
+    ];
+    expect((await play({ devices, clients, allow: [{ rate: "29%" }] })).broken).toEqual([]);
+    expect((await play({ devices, clients, allow: [{ rate: "28.9%" }] })).broken).toHaveLength(1);
   });
 
   test("is broken by a call that has no outcome a minute after its end", async () => {
