@@ -55,14 +55,31 @@ const problemOf = (
       if (names.length === 0 || names.includes(name)) values[name] = read();
     }
     const given = names.length === 0 ? [values, { id, group }] : names.map((name) => values[name]);
-    if (holds(...given)) return null;
+    const result = holds(...given);
+    // Its own or what a program exposes: a promise is true whatever comes of it.
+    if ([result, ...Object.values(values)].some(isPromise)) {
+      return `"${text}" is about a promise: expose what it came to`;
+    }
+    if (result) return null;
     return `"${text}" does not hold: ${shown(values)}`;
   } catch (error) {
     return `"${text}" throws ${String(error)}: ${shown(values)}`;
   }
 };
 
+const isPromise = (value: unknown): boolean =>
+  typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
+
 const shown = (values: Record<string, unknown>): string =>
   Object.entries(values)
-    .map(([name, value]) => `${name} = ${JSON.stringify(value)}`.slice(0, MAX_SHOWN))
+    .map(([name, value]) => `${name} = ${textOf(value)}`.slice(0, MAX_SHOWN))
     .join(", ");
+
+/** As JSON, which not every value has. */
+const textOf = (value: unknown): string => {
+  try {
+    return String(JSON.stringify(value));
+  } catch (error) {
+    return `something that JSON cannot say (${(error as Error).message.split("\n", 1)[0]})`;
+  }
+};

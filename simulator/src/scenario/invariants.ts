@@ -33,18 +33,25 @@ export function parseInvariant(
   } catch (error) {
     return { problem: `not an expression: ${(error as Error).message.replace(/ \(.*\)$/, "")}` };
   }
-  if (/^(Arrow)?Function/.test(tree.type)) return { names: [], source: text };
   const used = new Set<string>();
   const own = new Set<string>();
   let refused: string | null = null;
+  let late = false;
   walk(tree, (node, parent, key) => {
     if (REFUSED.test(node.type)) refused ??= text.slice(node.start, node.end);
+    // A promise, or a generator, is true whatever comes of it.
+    late ||= node.async === true || node.generator === true;
+    if (key === "params" && parent !== null && /Function/.test(parent.type)) {
+      walk(node, (one, _, as) => {
+        if (one.type === "Identifier" && as !== "key") own.add(String(one.name));
+      });
+    }
     if (node.type !== "Identifier") return;
     const name = String(node.name);
-    const isFunction = parent !== null && /Function/.test(parent.type);
-    if (isFunction && key === "params") own.add(name);
-    else if (!(key === "property" && parent?.computed !== true) && key !== "key") used.add(name);
+    if (!(key === "property" && parent?.computed !== true) && key !== "key") used.add(name);
   });
+  if (late) return { problem: "it must say at once whether it holds: no async, no function*" };
+  if (/^(Arrow)?Function/.test(tree.type)) return { names: [], source: text };
   if (refused !== null) return { problem: `it only compares; "${refused}" does more than that` };
   const names = [...used].filter((name) => !own.has(name) && !KNOWN.has(name));
   if (names.length === 0) return { problem: `it names nothing that ${whose}` };

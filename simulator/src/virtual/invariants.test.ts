@@ -10,12 +10,17 @@ import { runVirtual } from "./run.ts";
 const FOLDER = join(import.meta.dirname, "..", "testing");
 const PROMISE = "state.open + state.closed == 1";
 
-const runWith = async (percent: number, always: Scenario["invariants"], method = "door.set") => {
+const runWith = async (
+  percent: number,
+  always: Scenario["invariants"],
+  method = "door.set",
+  program = "./door.js",
+) => {
   const { scenario } = checkScenario(
     {
       name: "doors",
       duration: "40s",
-      devices: [{ group: "doors", count: 2, program: "./door.js" }],
+      devices: [{ group: "doors", count: 2, program }],
       clients: [{ devices: "doors", call: method, params: { percent }, every: "20s", from: "5s" }],
       invariants: always,
     },
@@ -56,6 +61,21 @@ describe("an invariant", () => {
     expect(report.stopped).toMatch(/doors-00002: .* state = \{"open":0,"closed":0\}/);
   });
 
+  it("may take what a device exposes apart", async () => {
+    const always = "[state].every(({ open, closed: shut }) => open + shut == 1)";
+    expect((await runWith(40, [{ devices: "doors", always }])).ok).toBe(true);
+  });
+
+  it.each([
+    ["state.n == 1", /"state.n == 1" does not hold: state = something that JSON cannot say/],
+    ["!later.broken", /"!later.broken" is about a promise: expose what it came to, after/],
+    ["(exposed) => exposed.ask()", /"\(exposed\) => exposed.ask\(\)" is about a promise/],
+  ])("that says %s of what JSON or the moment cannot say is broken", async (always, why) => {
+    const invariants = [{ devices: "doors", always }];
+    const report = await runWith(2, invariants, "odd.set", "./odd.js");
+    expect(report.stopped).toMatch(why);
+  });
+
   it("over something that no program exposes is broken", async () => {
     const report = await runWith(40, [{ devices: "doors", always: "stat.open < 2" }]);
     expect(report.stopped).toMatch(/names stat, and the program exposes state/);
@@ -66,6 +86,9 @@ describe("an invariant", () => {
     ["state.open; 1", /more than one expression/],
     ["state.open +", /not an expression/],
     ["1 < 2", /nothing that a device exposes/],
+    ["async (exposed) => exposed.state.open < 0", /at once whether it holds/],
+    ["[state].every(async (one) => one.open < 0)", /at once whether it holds/],
+    ["function* (exposed) { yield exposed.state.open < 0; }", /at once whether it holds/],
   ])("written as %s is refused", async (always, why) => {
     await expect(runWith(40, [{ devices: "doors", always }])).rejects.toThrow(why);
   });
