@@ -78,6 +78,8 @@ export class Device implements Peer, Running {
   online = false;
   /** Its hardware, as its latest start got it. */
   stubs: Stubs = {};
+  /** Why its program ended it; null while it goes on, or has no power. */
+  ended: string | null = null;
   /** What the running program exposes; null until it has begun. */
   exposed: Map<string, () => unknown> | null = null;
   boots = 0;
@@ -160,6 +162,7 @@ export class Device implements Peer, Running {
     if (this.core !== null || this.unplugged > 0) return;
     const { world, plan } = this;
     this.boots += 1;
+    this.ended = null;
     world.enter(this);
     world.trace("boot", plan.id, String(this.boots));
     const bootCount = this.countBoot();
@@ -219,7 +222,7 @@ export class Device implements Peer, Running {
       const program = this.program.instantiate(world.globals, this.stubs);
       started = (program as (agent: Agent) => unknown)(core.agent);
     } catch (error) {
-      this.crashed(error);
+      this.crashed(core, error);
       return;
     }
     // It lost its power while it stored something.
@@ -236,12 +239,13 @@ export class Device implements Peer, Running {
         this.exposed = exposed;
         core.start();
       },
-      (error: unknown) => this.crashed(error),
+      (error: unknown) => this.crashed(core, error),
     );
   }
 
+  /** It has power, even where its program has failed and ended it. */
   get isOn(): boolean {
-    return this.core !== null;
+    return this.boots > 0 && this.unplugged === 0;
   }
 
   get sinceUs(): number {
@@ -290,13 +294,15 @@ export class Device implements Peer, Running {
   }
 
   /** The program threw an uncaught error, which ends a device. */
-  private crashed(error: unknown): void {
-    if (error instanceof PowerCut) return;
+  private crashed(core: AgentCore, error: unknown): void {
+    // Its power went, and what it says about that is lost.
+    if (error instanceof PowerCut || this.core !== core) return;
     const why = `the program failed: ${describeError(error, this.program)}`;
     this.print("error", why);
     if (this.slots.failed(this.storage, String(error))) return;
     if (this.log !== null) endLog(this.log, "throw", why);
     this.powerOff();
+    this.ended = why;
   }
 
   private newSlots(): ProgramSlots {

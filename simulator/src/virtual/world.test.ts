@@ -63,6 +63,34 @@ describe("the virtual world", () => {
     expect(report.oracles.every((oracle) => oracle.ok)).toBe(true);
   });
 
+  test("is broken by a device that its program has ended, and tells why", async () => {
+    const program = parseProgram(
+      `export default (agent) => {
+        if (agent.storage.get("seen") !== null) throw new Error("no second start");
+        agent.storage.set("seen", "yes");
+      };`,
+      "once.js",
+    );
+    const ended = async (duration: string, faults: Fault[]) => {
+      const devices = [{ group: "g", count: 1, program: "./once.js" }];
+      const programs = new Map([["./once.js", program]]);
+      const made = { name: "ended", duration, devices, faults };
+      return (await runVirtual(made, { seed: 1, programs })).report.stopped;
+    };
+    const reboot: Fault = { at: "10s", kind: "device.reboot" };
+    expect(await ended("1m", [])).toBeNull();
+    expect(await ended("5m", [reboot])).toMatch(
+      /"liveness": .* g-00001 \(the program failed: Error: no second start \(once.js:2:\d+\)\) are not online/,
+    );
+    // Too soon after the fault.
+    expect(await ended("1m", [reboot])).toBeNull();
+    const broken = new Map([["./b.js", parseProgram("export default () => { boom(); };", "b.js")]]);
+    const devices = [{ group: "g", count: 1, program: "./b.js" }];
+    const made = { name: "broken", duration: "5s", devices };
+    const { report } = await runVirtual(made, { seed: 1, programs: broken });
+    expect(report.stopped).toMatch(/"liveness": .*ReferenceError: boom is not defined/);
+  });
+
   test("does the same again for the same seed, and something else for another", async () => {
     const [one, again, other] = [
       await play(3, ALL_FAULTS),

@@ -714,7 +714,10 @@ export class World implements Observer {
   private lastChecks(): void {
     const { nowUs } = this.clock;
     this.check();
-    const missing = this.missing(({ sinceUs }) => nowUs - sinceUs > RECOVERY_US);
+    // Whose program has ended needs no time to come online.
+    const missing = this.missing(
+      (one) => nowUs - one.sinceUs > RECOVERY_US || (one instanceof Device && one.ended !== null),
+    );
     this.liveness.mustBeOnline(nowUs, missing);
   }
 
@@ -728,7 +731,9 @@ export class World implements Observer {
     ];
     return peers
       .filter((one) => one.isOn && !one.online && !this.spoiled.has(one.id) && counts(one))
-      .map(({ id }) => id);
+      .map((one) =>
+        one instanceof Device && one.ended !== null ? `${one.id} (${one.ended})` : one.id,
+      );
   }
 
   /** 100 s after a fault's end, if no other one has occurred since. */
