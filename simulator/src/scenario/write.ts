@@ -9,13 +9,15 @@ export const writeScenario = (file: string, scenario: Scenario): Promise<void> =
 
 /** Paths relative to the folder `from` as they are written in the folder `to`. */
 export const movedTo = (to: string, scenario: Scenario, from: string): Scenario => {
-  const moved = <T extends { program?: string | undefined }>(one: T): T => {
-    if (one.program === undefined) return one;
-    const near = relative(resolve(to), resolve(from, one.program));
-    return { ...one, program: near.startsWith(".") ? near : `./${near}` };
+  const pathOf = (path: string): string => {
+    const near = relative(resolve(to), resolve(from, path));
+    return near.startsWith(".") ? near : `./${near}`;
   };
+  const moved = <T extends { program?: string | undefined }>(one: T): T =>
+    one.program === undefined ? one : { ...one, program: pathOf(one.program) };
   return {
     ...scenario,
+    ...(scenario.stubs === undefined ? {} : { stubs: pathOf(scenario.stubs) }),
     devices: scenario.devices.map(moved),
     ...(scenario.faults === undefined ? {} : { faults: scenario.faults.map(moved) }),
   };

@@ -2,10 +2,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { parse } from "yaml";
-import { isValid, shown } from "../scenario/load.ts";
+import { parse, YAMLParseError } from "yaml";
+import { checkScenario, shown } from "../scenario/load.ts";
+import { ScenarioError } from "../scenario/problems.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { movedTo, writeScenario } from "../scenario/write.ts";
+import type { LoadedProgram } from "../virtual/program.ts";
+import { loadPrograms } from "../virtual/programs.ts";
 
 export interface Finding {
   readonly oracle: string;
@@ -49,16 +52,29 @@ export function readKnown(file: string): Set<string> {
   }
 }
 
-/** Scenarios of earlier searches; those that are no longer valid are left out. */
+/**
+ * Scenarios of earlier searches; left out are those that are no longer valid, with their programs,
+ * or whose file was cut short.
+ */
 export function readCorpus(folder: string, own: string): Scenario[] {
   if (!existsSync(folder)) return [];
   const files = readdirSync(folder).filter((name) => name.endsWith(".yaml"));
+  const programs = new Map<string, LoadedProgram>();
   return files.sort().flatMap((name) => {
-    const file = join(folder, name);
-    const value = parse(readFileSync(file, "utf8")) as Scenario;
-    return isValid(value, folder) ? [movedTo(own, value, folder)] : [];
+    try {
+      const { scenario } = checkScenario(parse(readFileSync(join(folder, name), "utf8")), folder);
+      const moved = movedTo(own, scenario, folder);
+      loadPrograms(moved, own, programs);
+      return [moved];
+    } catch (error) {
+      if (isMistake(error)) return [];
+      throw error;
+    }
   });
 }
+
+const isMistake = (error: unknown): boolean =>
+  error instanceof ScenarioError || error instanceof Failure || error instanceof YAMLParseError;
 
 export async function writeCorpus(
   folder: string,

@@ -25,6 +25,7 @@ process.on("message", async (message: ToSearchProcess) => {
 
 async function work({ scenario, forMs, ...task }: SearchTask): Promise<void> {
   const programs = loadPrograms(scenario ?? { name: "", duration: "1s", devices: [] }, task.folder);
+  for (const one of task.corpus) loadPrograms(one, task.folder, programs);
   const { base, ...rest } = task;
   await hunt(
     {

@@ -1,16 +1,17 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { Stream } from "../base/random-streams.ts";
-import { isValid } from "../scenario/load.ts";
+import { isValid, loadScenario } from "../scenario/load.ts";
+import type { Scenario } from "../scenario/schema.ts";
 import { Drawing, drawScenario } from "./draw.ts";
-import { bucketOf, readKnown } from "./findings.ts";
+import { bucketOf, readCorpus, readKnown, writeCorpus, writeFinding } from "./findings.ts";
 
-const inFolder = (does: (folder: string) => void): void => {
+const inFolder = async (does: (folder: string) => void | Promise<void>): Promise<void> => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-test-"));
   try {
-    does(folder);
+    await does(folder);
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -32,6 +33,47 @@ test("one bug is one bucket, whichever device shows it", () => {
   expect(bucketOf(one)).toBe(bucketOf(other));
   expect(bucketOf({ ...one, oracle: "presence" })).not.toBe(bucketOf(one));
 });
+
+const PROGRAM = "export default () => {};";
+const OWN: Scenario = {
+  name: "own",
+  duration: "1m",
+  devices: [{ group: "g", count: 1, program: "p.js" }],
+  faults: [{ at: "10s", kind: "device.update", program: "other.js" }],
+  stubs: "pins.js",
+};
+
+test("what a search writes runs where it is written, and is read again", () =>
+  inFolder(async (folder) => {
+    for (const name of ["p.js", "other.js", "pins.js"]) {
+      writeFileSync(join(folder, name), PROGRAM);
+    }
+    const [report, corpus] = [join(folder, "report"), join(folder, "corpus")];
+    for (const made of [report, corpus]) mkdirSync(made);
+    const finding = { oracle: "told", detail: "it was not", seed: 7, scenario: OWN };
+    const file = await writeFinding(report, finding, folder);
+    expect((await loadScenario(file)).scenario.stubs).toBe("../pins.js");
+    await writeCorpus(corpus, OWN, folder, "1");
+    const [read] = readCorpus(corpus, folder);
+    expect(read?.stubs).toBe("./pins.js");
+    expect(read?.devices[0]?.program).toBe("./p.js");
+  }));
+
+test("a corpus is read without what is cut short, or whose programs cannot run any more", () =>
+  inFolder(async (folder) => {
+    const corpus = join(folder, "corpus");
+    mkdirSync(corpus);
+    for (const name of ["p.js", "other.js", "pins.js"]) {
+      writeFileSync(join(folder, name), PROGRAM);
+    }
+    await writeCorpus(corpus, OWN, folder, "1");
+    await writeCorpus(corpus, { ...OWN, name: "two" }, folder, "2");
+    writeFileSync(join(corpus, "3.yaml"), "name: three\ndevices: [{ group: g, coun");
+    writeFileSync(join(corpus, "4.yaml"), "");
+    expect(readCorpus(corpus, folder)).toHaveLength(2);
+    writeFileSync(join(folder, "p.js"), "export default () => {");
+    expect(readCorpus(corpus, folder)).toEqual([]);
+  }));
 
 test("known findings are read from a file, and mistakes in it are told", () =>
   inFolder((folder) => {

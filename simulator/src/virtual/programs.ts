@@ -12,12 +12,16 @@ import type { Scenario } from "../scenario/schema.ts";
 import { type Globals, type LoadedProgram, loadProgram, parseProgram } from "./program.ts";
 
 /**
- * Reads every program that the scenario names. Throws a ScenarioError if the virtual world cannot
- * run one.
+ * Reads every program that the scenario names, and that is not in `programs` yet. Throws a
+ * ScenarioError if the virtual world cannot run one, and a Failure if it is no file.
  */
-export function loadPrograms(scenario: Scenario, folder: string): Map<string, LoadedProgram> {
-  const programs = bundledPrograms();
+export function loadPrograms(
+  scenario: Scenario,
+  folder: string,
+  programs: Map<string, LoadedProgram> = bundledPrograms(),
+): Map<string, LoadedProgram> {
   for (const path of programPaths(scenario)) {
+    if (programs.has(path)) continue;
     const file = resolve(folder, path);
     programs.set(path, loadProgram(file, shown(file)));
   }
