@@ -244,6 +244,12 @@ describe("blindrelay-sim", () => {
     expect(await readFile(join(folder, "whole/junit.xml"), "utf8")).toContain("seed 3");
     const page = await readFile(join(folder, "whole/seed-2/report.html"), "utf8");
     expect(page).toContain("All right");
+    const part = await sim("merge", "shard-1", "--junit", "part.xml");
+    expect([part.code, part.err]).toEqual([
+      1,
+      expect.stringContaining("no report of seed 2: a sh"),
+    ]);
+    expect(await readFile(join(folder, "part.xml"), "utf8")).toContain('failures="1"');
     expect((await sim("merge", "shard-1", "shard-1")).err).toContain("seed 1 is in several");
     expect((await sim(...few, "--shard", "4/5")).err).toContain("there are only 3 seeds");
   });
@@ -295,6 +301,10 @@ describe("blindrelay-sim", () => {
     [["run", "rooms.yaml", "--metrics-port", "65536"], "a whole number from 0 to 65535"],
     [["replay", "pump.js"], "report.json"],
     [["validate", "bad.yaml"], "bad.yaml:2:11: "],
+    [
+      ["search", "rare.yaml", "--for", "1s"],
+      "rare.yaml:1:1: no case of a few minutes can be drawn",
+    ],
   ])("refuses %j with exit code 2 and the reason", async (args, reason) => {
     await writeFile(
       join(folder, "bad.yaml"),
@@ -303,6 +313,10 @@ describe("blindrelay-sim", () => {
     await writeFile(
       join(folder, "away.yaml"),
       "name: x\nduration: 5m\ndevices: [{ group: a, count: 1, kind: echo }]\nfaults: [{ at: 1m, kind: store.away, for: 1m }]\n",
+    );
+    await writeFile(
+      join(folder, "rare.yaml"),
+      "name: x\nduration: 5h\ndevices: [{ group: a, count: 1, kind: echo }]\nclients: [{ devices: a, rate: 1/h }]\n",
     );
     await writeFile(
       join(folder, "broken.js"),

@@ -2,12 +2,14 @@
 import { availableParallelism } from "node:os";
 import { EXIT } from "@blindrelay/protocol/command-line";
 import { print } from "../base/output.ts";
+import { Stream } from "../base/random-streams.ts";
 import { makeFolder } from "../report/folder.ts";
 import { count } from "../report/format.ts";
 import { Progress } from "../report/progress.ts";
 import { override, scenarioOf } from "../scenario/from-flags.ts";
 import { checkScenario, type LoadedScenario, loadScenario } from "../scenario/load.ts";
-import type { Base } from "../search/draw.ts";
+import { type Problem, ScenarioError, unreadable } from "../scenario/problems.ts";
+import { type Base, Drawing } from "../search/draw.ts";
 import {
   bucketOf,
   type Finding,
@@ -32,6 +34,8 @@ export interface SearchFlags {
   json?: boolean;
 }
 
+/** Cases that are drawn before a search begins. */
+const TRIED = 40;
 /** The devices of a program without a scenario. */
 const AGENTS = 3;
 
@@ -41,6 +45,11 @@ export async function search(
   signal: AbortSignal,
 ): Promise<number> {
   const loaded = await loadBase(what, flags.program);
+  const base: Base | undefined =
+    loaded === null
+      ? undefined
+      : { scenario: loaded.scenario, methods: await methodsOf(loaded.scenario, loaded.folder) };
+  if (base !== undefined && loaded !== null) mustBeDrawable(base, loaded);
   const known = flags.known === undefined ? new Set<string>() : readKnown(flags.known);
   const folder = loaded?.folder ?? process.cwd();
   await reserve({ report: flags.report });
@@ -68,10 +77,6 @@ export async function search(
     () => Math.round((performance.now() - startedAt) / 1000),
     () => `${count(played())} cases, ${count(triples)} triples, ${count(buckets.size)} found`,
   );
-  const base: Base | undefined =
-    loaded === null
-      ? undefined
-      : { scenario: loaded.scenario, methods: await methodsOf(loaded.scenario, loaded.folder) };
   const task = {
     seed: flags.seed,
     jobs,
@@ -109,6 +114,21 @@ export async function search(
   );
   if (buckets.size > 0) return EXIT.expectation;
   return signal.aborted ? interrupted() : 0;
+}
+
+/** Throws a ScenarioError where a search would play nothing: cases last a few minutes. */
+function mustBeDrawable(base: Base, { folder, file }: LoadedScenario): void {
+  let problem: Problem | undefined;
+  for (let n = 0; n < TRIED; n++) {
+    try {
+      checkScenario(new Drawing(new Stream(`tried ${n}`)).scenario("a case", base), folder, file);
+      return;
+    } catch (error) {
+      if (!(error instanceof ScenarioError)) throw error;
+      [problem] = error.problems;
+    }
+  }
+  throw unreadable(file, `no case of a few minutes can be drawn around it: ${problem?.message}`);
 }
 
 /** Null: everything is drawn. */
