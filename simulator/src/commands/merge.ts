@@ -26,7 +26,23 @@ export async function merge(folders: readonly string[], flags: MergeFlags): Prom
     if (folder !== null) await writeReport(folder, report);
     printReport(report, folder, flags.json);
   }
-  return finish(reports, flags.junit);
+  return finish(reports, flags.junit, missingFrom(reports));
+}
+
+const SHOWN = 5;
+
+/** The seeds that a run should have had too: of a shard that was left out, or that did not end. */
+function missingFrom(reports: readonly Report[]): string | null {
+  const ran = new Set(reports.map(({ seed }) => seed));
+  const missing = new Set<number>();
+  const ranges = new Map(reports.flatMap(({ seeds }) => (seeds ? [[String(seeds), seeds]] : [])));
+  for (const [from, to] of ranges.values()) {
+    for (let seed = from; seed <= to; seed++) if (!ran.has(seed)) missing.add(seed);
+  }
+  if (missing.size === 0) return null;
+  const shown = [...missing].slice(0, SHOWN).join(", ");
+  const more = missing.size > SHOWN ? ` and ${missing.size - SHOWN} more` : "";
+  return `no report of seed ${shown}${more}: a shard is missing, or did not come to its end`;
 }
 
 /** What is the same in all shards of one run. */

@@ -188,6 +188,7 @@ async function runSeeds(
   const reports: Report[] = [];
   const progress = new Progress(process.stderr);
   const take = async (report: Report): Promise<void> => {
+    if (flags.seeds !== undefined) report.seeds = flags.seeds;
     reports.push(report);
     const { seed } = report;
     const folder = flags.report === undefined ? null : folderOf(flags.report, flags.seeds, seed);
@@ -224,13 +225,21 @@ export function printReport(report: Report, folder: string | null, json = false)
   print(json ? JSON.stringify(report) : renderTable(report, where));
 }
 
-/** Writes what all reports make together, and says on GitHub what is broken; the exit code. */
-export async function finish(reports: readonly Report[], junit?: string): Promise<number> {
-  if (junit !== undefined && reports.length > 0) await write(junit, renderJunit(reports));
+/**
+ * Writes what all reports make together, and says on GitHub what is broken; the exit code.
+ * `missing`: what a run should have had too; null: nothing.
+ */
+export async function finish(
+  reports: readonly Report[],
+  junit?: string,
+  missing: string | null = null,
+): Promise<number> {
+  if (junit !== undefined && reports.length > 0) await write(junit, renderJunit(reports, missing));
   if (process.env.GITHUB_ACTIONS === "true") {
     for (const line of reports.flatMap(annotationsOf)) process.stderr.write(`${line}\n`);
   }
-  return reports.every(({ ok }) => ok) ? 0 : EXIT.expectation;
+  if (missing !== null) process.stderr.write(`blindrelay-sim: ${missing}\n`);
+  return missing === null && reports.every(({ ok }) => ok) ? 0 : EXIT.expectation;
 }
 
 export async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {

@@ -4,8 +4,14 @@
  */
 import type { Report } from "./report.ts";
 
-export function renderJunit(reports: readonly Report[]): string {
+/** `missing`: what there should be too, which is a failure; null: nothing. */
+export function renderJunit(reports: readonly Report[], missing: string | null = null): string {
   const suites = reports.map(suite);
+  if (missing !== null) {
+    const whole = testCase("shards", "are all there", false, missing);
+    const counts = 'tests="1" failures="1" errors="0" skipped="0" time="0"';
+    suites.push(`  <testsuite name="shards" ${counts}>\n${whole}\n  </testsuite>`);
+  }
   return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n${suites.join("\n")}\n</testsuites>\n`;
 }
 

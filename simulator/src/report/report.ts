@@ -7,6 +7,8 @@ export interface Report {
   /** Why the run ended early ("the relay ended (SIGKILL)"), or null. */
   stopped: string | null;
   seed: number;
+  /** Of a run with several seeds (`--seeds`): its first and last one, on all machines together. */
+  seeds?: [number, number];
   /** ISO 8601. */
   started_at: string;
   duration_s: number;
