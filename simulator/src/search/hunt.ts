@@ -69,7 +69,12 @@ export async function hunt(options: HuntOptions, events: HuntEvents): Promise<vo
   }
 }
 
-async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guard): Promise<void> {
+/** The same with a guard that runs. */
+export async function huntGuarded(
+  options: HuntOptions,
+  events: HuntEvents,
+  guard: Guard,
+): Promise<void> {
   const { seed, job, from, jobs, base, folder, corpus, signal, endsAt, programs } = options;
   const novelty = new Novelty();
   const found = new Set(options.known);
@@ -98,6 +103,13 @@ async function huntGuarded(options: HuntOptions, events: HuntEvents, guard: Guar
     if (isSerial) spent.serial += played;
     events.played(number + 1, novelty.size);
     if (signal.aborted) return;
+    if (result.stuck !== null) {
+      // As it was drawn: each try to make it smaller would take as long.
+      const finding = { oracle: "stuck", detail: result.stuck, seed: caseSeed, scenario };
+      if (!found.has(bucketOf(finding))) events.found(finding);
+      found.add(bucketOf(finding));
+      continue;
+    }
     const broken = brokenBy(result);
     if (broken !== null) {
       if (found.has(bucketOf(broken))) continue;

@@ -54,6 +54,8 @@ export const suiteOf = (crypto: Crypto = "real"): { suite?: Suite } =>
 export interface VirtualResult {
   report: Report;
   violation: Violation | null;
+  /** The program that did not return, and so ended the run; null: all did. */
+  stuck: string | null;
   world: World;
 }
 
@@ -80,7 +82,11 @@ export async function playWorld(
   const result = await playOnce(scenario, options, guarding);
   const { report, violation } = result;
   if (scenario.same !== true || violation !== null || report.stopped !== null) return result;
-  const differs = await compare(scenario, options, guarding);
+  const { differs, stopped } = await compare(scenario, options, guarding);
+  if (stopped !== null) {
+    // What was not played to its end took no course that could be compared.
+    return { ...result, report: { ...report, ok: false, stopped } };
+  }
   const held = isPlayedWithStore(scenario) ? `${SAME}, and with the relay's own store` : SAME;
   const same = { name: "same", ok: differs === null, detail: differs ?? held };
   report.oracles.push(same);
@@ -94,27 +100,41 @@ const SAME = "the run takes one course: twice, with every ping, and with a model
 const isPlayedWithStore = ({ relay = {} }: Scenario): boolean =>
   (relay.nodes ?? 1) === 1 && relay.session_ttl === undefined;
 
-/** The way of playing the same run that took another course, or null. */
+/**
+ * The way of playing the same run that took another course, or null; and why one of them ended
+ * early, or null.
+ */
 async function compare(
   scenario: Scenario,
   { watch: _watch, logged: _logged, progress: _progress, ...options }: RunOptions,
   guarding: Guard | Promise<Guard>,
-): Promise<string | null> {
-  const courseOf = async (other: Partial<RunOptions>): Promise<string> => {
-    const asked = { ...options, crypto: "real", keepsTimeline: true, ...other } as const;
+): Promise<{ differs: string | null; stopped: string | null }> {
+  const ways: [Partial<RunOptions>, string][] = [
+    [{}, ""],
+    [{}, "the same seed took another course the second time"],
+    [
+      { playsAllPings: options.playsAllPings !== true },
+      "with every ping played, the run takes another course",
+    ],
+    [{ crypto: "model" }, "with a model of cryptography, the run takes another course"],
+  ];
+  if (isPlayedWithStore(scenario)) {
+    ways.push([{ hasRealStore: true }, "with the relay's own store, the run takes another course"]);
+  }
+  let first: string | null = null;
+  for (const [way, differs] of ways) {
+    const asked = { ...options, crypto: "real", keepsTimeline: true, ...way } as const;
     const { report, violation } = await playOnce(scenario, asked, guarding);
-    return JSON.stringify([report.trace, violation?.detail, report.failures]);
-  };
-  const first = await courseOf({});
-  if ((await courseOf({})) !== first) return "the same seed took another course the second time";
-  const withPings = await courseOf({ playsAllPings: options.playsAllPings !== true });
-  if (withPings !== first) return "with every ping played, the run takes another course";
-  const withModel = await courseOf({ crypto: "model" });
-  if (withModel !== first) return "with a model of cryptography, the run takes another course";
-  if (!isPlayedWithStore(scenario)) return null;
-  const withStore = await courseOf({ hasRealStore: true });
-  if (withStore !== first) return "with the relay's own store, the run takes another course";
-  return null;
+    const { stopped } = report;
+    // What ends a course itself is a part of it; real time and interruptions are not.
+    if (violation === null && stopped !== null && !stopped.startsWith("the threshold ")) {
+      return { differs: null, stopped };
+    }
+    const course = JSON.stringify([report.trace, violation?.detail, report.failures]);
+    first ??= course;
+    if (course !== first) return { differs, stopped: null };
+  }
+  return { differs: null, stopped: null };
 }
 
 const cpuMs = (): number => {
@@ -214,5 +234,5 @@ async function playOnce(
   });
   if (violation !== null) report.last_events = world.lastEvents(LAST_EVENTS);
   if (world.timelines.size > 0) report.timelines = [...world.timelines.values()];
-  return { report, violation, world };
+  return { report, violation, stuck, world };
 }

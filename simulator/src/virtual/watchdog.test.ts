@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 
@@ -15,7 +16,7 @@ const at = (path: string): string =>
 /** What `code` prints, in a process of its own: only a main thread is watched. */
 const printed = (body: string, code: string): string => {
   const source = JSON.stringify(`export default (agent) => {\n${body}\n};`);
-  const whole = `import { startGuard } from ${at("guard.ts")};
+  const whole = `import { startGuard } from ${at("./guard.ts")};
     import { runVirtual } from ${at("./run.ts")};
     import { shrink } from ${at("../shrink/shrink.ts")};
     import { parseProgram } from ${at("./program.ts")};
@@ -25,6 +26,7 @@ const printed = (body: string, code: string): string => {
     ${code}`;
   const args = ["--input-type=module", "-e", whole];
   return spawnSync(process.execPath, args, {
+    cwd: tmpdir(),
     encoding: "utf8",
     env: { ...process.env, NODE_OPTIONS: "" },
     killSignal: "SIGKILL",
@@ -43,6 +45,25 @@ test.each([
   );
   expect(stopped).toContain(`false ${place}`);
   expect(stopped).toContain("did not return within 0.5 s of CPU time");
+});
+
+test("a program that does not return is a finding of a search, once", () => {
+  const found = printed(
+    "agent.handle('x', () => { for (;;); });",
+    `const { huntGuarded } = await import(${at("../search/hunt.ts")});
+    const guard = await startGuard([...programs.values()], run.stuckMs);
+    const ended = new AbortController();
+    const nobody = () => undefined;
+    const none = { kept: nobody, said: nobody, found: ({ oracle, detail }) => console.log(oracle, detail) };
+    const begun = (number) => number > 6 && ended.abort();
+    const base = { scenario, methods: [] };
+    const asked = { seed: 1, job: 0, from: 0, base, programs, folder, corpus: [], jobs: 1 };
+    const rest = { known: new Set(), endsAt: Infinity, signal: ended.signal };
+    await huntGuarded({ ...asked, ...rest }, { ...none, begun, played: nobody }, guard);
+    rmSync(folder, { recursive: true });
+    guard.stop();`,
+  );
+  expect(found).toMatch(/^stuck pump.js:2:\d+ did not return within 0.5 s of CPU time\n$/);
 });
 
 test("what the thread does before it turns again is not ended", () => {

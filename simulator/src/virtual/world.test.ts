@@ -91,6 +91,25 @@ describe("the virtual world", () => {
     expect(report.stopped).toMatch(/"liveness": .*ReferenceError: boom is not defined/);
   });
 
+  test("played in other ways ends without a word on its course if there is no time for them", async () => {
+    let reads = 0;
+    // Enough for the run itself, and nothing for the others.
+    const options = {
+      seed: 1,
+      programs: PROGRAMS,
+      crypto: "model" as const,
+      get hardStopMs() {
+        return reads++ === 0 ? 600_000 : 0;
+      },
+    };
+    const { report } = await runVirtual(scenario(ALL_FAULTS, { same: true }), options);
+    expect(report.oracles.find(({ name }) => name === "same")).toBeUndefined();
+    expect([report.ok, report.stopped]).toEqual([
+      false,
+      "the run took longer than 0 s of real time",
+    ]);
+  });
+
   test("does the same again for the same seed, and something else for another", async () => {
     const [one, again, other] = [
       await play(3, ALL_FAULTS),
