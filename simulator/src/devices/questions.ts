@@ -1,5 +1,6 @@
 /** The questions of a load for one device: the call that it names, or those of its kind. */
 import { type Interview, kindNamed, type Question } from "./kinds.ts";
+import { sameJson } from "./same-json.ts";
 
 /** As specified by a scenario's load. */
 interface LoadCall {
@@ -29,12 +30,7 @@ export class Questions {
     const method = call ?? "";
     const isEcho = this.kind === "echo" && method === "echo";
     const wanted = expect === undefined && isEcho ? params : expect;
-    const text = wanted === undefined ? null : JSON.stringify(wanted);
-    return {
-      method,
-      params,
-      right: (result) => text === null || JSON.stringify(result) === text,
-    };
+    return { method, params, right: (result) => wanted === undefined || sameJson(result, wanted) };
   }
 
   /** A restarted device has lost its state. */

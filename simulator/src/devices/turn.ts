@@ -10,6 +10,7 @@ import { filled, parseExpression, STEP_KINDS } from "../scenario/steps.ts";
 import { durationMs, sizeOf } from "../scenario/units.ts";
 import type { Question } from "./kinds.ts";
 import type { Questions } from "./questions.ts";
+import { sameJson } from "./same-json.ts";
 
 export interface TurnWorld {
   wait(ms: number, fn: () => void): void;
@@ -47,7 +48,6 @@ export function playTurn(
 function questionOf(step: StepSpec, answers: ReadonlyMap<string, unknown>): Question {
   const { params, expect, check, fails, client = 1, bytes, timeout } = step;
   const kind = STEP_KINDS.find((one) => step[one] !== undefined) ?? "call";
-  const wanted = expect === undefined ? null : JSON.stringify(expect);
   return {
     kind,
     method: step[kind] as string,
@@ -57,7 +57,7 @@ function questionOf(step: StepSpec, answers: ReadonlyMap<string, unknown>): Ques
     ...(timeout === undefined ? {} : { timeoutMs: durationMs(timeout) }),
     ...(fails === undefined ? {} : { fails }),
     right: (answer) =>
-      (wanted === null || JSON.stringify(answer) === wanted) &&
+      (expect === undefined || sameJson(answer, expect)) &&
       (check === undefined || Boolean(evaluate(check, new Map([...answers, ["answer", answer]])))),
   };
 }

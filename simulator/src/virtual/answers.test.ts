@@ -9,6 +9,7 @@ import { runVirtual } from "./run.ts";
 const PROGRAM = `export default (agent) => {
   let asked = 0;
   agent.handle("one", () => 1);
+  agent.handle("state", () => ({ at: { b: 2, a: [1, 2] }, on: true }));
   let told = 0;
   agent.handle("told", () => {
     if (++told % 3 === 0) return told;
@@ -98,6 +99,21 @@ describe("a run", () => {
     // The narrow one comes first, wherever it stands.
     const narrow = { code: "REMOTE 1", rate: `${one}%` };
     expect(await allowed({ code: "REMOTE", rate: `${two}%` }, narrow)).toEqual([]);
+  });
+
+  test("takes an answer whose members come in another order for what it expects", async () => {
+    const asked = { devices: "g", every: "5s" };
+    const right = { on: true, at: { a: [1, 2], b: 2 } };
+    for (const [expect_, broken] of [
+      [right, []],
+      [{ ...right, at: { a: [2, 1], b: 2 } }, ["answers"]],
+      [{ ...right, more: 1 }, ["answers"]],
+    ]) {
+      const plain = [{ ...asked, call: "state", expect: expect_ }];
+      expect((await play({ clients: plain })).broken).toEqual(broken);
+      const steps = [{ ...asked, steps: [{ call: "state", expect: expect_ }] }];
+      expect((await play({ clients: steps })).broken).toEqual(broken);
+    }
   });
 
   test("is allowed exactly the share that its scenario says", async () => {
