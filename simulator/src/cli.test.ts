@@ -301,6 +301,7 @@ describe("blindrelay-sim", () => {
     [["run", "rooms.yaml", "--metrics-port", "65536"], "a whole number from 0 to 65535"],
     [["replay", "pump.js"], "report.json"],
     [["validate", "bad.yaml"], "bad.yaml:2:11: "],
+    [["validate", "sockets.yaml"], "broken.js:3:1: Unexpected token"],
     [
       ["search", "rare.yaml", "--for", "1s"],
       "rare.yaml:1:1: no case of a few minutes can be drawn",
@@ -317,6 +318,10 @@ describe("blindrelay-sim", () => {
     await writeFile(
       join(folder, "rare.yaml"),
       "name: x\nduration: 5h\ndevices: [{ group: a, count: 1, kind: echo }]\nclients: [{ devices: a, rate: 1/h }]\n",
+    );
+    await writeFile(
+      join(folder, "sockets.yaml"),
+      "name: x\nduration: 5m\nworld: live\ndevices: [{ group: a, count: 1, program: ./broken.js }]\n",
     );
     await writeFile(
       join(folder, "broken.js"),

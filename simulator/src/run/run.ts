@@ -122,13 +122,7 @@ async function runInLive(
   { live, seed, progress, signal, hardStopMs, metricsPort, processes }: RunScenarioOptions,
 ): Promise<Report> {
   const engines = await findEngines(scenario, folder);
-  const programs: Record<string, string> = {};
-  for (const path of programPaths(scenario)) {
-    const program = resolve(folder, path);
-    const warning = await checkLiveProgram(program, shown(program));
-    if (warning !== null) progress.say(warning);
-    programs[path] = readProgramFile(program, shown(program));
-  }
+  const programs = await readLivePrograms(scenario, folder, (warning) => progress.say(warning));
   const count = scenario.devices.reduce((sum, group) => sum + group.count, 0);
   // The bundled relay holds them all in one process.
   const most = live === undefined ? count : Math.ceil(count / (processes ?? 1));
@@ -138,6 +132,22 @@ async function runInLive(
   const given = { seed, progress, signal, metricsPort, processes, hardStopMs };
   const report = await runLive(scenario, folder, { ...given, engines, url: live });
   return { ...report, programs };
+}
+
+/** The checked texts of its programs, by path. `warned`: where boards do not run them as written. */
+export async function readLivePrograms(
+  scenario: Scenario,
+  folder: string,
+  warned: (warning: string) => void,
+): Promise<Record<string, string>> {
+  const programs: Record<string, string> = {};
+  for (const path of programPaths(scenario)) {
+    const program = resolve(folder, path);
+    const warning = await checkLiveProgram(program, shown(program));
+    if (warning !== null) warned(warning);
+    programs[path] = readProgramFile(program, shown(program));
+  }
+  return programs;
 }
 
 /**
