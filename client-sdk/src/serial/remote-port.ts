@@ -145,6 +145,8 @@ interface Attempt {
   unhear: () => void;
   /** Purges of what comes by `in` that have no answer yet. */
   purging: number;
+  /** The latest `serial.lost` that came before the answer. */
+  early: unknown;
   isOver: boolean;
 }
 
@@ -285,7 +287,10 @@ export class RemotePort {
     const purged = read ? this.attempt : null;
     if (purged !== null) purged.purging++;
     try {
-      await this.call("serial.purge", { read, write: write && !comesAgain });
+      const params = { read, write: write && !comesAgain };
+      // Overtaken by what is written next, it would purge that.
+      if (params.write) await this.callInOrder("serial.purge", params);
+      else await this.call("serial.purge", params);
     } finally {
       if (purged !== null) purged.purging--;
     }
@@ -462,6 +467,7 @@ export class RemotePort {
     attempt.since = this.options.timer.now();
     attempt.isUp = true;
     this.settings = settings;
+    this.passOver(attempt, attempt.early);
     this.read(attempt);
     this.restoreSettings(settings);
     this.events.up(settings);
@@ -531,14 +537,20 @@ export class RemotePort {
       // The agent's other ports say it to every session.
       if (this.name === undefined || port === this.name) this.events.changed(lines);
     } else if (event === "serial.lost") {
-      const { opening, from, bytes } = (data ?? {}) as Record<string, unknown>;
-      if (opening !== this.opening || !isNumber(from) || !isNumber(bytes)) return;
-      // What the answer said already is not said again; what should have come before this does not.
-      const { readAt } = this;
-      if (from + bytes <= readAt) return;
-      if (attempt.purging === 0) this.tellLost(readAt, from + bytes - readAt);
-      this.readAt = from + bytes;
+      if (attempt.isUp) this.passOver(attempt, data);
+      // It overtook the answer that says of which opening it is; the latest one says all.
+      else attempt.early = data;
     }
+  }
+
+  private passOver(attempt: Attempt, lost: unknown): void {
+    const { opening, from, bytes } = (lost ?? {}) as Record<string, unknown>;
+    if (opening !== this.opening || !isNumber(from) || !isNumber(bytes)) return;
+    // What the answer said already is not said again; what should have come before this does not.
+    const { readAt } = this;
+    if (from + bytes <= readAt) return;
+    if (attempt.purging === 0) this.tellLost(readAt, from + bytes - readAt);
+    this.readAt = from + bytes;
   }
 
   /** One answer is enough for all who asked meanwhile. */
@@ -645,5 +657,6 @@ const newAttempt = (): Attempt => ({
   isReading: false,
   unhear: () => undefined,
   purging: 0,
+  early: null,
   isOver: false,
 });

@@ -105,7 +105,8 @@ class History {
   async step(): Promise<void> {
     const { device, random, world } = this;
     const { port } = device;
-    const choice = random(40);
+    if (random(4) === 0) for (const { link } of this.programs) link.releaseCalls();
+    const choice = random(42);
     const some = (): Uint8Array => bytes(1 + random(5_000), random(1e9));
     const writer = random(3) === 0 && this.rival !== null ? this.rival : this.main;
     port.slowMs = [0, 0, random(25), 200][random(4)] as number;
@@ -122,6 +123,7 @@ class History {
       if (random(2) === 0) await this.pass(random(2_000));
       device.plug();
     } else if (choice === 38) world.cut();
+    else if (choice > 39) writer.link.holdCalls();
     else this.stayAway(this.main);
   }
 
@@ -129,6 +131,7 @@ class History {
   async settle(): Promise<void> {
     const { main, rival, world } = this;
     this.device.port.slowMs = 0;
+    for (const { link } of this.programs) link.releaseCalls();
     if (rival !== null) this.end(rival);
     await world.run(() => main.remote.isUp && main.user.hasAll);
     await world.run(() => main.user.open.every(({ isPurged }) => isPurged));

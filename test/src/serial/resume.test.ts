@@ -352,6 +352,49 @@ describe("attach to a raw bridge", () => {
     expect([world.tty.device, losses]).toEqual([[1, 2, 3, 4, 5, 6, 7], []]);
   });
 
+  it("purges nothing that is written after it, though its call has to wait", async () => {
+    const world = new World();
+    world.tty.plug();
+    world.tty.slowMs = 2_000;
+    const { remote, link, losses } = await started(world);
+    remote.write(Uint8Array.of(1));
+    const wroteAt = world.timer.now();
+    await world.run(() => world.timer.now() > wroteAt + 20);
+    link.holdCalls();
+    const purged = remote.purge(false, true);
+    remote.write(Uint8Array.of(2));
+    const askedAt = world.timer.now();
+    await world.run(() => world.timer.now() > askedAt + 20);
+    link.releaseCalls();
+    await done(world, purged);
+    await world.run(() => world.tty.device.length === 2);
+    expect([world.tty.device, losses]).toEqual([[1, 2], []]);
+  });
+
+  it("knows what a purge has passed over in another opening, though it is told before the answer", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, link, got, away } = await started(world);
+    link.holdCalls();
+    await world.tty.pull();
+    world.tty.plug();
+    await world.run(() => away.length === 1);
+    world.tty.says(1, 2, 3);
+    // Both come in one piece: the bridge purges before its answer to the other call is on its way.
+    await world.run(() => link.heldCalls === 1);
+    const purged = remote.purge(true, false);
+    link.releaseCalls();
+    await done(world, purged);
+    await world.run(() => remote.isUp);
+    world.tty.says(4);
+    await world.run(() => got.length > 0);
+    link.cut();
+    await world.run(() => away.length === 2 && remote.isUp);
+    world.tty.says(5);
+    await world.run(() => got.includes(5));
+    expect(got).toEqual([4, 5]);
+  });
+
   it("runs a sequence of control lines before what is written after it", async () => {
     const world = new World();
     world.tty.plug();

@@ -230,6 +230,8 @@ export class LinkedClient {
   private waiting = new Set<(error: CallError) => void>();
   private numbers = 0;
   private sessions = 0;
+  /** Calls that wait, as while the SDK moves to another link; bytes of streams do not. Null: none. */
+  private held: Send[] | null = null;
   /** A dead process: it takes nothing and sends nothing. */
   isDead = false;
   /** How many answers are lost on their way. */
@@ -265,6 +267,20 @@ export class LinkedClient {
   /** The streams of its session break, which goes on. */
   end(reason: string): void {
     this.table?.fail(reason);
+  }
+
+  holdCalls(): void {
+    this.held ??= [];
+  }
+
+  get heldCalls(): number {
+    return this.held?.length ?? 0;
+  }
+
+  releaseCalls(): void {
+    const { held } = this;
+    this.held = null;
+    for (const call of held ?? []) call();
   }
 
   queueDown(sid: string, text: string): void {
@@ -310,43 +326,55 @@ export class LinkedClient {
     params: unknown,
     sent?: (streams: SessionStreams) => void,
   ): Promise<unknown> {
-    const { sid, table } = this;
     return new Promise((resolve, reject) => {
-      const fail = (error: CallError): void => {
-        this.waiting.delete(fail);
-        reject(error);
-      };
-      this.waiting.add(fail);
-      this.up.push(() =>
-        this.world.receive(sid, method, params, (value, thrown) => {
-          if (this.loses > 0) {
-            this.loses--;
-            return;
-          }
-          this.down.push({
-            sid,
-            run: () => {
-              this.waiting.delete(fail);
-              if (thrown === null) resolve(value);
-              else {
-                const { code = -32_000, message } = thrown as { code?: number; message: string };
-                const details = { remote: { code, message, data: undefined }, retryable: false };
-                reject(new CallError("REMOTE", message, details));
-              }
-            },
-          });
-        }),
-      );
-      // As the SDK does, once the call is on its way.
-      sent?.({
-        incoming: (id, events) => (table as StreamTable).incoming(id, events),
-        outgoing: (id, events) => (table as StreamTable).outgoing(id, events),
-        onNotice: (fn) => {
-          this.notice = fn;
-          return () => undefined;
-        },
-        paceMs: () => 0,
-      });
+      const go = (): void => this.send(method, params, sent, resolve, reject);
+      if (this.held === null) go();
+      else this.held.push(go);
+    });
+  }
+
+  private send(
+    method: string,
+    params: unknown,
+    sent: ((streams: SessionStreams) => void) | undefined,
+    resolve: (value: unknown) => void,
+    reject: (error: CallError) => void,
+  ): void {
+    const { sid, table } = this;
+    const fail = (error: CallError): void => {
+      this.waiting.delete(fail);
+      reject(error);
+    };
+    this.waiting.add(fail);
+    this.up.push(() =>
+      this.world.receive(sid, method, params, (value, thrown) => {
+        if (this.loses > 0) {
+          this.loses--;
+          return;
+        }
+        this.down.push({
+          sid,
+          run: () => {
+            this.waiting.delete(fail);
+            if (thrown === null) resolve(value);
+            else {
+              const { code = -32_000, message } = thrown as { code?: number; message: string };
+              const details = { remote: { code, message, data: undefined }, retryable: false };
+              reject(new CallError("REMOTE", message, details));
+            }
+          },
+        });
+      }),
+    );
+    // As the SDK does, once the call is on its way.
+    sent?.({
+      incoming: (id, events) => (table as StreamTable).incoming(id, events),
+      outgoing: (id, events) => (table as StreamTable).outgoing(id, events),
+      onNotice: (fn) => {
+        this.notice = fn;
+        return () => undefined;
+      },
+      paceMs: () => 0,
     });
   }
 }
