@@ -47,6 +47,8 @@ export class Hub {
   readonly remoteRouting: RemoteRouting;
   readonly guests: Guests;
   readonly remoteAgents: RemoteAgents;
+  /** Connections that are gone, or whose peers are, with messages that wait for their turn. */
+  readonly #going = new Set<Connection>();
   #drain: Drain | null = null;
   /** A drain of some links by a node that stays. `overAt`: when peers are no longer expected. */
   #rebalance: { readonly drain: Drain; links: ReadonlySet<Connection>; overAt: number } | null =
@@ -125,26 +127,35 @@ export class Hub {
    * seconds. What it sent before is still handled; what waits for a look-up, until `closed`.
    */
   ended(connection: Connection, now: number): void {
-    if (connection.state === "closing") return;
-    this.#inbound.finish(connection, now);
-    if (connection.held === null) this.#detach(connection, now);
+    if (connection.state !== "closing") this.#go(connection, now);
   }
 
   /** The socket was closed by either side. The last event of a connection. */
   closed(connection: Connection, now: number): void {
     this.#state.connections.delete(connection);
-    try {
-      this.#inbound.finish(connection, now);
-    } finally {
-      this.#state.unauthenticated.leave(connection);
-      this.#detach(connection, now);
-      this.#state.gauges.gone();
-      this.#state.outbox.drop(connection);
-    }
+    this.#go(connection, now);
   }
 
-  #detach(connection: Connection, now: number): void {
-    if (connection.state !== "closing") this.#disconnector.detach(connection, now);
+  /** Messages that wait for their turn have it first: thousands at once would delay everybody. */
+  #go(connection: Connection, now: number): void {
+    const isServed = connection.state === "closing" || connection.peer === null;
+    if (!isServed && this.#state.scheduler.awaits(connection)) this.#going.add(connection);
+    else this.#leave(connection, now);
+  }
+
+  #leave(connection: Connection, now: number): void {
+    const { connections, scheduler, unauthenticated, gauges, outbox } = this.#state;
+    const isGone = !connections.has(connection);
+    this.#going.delete(connection);
+    scheduler.leave(connection);
+    if (isGone) unauthenticated.leave(connection);
+    const waits = connection.held !== null && connection.peer !== null;
+    if (connection.state !== "closing" && (isGone || !waits)) {
+      this.#disconnector.detach(connection, now);
+    }
+    if (!isGone) return;
+    gauges.gone();
+    outbox.drop(connection);
   }
 
   /** The operating system did not accept everything that the connection's link sent. */
@@ -240,14 +251,19 @@ export class Hub {
 
   /** The next turn for users whose messages had to wait, and for presence news. */
   turn(now: number, fail = rethrow): void {
-    this.#state.scheduler.next((connection) =>
-      guarded(connection, fail, () => {
-        const { peer } = connection;
-        if (isGuest(peer)) this.guests.resume(peer, now);
-        else this.#inbound.resume(connection, now);
-      }),
-    );
-    this.#state.presence.turn(now);
+    const { scheduler, presence } = this.#state;
+    scheduler.next((connection) => {
+      try {
+        guarded(connection, fail, () => {
+          const { peer } = connection;
+          if (isGuest(peer)) this.guests.resume(peer, now);
+          else this.#inbound.resume(connection, now);
+        });
+      } finally {
+        if (this.#going.has(connection)) this.#go(connection, now);
+      }
+    });
+    presence.turn(now);
   }
 
   tick(now: number): void {

@@ -429,6 +429,7 @@ describe("a peer that has ended its side, while its socket stays", () => {
     for (let n = 1; n <= TURN_COST + 20; n++) lamp.say(packet("C.A", n));
     expect(client.take().length).toBeLessThan(TURN_COST + 20);
     w.hub.ended(lamp.connection, w.now);
+    for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) turn();
     expect(
       client
         .take()

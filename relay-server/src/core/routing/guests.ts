@@ -93,6 +93,8 @@ export class Guests {
   readonly #routing: Routing;
   /** When each guest's node was last notified; in that order. */
   readonly #welcomed = new Map<Guest, number>();
+  /** Guests that have left, with messages that wait for their turn. */
+  readonly #going = new Set<Guest>();
 
   constructor(state: State, disconnector: Disconnector, routing: Routing) {
     this.#state = state;
@@ -132,9 +134,13 @@ export class Guests {
 
   /** The user's next turn: handles what the guest holds. */
   resume(guest: Guest, now: number): void {
-    release(guest.connection, (content, frame) => {
-      this.#handle(guest, heldMessage(content), content as string, frame, now);
-    });
+    try {
+      release(guest.connection, (content, frame) => {
+        this.#handle(guest, heldMessage(content), content as string, frame, now);
+      });
+    } finally {
+      if (this.#going.has(guest)) this.#leave(guest, now);
+    }
   }
 
   /** Binds a guest's sids, which its node knows and this one may not: the agent has moved here. */
@@ -157,13 +163,19 @@ export class Guests {
 
   left(node: string, connection: number, now: number): void {
     const guest = this.#state.peers.guest({ node, connection });
-    if (guest === undefined) return;
-    // Messages that it sent before it left are still handled.
-    this.#state.scheduler.leave(guest.connection);
-    release(guest.connection, (content, frame) => {
-      this.#route(guest, heldMessage(content), frame, now);
-    });
-    this.#disconnector.detach(guest.connection, now);
+    if (guest !== undefined) this.#leave(guest, now);
+  }
+
+  /** Messages that it sent before it left are still handled, in their turns. */
+  #leave(guest: Guest, now: number): void {
+    const { connection } = guest;
+    const isHere = connection.state !== "closing";
+    if (isHere && this.#state.scheduler.awaits(connection)) {
+      this.#going.add(guest);
+      return;
+    }
+    this.#going.delete(guest);
+    if (isHere) this.#disconnector.detach(connection, now);
   }
 
   /** Removes guests of nodes that are gone, and notifies the nodes of the others again. */

@@ -117,14 +117,6 @@ export class Inbound {
     release(connection, (content, frame) => this.take(connection, content, frame, now));
   }
 
-  /** The socket is gone: its earlier messages are still handled, unless they wait for a look-up. */
-  finish(connection: Connection, now: number): void {
-    if (!this.#state.scheduler.leave(connection)) return;
-    release(connection, (content, frame) => {
-      if (connection.state !== "closing") this.#handle(connection, content, frame, now);
-    });
-  }
-
   #handle(connection: Connection, content: Content, frame: Uint8Array, now: number): void {
     const { maxMessageBytes, ratePerSecond, rateBurst } = this.#state.limits;
     if (frame.length > maxMessageBytes) {
