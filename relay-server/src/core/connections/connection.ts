@@ -178,6 +178,12 @@ export interface AgentPeer {
 
 export type Peer = ClientPeer | AgentPeer;
 
+/** What a peer's messages and its queue are charged to. */
+export const shareOf = (peer: Peer): UserShare<Connection> =>
+  peer.role === "client" && peer.origin === null && peer.key !== null
+    ? peer.user.keyShare
+    : peer.user.share;
+
 export class User {
   readonly id: string;
   readonly clients = new Set<LocalClient>();
@@ -188,6 +194,8 @@ export class User {
   /** Kept by `RequestIds`. */
   requestIds = 0;
   readonly share = new UserShare<Connection>();
+  /** Of the clients with access keys: whoever has one must not hold up the account. */
+  readonly keyShare = new UserShare<Connection>();
   /** Agents on other nodes, while the user has clients here (remote-agents.ts). */
   readonly abroad = new Map<string, RemotePresence>();
 

@@ -103,6 +103,18 @@ describe("a user who sends much", () => {
     }
   });
 
+  it("with an access key delays the account's own clients and its agents as little as strangers", () => {
+    const { w, greedy, sink } = world();
+    w.store.keys.set("ci", { userId: "greedy", site: null, expiresAtMs: null });
+    const [ci, another] = [w.clientWithKey("ci"), w.clientWithKey("ci")];
+    say(ci, 500);
+    say(another, 1, "sink", "x", 800);
+    sink.take();
+    say(greedy, 1, "sink", "x", 900);
+    sink.say(envelope("there", { request_id: "900" }));
+    expect([sink.take().length, greedy.take().length]).toEqual([1, 1]);
+  });
+
   it("is not charged for answers to the relay's pings", () => {
     const [idle, fresh] = [world(), world()];
     idle.w.advance(3 * PING_INTERVAL_MS);

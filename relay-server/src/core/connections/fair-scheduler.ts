@@ -3,7 +3,7 @@
  * messages. In each turn of the event loop the hub handles a user's messages, from all of the
  * user's connections, until the user's share is used up; the rest is held until the next turn, in
  * which all sockets are read again. Nothing is lost. All unauthenticated connections together have
- * one share.
+ * one share, and so have the clients of one user's access keys.
  *
  * A user who has been the only sender for a while gets larger shares, because fewer turns mean
  * fewer writes and fewer sockets that stop and start. The first message of another user ends that.
@@ -18,7 +18,7 @@ import {
   UNAUTHENTICATED_TURN_COST,
 } from "../limits/limits.ts";
 import { UserShare } from "../limits/user-share.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, shareOf } from "./connection.ts";
 
 /** What it asks of the process around the hub. */
 export interface TurnPort {
@@ -122,6 +122,6 @@ export class FairScheduler {
 
   /** The share that a connection's messages are charged to. */
   shareOf(connection: Connection): UserShare<Connection> {
-    return connection.peer?.user.share ?? this.#unauthenticated;
+    return connection.peer === null ? this.#unauthenticated : shareOf(connection.peer);
   }
 }

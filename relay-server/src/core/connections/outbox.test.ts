@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { Gauges } from "../gauges.ts";
 import { DEFAULT_LIMITS, QUEUED_BYTES_PER_USER, TICK_MS } from "../limits/limits.ts";
 import type { HubLink } from "../link.ts";
-import { type AgentPeer, Connection, User } from "./connection.ts";
+import { type AgentPeer, Connection, type LocalClient, User } from "./connection.ts";
 import { Outbox } from "./outbox.ts";
 
 const FRAME = new Uint8Array(60_000);
@@ -17,7 +17,7 @@ const world = () => {
   const outbox = new Outbox(DEFAULT_LIMITS.outboxBytes);
   const users = new Map<string, User>();
   /** A connection of the user; `stalled`: it never reads. */
-  const connect = (userId: string, stalled: boolean) => {
+  const connect = (userId: string, stalled: boolean, isKeyed = false) => {
     const user = users.get(userId) ?? new User(userId, new Gauges());
     users.set(userId, user);
     let queued = 0;
@@ -35,22 +35,34 @@ const world = () => {
       DEFAULT_LIMITS,
       0,
     );
-    connection.peer = { user } as AgentPeer;
+    connection.peer = isKeyed
+      ? ({ role: "client", origin: null, key: { id: "ci" }, user } as LocalClient)
+      : ({ user } as AgentPeer);
     const offer = (now = 0, frame = FRAME) => outbox.offer(connection, frame, now);
     const leave = () => outbox.drop(connection);
     return { link, offer, leave, connection };
   };
   /** Fills queues of the user until there is no more room. */
-  const fill = (userId: string) => {
+  const fill = (userId: string, isKeyed = false) => {
     const filled = [];
     for (;;) {
-      const peer = connect(userId, true);
+      const peer = connect(userId, true, isKeyed);
       filled.push(peer);
       for (let i = 0; i < EACH; i++) if (!peer.offer()) return filled;
     }
   };
   return { outbox, connect, fill };
 };
+
+test("of clients with access keys takes no room from the account's own connections", () => {
+  const { connect, fill } = world();
+  for (;;) {
+    const filled = fill("many", true).at(-1);
+    if (filled?.link.queued() === 0 && !filled.offer(0, SHORT)) break;
+  }
+  expect(connect("many", true, true).offer(0, SHORT)).toBe(false);
+  expect(connect("many", true).offer()).toBe(true);
+});
 
 test("is bounded; a connection without a queue still gets messages, up to twice as much", () => {
   const { connect, fill } = world();

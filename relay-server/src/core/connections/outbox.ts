@@ -2,13 +2,14 @@
  * The queue to each peer, bounded in bytes before anything is written (section 3, "slow receiver").
  * It counts what the link has not handed to the operating system yet. A connection is over its
  * bound from the first message that did not fit until that message would fit, and ends after 30 s
- * of that. All connections of one user also share a bound, because there may be a thousand.
+ * of that. All connections of one user also share a bound, because there may be a thousand; those
+ * with access keys have one of their own.
  */
 import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
 import { QUEUED_BYTES_PER_USER, SHORT_QUEUE_BYTES, TICK_MS } from "../limits/limits.ts";
 import type { UserShare } from "../limits/user-share.ts";
 import type { Frame } from "../link.ts";
-import type { Connection } from "./connection.ts";
+import { type Connection, shareOf } from "./connection.ts";
 
 /** A user's queues are counted again after this many bytes; until then everything sent counts. */
 const RECOUNT_BYTES = 1_048_576;
@@ -27,7 +28,7 @@ export class Outbox {
   offer(connection: Connection, frame: Frame, now: number): boolean {
     if (this.#fits(connection, frame.length, now)) {
       connection.link.send(frame);
-      if (connection.peer !== null) connection.peer.user.share.queuedBytes += frame.length;
+      if (connection.peer !== null) shareOf(connection.peer).queuedBytes += frame.length;
       return true;
     }
     if (connection.overSince === null) {
@@ -58,9 +59,9 @@ export class Outbox {
   #fits(connection: Connection, bytes: number, now: number): boolean {
     const queued = connection.link.queued();
     if (queued + bytes > this.#maxBytes) return false;
-    const share = connection.peer?.user.share;
+    const { peer } = connection;
     const isShort = queued === 0 || queued + bytes <= SHORT_QUEUE_BYTES;
-    return share === undefined || this.#userHasRoom(share, isShort, now);
+    return peer === null || this.#userHasRoom(shareOf(peer), isShort, now);
   }
 
   /** A connection with a short queue may be reading, if slowly, so it gets more. */
@@ -71,7 +72,7 @@ export class Outbox {
     if (sentSince < RECOUNT_BYTES && now - share.countedAt < TICK_MS) return false;
     share.queuedBytes = 0;
     for (const { peer, link } of this.#queueing) {
-      if (peer?.user.share === share) share.queuedBytes += link.queued();
+      if (peer !== null && shareOf(peer) === share) share.queuedBytes += link.queued();
     }
     share.countedBytes = share.queuedBytes;
     share.countedAt = now;
