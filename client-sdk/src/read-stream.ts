@@ -2,7 +2,7 @@
 import { STREAM_WINDOW_BYTES } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
-import { broken, CALLED_AGAIN, type Opening, openStream } from "./streams.ts";
+import { broken, CALLED_AGAIN, type Opening, openStream, reasonText } from "./streams.ts";
 
 /** Iterate once; leaving the loop early cancels it. */
 export class ReadStream implements AsyncIterable<Uint8Array> {
@@ -66,7 +66,7 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
   /** Cancels the stream; the agent gets the reason. */
   cancel(reason = "the reader left"): void {
     this.chunks.length = 0;
-    this.stream?.abort(reason);
+    this.stream?.abort(reasonText(reason));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {

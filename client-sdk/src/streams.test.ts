@@ -93,6 +93,18 @@ it("what a program throws from a stream's callbacks is reported, and ends nothin
   log.mockRestore();
 });
 
+it("a stream is given up for any reason, also a long one or an error", async () => {
+  const { world, pump, state } = await house();
+  const reader = (await settle(world, pump.readStream("log.read"), 100)) as ReadStream;
+  reader.cancel("\u{1f6b0}".repeat(20_000));
+  const writer = (await settle(world, pump.writeStream("log.write"), 100)) as WriteStream;
+  writer.abort(new RangeError("mine") as unknown as string);
+  await world.run(100);
+  const [first, second] = state.ended;
+  expect([first?.slice(0, 4), second]).toEqual(["\u{1f6b0}\u{1f6b0}", "RangeError: mine"]);
+  expect(await settle(world, writer.end(), 100)).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+});
+
 describe("a reader", () => {
   it("gets every byte, through a window far smaller than the stream, and confirms", async () => {
     const content = seqBytes(100_000);
