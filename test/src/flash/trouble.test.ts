@@ -1,5 +1,11 @@
 /** Failures of a board: exit codes, messages, and what remains afterwards. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { PASSWORD } from "../cli/processes.ts";
 import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";
 
 const { house, lamp, plugIn, provision, flash, secretsOf } = openWorkshop();
@@ -42,6 +48,56 @@ describe("what goes wrong", () => {
       expect([code, await secretsOf("lost-3")]).toEqual([130, [expect.anything(), before]]);
       expect((await agents()).filter((id) => /^lost-[34]$/.test(id))).toEqual([left]);
     }
+  });
+
+  it("interrupted while its agent is made: the board stays as it was", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "lost-5");
+    const before = double.storage.read("blindrelay.json");
+    const login = await fetch(`${house.url}/api/v1/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "ada", password: PASSWORD }),
+    });
+    const { user } = (await login.json()) as { user: { api_token: string } };
+    const asked = Promise.withResolvers<void>();
+    const interrupted = Promise.withResolvers<void>();
+    const slow = createServer(async (request, response) => {
+      const headers = { ...request.headers, host: new URL(house.url).host };
+      const { method, url } = request;
+      const body = await text(request);
+      const answer = await fetch(house.url + url, {
+        method: method as string,
+        headers: Object.entries(headers).map(([name, value]): [string, string] => [
+          name,
+          `${value}`,
+        ]),
+        ...(body === "" ? {} : { body }),
+      });
+      if (method === "POST") {
+        asked.resolve();
+        await interrupted.promise;
+      }
+      // Time for the board to be written to.
+      if (method === "DELETE") await wait(1_500);
+      const type = answer.headers.get("content-type");
+      response.writeHead(answer.status, type === null ? {} : { "content-type": type });
+      response.end(await answer.text());
+    }).listen(0, "127.0.0.1");
+    await once(slow, "listening");
+    const env = {
+      BLINDRELAY_URL: `http://127.0.0.1:${(slow.address() as AddressInfo).port}`,
+      BLINDRELAY_ACCOUNT_TOKEN: user.api_token,
+    };
+    const running = house.start(["provision", port, "--id", "lost-6", ...FAST], env);
+    await asked.promise;
+    running.child.kill("SIGINT");
+    await wait(300);
+    interrupted.resolve();
+    expect((await running.ended).code).toBe(130);
+    slow.close();
+    expect(double.storage.read("blindrelay.json")).toBe(before);
+    expect(await agents()).not.toContain("lost-6");
   });
 
   it("unplugged in the middle: 7, nothing starts, and the next time it works", async () => {

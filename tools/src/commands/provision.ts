@@ -27,7 +27,7 @@ import {
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import type { Command } from "../base/command.ts";
-import { interrupted } from "../base/interrupted.ts";
+import { interrupted, wasInterrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
@@ -124,6 +124,8 @@ const provisionOne = async (
   wifi: Wifi | null,
   pushKey: string | null,
   write: (config: BoardConfig) => Promise<void>,
+  /** Nothing is written any more. */
+  stopWriting: () => Promise<void>,
 ): Promise<BoardConfig> => {
   const device = isForward(version) ? makeDeviceKey() : null;
   const key = makeKey(version, device?.key);
@@ -150,8 +152,12 @@ const provisionOne = async (
   };
   try {
     made.keep();
+    // The signal may have come while the agent was made.
+    if (wasInterrupted()) await stopped;
     await Promise.race([write(config), stopped]);
   } catch (error) {
+    // First: meanwhile a board could become an agent that is gone.
+    await stopWriting().catch(() => undefined);
     await made.undo().catch((failed: Error) => {
       printStatus(`${made.agentId}: ${made.left}: ${failed.message}`);
     });
@@ -254,7 +260,10 @@ const onBoard = async (
   if (isKept) printStatus("it keeps its push key: `push` needs that key's file, --push-key FILE");
   const key = isKept ? await pushKeyOf(board) : pushKey;
   const write = (config: BoardConfig) => provisionBoard(board, nodeSuite(), config);
-  return { config: await provisionOne(settings, flags, version, wifi, key, write), next };
+  const config = await provisionOne(settings, flags, version, wifi, key, write, () =>
+    board.close(),
+  );
+  return { config, next };
 };
 
 export const addProvision = (cli: Command, context: Context): void => {
@@ -350,7 +359,8 @@ again.`)
           provisionFolder(flags.out as string, made, flags.target);
           printStatus("for one board; if its storage is ever erased, it needs a new folder");
         };
-        const config = await provisionOne(settings, flags, version, wifi, pushKey, write);
+        const stop = async () => undefined;
+        const config = await provisionOne(settings, flags, version, wifi, pushKey, write, stop);
         return { config, next: null };
       };
       const { config, next } =
