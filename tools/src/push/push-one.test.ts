@@ -312,6 +312,43 @@ it("is treated as a board if it has too many methods for system.info", async () 
   expect(await ended(closed.pushed.push(programs, OPTIONS))).toBeInstanceOf(TakesNone);
 });
 
+describe("a program that has failed before", () => {
+  const FAILED = { ...IDLE, failed: { id: ID, reason: "no pump" } };
+
+  /** `starts`: whether the first call to start it, whose answer is lost, arrives. */
+  const losing = (starts: boolean) => {
+    let state: object = FAILED;
+    let isWhole = false;
+    let calls = 0;
+    return agentThat((method, params = {}) => {
+      if (method === "system.info") return INFO;
+      if ("at" in params) isWhole = true;
+      if ("start" in params) {
+        if (!isWhole) refuse("it is not whole");
+        const isLost = ++calls === 1;
+        // It fails again, for the same reason.
+        if (isLost && starts) isWhole = false;
+        if (isLost) throw new CallError("OUTCOME_UNKNOWN", "lost");
+        state = { ...IDLE, trial: ID };
+      }
+      if ("confirm" in params) state = { ...IDLE, id: ID };
+      return state;
+    });
+  };
+
+  it("is started again where the start was lost, and not told to have failed once more", async () => {
+    const { pushed } = losing(false);
+    expect(await ended(pushed.push(PROGRAM, OPTIONS))).toMatchObject({ unchanged: false });
+  });
+
+  it("is told to have failed where it was started and its answer lost", async () => {
+    const { pushed } = losing(true);
+    const failure = await ended(pushed.push(PROGRAM, OPTIONS));
+    expect(failure).toMatchObject({ kind: "expectation" });
+    expect((failure as Failure).message).toContain("returned to the previous program: no pump");
+  });
+});
+
 describe("an agent that does not accept programs", () => {
   it.each([
     [

@@ -193,12 +193,13 @@ export class PushedAgent {
     const isGuarded = hasWatchdog(this.runtime, before.watchdog);
     if (!isGuarded) this.notice(`${this.agentId} ${NO_WATCHDOG}`);
     const head = { size: bytes.length, sha256, version: named, seconds: options.seconds };
-    await this.overRestarts(async () => {
+    const isStarted = await this.overRestarts(async () => {
       const proof = await this.prove(head, options.pushKey);
       await this.transfer(bytes, { ...head, ...proof }, before.part, options);
-      await this.start();
+      return this.start();
     });
-    await this.watch(id, map, options.seconds, isGuarded);
+    const earlier = !isStarted && before.failed?.id === id;
+    await this.watch(id, map, options.seconds, isGuarded, earlier);
     return { id, version: named, unchanged: false };
   }
 
@@ -325,29 +326,51 @@ export class PushedAgent {
     }
   }
 
-  /** The answer may get lost in the restart: the program that the agent then runs decides. */
-  private async start(): Promise<void> {
+  /**
+   * Whether it says that it starts. The answer may get lost in the restart: the program that the
+   * agent then runs decides.
+   */
+  private async start(): Promise<boolean> {
     try {
       await this.agent.call(METHOD, { start: true }, { timeoutMs: RESTART_MS });
+      return true;
     } catch (error) {
       if (!isPassing(error)) throw refusal(error, this.agentId);
+      return false;
     }
   }
 
-  /** Waits until the trial is kept. */
+  /** The same again. True also if it has restarted since, so that there is nothing to start. */
+  private async startAgain(): Promise<boolean> {
+    try {
+      return await this.start();
+    } catch (error) {
+      if (isForgotten(error)) return true;
+      throw error;
+    }
+  }
+
+  /**
+   * Waits until the trial is kept. `mayBeEarlier`: it may not have been started, and has failed
+   * before, which is what the agent then still says.
+   */
   private async watch(
     id: string,
     map: SourceMap,
     seconds: number,
     isGuarded: boolean,
+    mayBeEarlier: boolean,
   ): Promise<void> {
     const begun = performance.now();
+    let isUnsure = mayBeEarlier;
     let seenAt: number | null = null;
     for (;;) {
       const status = await this.glance();
       const now = performance.now();
       if (status?.id === id && status.trial === null) return;
-      if (status?.failed?.id === id) {
+      if (status?.failed?.id === id && isUnsure) {
+        isUnsure = !(await this.startAgain());
+      } else if (status?.failed?.id === id) {
         const { reason } = status.failed as { readonly reason?: unknown };
         const why = typeof reason === "string" ? oneLine(inSource(reason, map, shownPath)) : "";
         const text = `ran it on trial and returned to the previous program: ${why}`;
