@@ -177,8 +177,13 @@ export class EspruinoRepl {
     }
   }
 
+  /** What is asked ends at once: nobody waits for a board that was left. */
   close(): Promise<void> {
-    return this.port.close();
+    const closed = this.port.close();
+    this.gone ??= new BoardFailure("gone", `${this.port.name} was closed`);
+    this.resume();
+    this.settle(this.gone);
+    return closed;
   }
 
   private async ask(expression: string, limitMs: number, first: boolean): Promise<string> {

@@ -81,6 +81,20 @@ describe("the console", () => {
     expect(await board.evaluate("1")).toBe(1);
   });
 
+  it("ends what is asked when it is closed, and takes nothing more", async () => {
+    const port: Port = {
+      name: "tty",
+      events: { received: () => undefined, closed: () => undefined },
+      write: async () => undefined,
+      close: async () => undefined,
+    };
+    const board = new EspruinoRepl(port);
+    const asked = board.evaluate("1", 60_000).catch((error) => error);
+    await board.close();
+    expect(await asked).toMatchObject({ reason: "gone" });
+    await expect(board.evaluate("1")).rejects.toMatchObject({ reason: "gone" });
+  });
+
   it("does not disturb a running program unless it may interrupt it", async () => {
     const { double, board, limits } = await onPty();
     double.hang();
