@@ -33,7 +33,7 @@ const clear = (path: string, isOurs: (target: string) => boolean): void => {
     rmSync(path);
     return;
   }
-  const what = target === null ? "it is no link" : `it is a link to ${target}`;
+  const what = target === null ? "it is no link" : `it is a link to ${target}, none`;
   throw new Failure("usage", `${path} exists, and ${what} that an ended attach has left`);
 };
 

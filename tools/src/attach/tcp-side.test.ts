@@ -7,7 +7,7 @@ import { DEFAULT_SETTINGS, settingsAsJson } from "@blindrelay/protocol/serial";
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { Remote } from "./local-side.ts";
 import { rfc2217Codec } from "./rfc2217-codec.ts";
-import { openTcp } from "./tcp-side.ts";
+import { openTcp, plainCodec } from "./tcp-side.ts";
 
 const settings = settingsAsJson(DEFAULT_SETTINGS);
 const REMOTE: Remote = {
@@ -64,6 +64,18 @@ it("a program that does not take its answers is not read any more, until it take
   await until(() => came === hello + ASKED * ANSWER_BYTES);
   socket.destroy();
   await side.close();
+});
+
+it("a port on which another program listens is in use, which is exit 7", async () => {
+  const [host, closesOnLoss, scheme] = ["127.0.0.1", false, "tcp"] as const;
+  const first = await openTcp(REMOTE, { host, port: 0, closesOnLoss, codec: plainCodec, scheme });
+  onTestFinished(() => first.close());
+  const port = Number(first.where.split(":").at(-1));
+  await expect(
+    openTcp(REMOTE, { host, port, closesOnLoss, codec: plainCodec, scheme }),
+  ).rejects.toMatchObject({ exitCode: 7, message: expect.stringContaining("another program") });
+  const elsewhere = { host: "192.0.2.1", port: 0, closesOnLoss, codec: plainCodec, scheme };
+  await expect(openTcp(REMOTE, elsewhere)).rejects.toMatchObject({ exitCode: 2 });
 });
 
 it.each([

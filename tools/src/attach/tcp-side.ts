@@ -34,7 +34,7 @@ const KEEPALIVE_MS = 15_000;
 /** A program that does not read its answers is not read any more, or it could ask without end. */
 const MAX_ANSWERING_BYTES = 65_536;
 
-/** Listens. Rejects with a Failure (usage). */
+/** Listens. Rejects with a Failure. */
 export const openTcp = async (remote: Remote, options: TcpOptions): Promise<LocalSide> => {
   const { host, port, scheme, closesOnLoss } = options;
   let socket: Socket | null = null;
@@ -94,8 +94,10 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
   const server = createServer(connected);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
-      const why = error.code === "EADDRINUSE" ? "another program listens there" : error.message;
-      reject(new Failure("usage", `cannot listen on ${host}:${port}: ${why}`, error));
+      const isInUse = error.code === "EADDRINUSE";
+      const why = isInUse ? "another program listens there" : error.message;
+      const kind = isInUse ? "device" : "usage";
+      reject(new Failure(kind, `cannot listen on ${host}:${port}: ${why}`, error));
     });
     server.listen({ host, port }, resolve);
   });
