@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "@blindrelay/protocol/command-line";
-import type { Version } from "@blindrelay/protocol/crypto";
+import { deviceKeyProblem, type Version } from "@blindrelay/protocol/crypto";
 import { checkToken } from "../base/check-token.ts";
 import { printStatus } from "../base/output.ts";
 import { RestFailure } from "../base/rest.ts";
@@ -85,6 +85,8 @@ export const identify = async (
       `clients of ${agentId} want its device key proven: set BLINDRELAY_DEVICE_SECRET to its private half`,
     );
   }
+  const problem = deviceKeyProblem(version, deviceSecret ?? undefined);
+  if (problem !== null) throw new Failure("usage", `BLINDRELAY_DEVICE_SECRET: ${problem}`);
   const relayToken = await relayTokenOf(settings, agentId);
   checkToken(relayToken, "agent", "BLINDRELAY_RELAY_TOKEN");
   return {
