@@ -60,6 +60,19 @@ describe("the requests of a session token", () => {
     expect(saved).toEqual([["#a", 6, 1]]);
   });
 
+  it("are saved at once when none is left, so that REST refuses the token too", () => {
+    const { counts, saved } = made();
+    const session = counts.join("#a", 0, EXPIRES_AT);
+    counts.join("#a", 0, EXPIRES_AT);
+    times(MAX - 1, () => counts.count(session, 0));
+    expect(saved).toEqual([]);
+    counts.count(session, 0);
+    expect(saved).toEqual([["#a", MAX, MAX]]);
+    expect(counts.count(session, 0)).toBe("used up");
+    counts.tick(SAVE_REQUESTS_MS);
+    expect(saved).toHaveLength(1);
+  });
+
   it("are remembered for a minute after the last connection, unless another one comes", () => {
     const { counts } = made();
     const [gone, kept] = [counts.join("#a", 0, EXPIRES_AT), counts.join("#b", 0, EXPIRES_AT)];

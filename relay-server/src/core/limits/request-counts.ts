@@ -88,6 +88,8 @@ export class RequestCounts {
     session.used += 1;
     session.unsaved += 1;
     if (session.unsaved === 1) this.#unsaved.add(session);
+    // REST knows only what is saved, and is to refuse it from now on.
+    if (session.used >= this.#maxRequests) this.#saveOne(session);
     return "counted";
   }
 
