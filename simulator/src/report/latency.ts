@@ -54,11 +54,17 @@ export class LatencyRecorder {
   summary(): Latency | null {
     if (this.histogram.totalCount === 0) return null;
     return {
-      p50: this.histogram.getValueAtPercentile(50) / 1000,
-      p95: this.histogram.getValueAtPercentile(95) / 1000,
-      p99: this.histogram.getValueAtPercentile(99) / 1000,
+      p50: this.percentile(50),
+      p95: this.percentile(95),
+      p99: this.percentile(99),
       max: this.histogram.maxValue / 1000,
     };
+  }
+
+  /** The end of a bucket, which is beyond its values: never more than there was. */
+  private percentile(p: number): number {
+    const { histogram } = this;
+    return Math.min(histogram.getValueAtPercentile(p), histogram.maxValue) / 1000;
   }
 
   /** For thresholds, in milliseconds; null until something was recorded. */
@@ -66,7 +72,7 @@ export class LatencyRecorder {
     const { histogram } = this;
     if (histogram.totalCount === 0) return null;
     return {
-      percentile: (p: number) => histogram.getValueAtPercentile(p) / 1000,
+      percentile: (p: number) => this.percentile(p),
       min: histogram.minNonZeroValue / 1000,
       max: histogram.maxValue / 1000,
       avg: histogram.mean / 1000,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { parseThreshold } from "../scenario/thresholds.ts";
 import { sampleReport } from "../testing/sample.ts";
 import { bytes, milliseconds, seconds } from "./format.ts";
 import { renderHtml } from "./html.ts";
@@ -187,4 +188,12 @@ test("numbers for people", () => {
   ]);
   expect([0.5, 12.34, 95.2].map(seconds)).toEqual(["0.50 s", "12.3 s", "95 s"]);
   expect([12, 1023.4, 4710, 2 ** 30].map(bytes)).toEqual(["12 B", "1023 B", "4.6 KB", "1.0 GB"]);
+});
+
+test("no percentile is beyond the longest call, and a share in percent is exact", () => {
+  const recorder = new LatencyRecorder();
+  for (let n = 0; n < 10; n++) recorder.record(30_000_000);
+  expect(recorder.summary()).toEqual({ p50: 30_000, p95: 30_000, p99: 30_000, max: 30_000 });
+  expect(recorder.trend()?.percentile(99)).toBe(30_000);
+  expect(parseThreshold("rate(call.ok) >= 99.9%")).toMatchObject({ limit: 0.999 });
 });
