@@ -1,7 +1,12 @@
 /** The REST answers of a relay in memory, and their access rules. */
 import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
 import type { Agent, AgentCreate, AgentPatch } from "@blindrelay/protocol/schema/rest";
-import { matchesSelector, parseSelector, type Selector } from "@blindrelay/protocol/selector";
+import {
+  LABEL_KEY_PATTERN,
+  matchesSelector,
+  parseSelector,
+  type Selector,
+} from "@blindrelay/protocol/selector";
 import { type AgentRecord, randomBytes, USER } from "../fake-device/directory.ts";
 import type { MemoryRelay } from "../fake-device/memory-relay.ts";
 import type { Operation } from "./operation.ts";
@@ -34,6 +39,9 @@ export interface Answers {
   answer(operation: Operation, request: Request): unknown;
 }
 
+const LABEL_KEY = new RegExp(LABEL_KEY_PATTERN);
+/** The relay's MAX_METADATA_BYTES, whose module has every schema. */
+const MAX_METADATA_BYTES = 8_192;
 const LOGIN_TTL_S = 3600;
 const PAGE_LIMIT = 50;
 
@@ -45,6 +53,48 @@ const selectorOf = (text: string): Selector => {
     const errors = [{ path: "/where", in: "querystring", message }];
     throw new Refusal("VALIDATION_FAILED", "That is no selector.", errors);
   }
+};
+
+const invalidBody = (paths: readonly string[], message: string): Refusal => {
+  const errors = paths.map((path) => ({ path, in: "body", message }));
+  return new Refusal("VALIDATION_FAILED", "The request does not have the right shape", errors);
+};
+
+/** Throws a Refusal for what an OpenAPI document cannot say of an agent. */
+const checkAgent = ({ labels = {}, metadata = {} }: AgentPatch): void => {
+  const wrong = Object.keys(labels).filter((key) => !LABEL_KEY.test(key));
+  if (wrong.length > 0) {
+    const paths = [...wrong.map((key) => `/labels/${key}`), "/labels"];
+    throw invalidBody(paths, `the key of a label is ${LABEL_KEY_PATTERN}`);
+  }
+  if (new TextEncoder().encode(JSON.stringify(metadata)).length > MAX_METADATA_BYTES) {
+    throw invalidBody(["/metadata"], `must have at most ${MAX_METADATA_BYTES} bytes as JSON text`);
+  }
+};
+
+/** Where a page ends: lists begin with the oldest. */
+type Position = Pick<Agent, "created_at" | "agent_id">;
+
+const byAge = (a: Position, b: Position): number =>
+  a.created_at < b.created_at || (a.created_at === b.created_at && a.agent_id < b.agent_id)
+    ? -1
+    : Number(a.agent_id !== b.agent_id);
+
+/** Opaque, and good for a page after an agent that is gone, as the relay's are. */
+const cursorOf = ({ created_at, agent_id }: Position): string =>
+  btoa(JSON.stringify([created_at, agent_id]));
+
+const readCursor = (cursor: string): Position => {
+  try {
+    const [created_at, agent_id] = JSON.parse(atob(cursor)) as unknown[];
+    if (typeof created_at === "string" && typeof agent_id === "string") {
+      return { created_at, agent_id };
+    }
+  } catch {
+    // It is refused below.
+  }
+  const errors = [{ path: "/cursor", in: "querystring", message: "must be a next_cursor" }];
+  throw new Refusal("VALIDATION_FAILED", "That is not a cursor of this list.", errors);
 };
 
 export const answersOf = (relay: MemoryRelay, password: string): Answers => {
@@ -120,6 +170,7 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     },
     getAccount: () => user,
     postAgents: ({ body }) => {
+      checkAgent(body as AgentCreate);
       const { agent_id, name, labels, metadata } = body as AgentCreate;
       const id = agent_id ?? `agent-${crypto.randomUUID().slice(0, 8)}`;
       if (directory.agents.has(id)) {
@@ -132,12 +183,13 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
     getAgents: ({ query }) => {
       const { limit = PAGE_LIMIT, cursor, online, name, runtime, firmware_version, where } = query;
       const selector = where === undefined ? [] : selectorOf(where as string);
-      const all = [...directory.agents.values()].map(agentAnswer);
-      const from = all.findIndex(({ agent_id }) => agent_id === cursor) + 1;
-      const wanted = all
-        .slice(from)
+      const after = cursor === undefined ? null : readCursor(cursor as string);
+      const wanted = [...directory.agents.values()]
+        .map(agentAnswer)
+        .sort(byAge)
         .filter(
           (agent) =>
+            (after === null || byAge(after, agent) < 0) &&
             (online === undefined || agent.online === online) &&
             (name === undefined || agent.name.startsWith(name as string)) &&
             (runtime === undefined || agent.runtime?.startsWith(runtime as string) === true) &&
@@ -146,11 +198,12 @@ export const answersOf = (relay: MemoryRelay, password: string): Answers => {
         );
       const items = wanted.slice(0, limit as number);
       const isLast = items.length === wanted.length;
-      return { items, next_cursor: isLast ? null : items.at(-1)?.agent_id };
+      return { items, next_cursor: isLast ? null : cursorOf(items.at(-1) as Agent) };
     },
     getAgentsByAgentId: (request) => agentAnswer(own(request)),
     patchAgentsByAgentId: (request) => {
       const record = own(request);
+      checkAgent(request.body as AgentPatch);
       const { name, labels, metadata } = request.body as AgentPatch;
       record.name = name ?? record.name;
       record.labels = labels ?? record.labels;

@@ -70,6 +70,11 @@ const shape = ({ status, type, body }: Answer) => {
   return [status, type.split(";")[0], keys, code, errors?.map(({ path }) => path)];
 };
 
+interface Page {
+  items: { agent_id: string }[];
+  next_cursor: string;
+}
+
 /** A typical session, as a list of requests and answers. */
 const walk = async (ask: Ask, username: string): Promise<unknown[]> => {
   const said: unknown[] = [];
@@ -93,6 +98,28 @@ const walk = async (ask: Ask, username: string): Promise<unknown[]> => {
   await api("GET", "/account", made.api_token as string);
   await api("GET", "/agents?limit=1&online=false", token);
   await api("GET", "/agents?limit=none", token);
+  await api("GET", "/agents?cursor=nonsense", token);
+  await api("GET", "/agents?cursor=MTIz", token);
+  await api("GET", "/agents?where=colour", token);
+  await api("GET", "/agents?nothing=1", token);
+  await api("GET", "/agents?limit=201", token);
+  await api("POST", "/agents", token, { name: "Tag", labels: { "Not A Key": "x" } });
+  await api("PATCH", "/agents/lamp-1", token, { labels: { A: "x" } });
+  await api("PATCH", "/agents/lamp-1", token, { metadata: { text: "\u00fc".repeat(4_091) } });
+  await api("PATCH", "/agents/lamp-1", token, { metadata: { text: "\u00fc".repeat(4_090) } });
+  await api("PATCH", "/agents/lamp-1", token, {});
+  await api("PATCH", "/agents/lamp-1", token, { nothing: 1 });
+  // Who reads page by page goes on, though the agent at the end of a page has gone meanwhile.
+  await api("POST", "/agents", token, { name: "Lamp", agent_id: "lamp-0" });
+  const page = (await ask("GET", "/api/v1/agents?limit=2", token)).body as Page;
+  const { items, next_cursor } = page;
+  await ask("DELETE", `/api/v1/agents/${items[1]?.agent_id}`, token);
+  const next = await ask(
+    "GET",
+    `/api/v1/agents?limit=2&cursor=${encodeURIComponent(next_cursor)}`,
+    token,
+  );
+  said.push(["the next page", (next.body as Page).items.length, (next.body as Page).next_cursor]);
   await api("PATCH", "/agents/lamp-1", token, { name: "Lamp in the hall" });
   await api("GET", "/agents/lamp-1", login.access_token as string);
   await api("GET", "/agents/lamp-2", token);
