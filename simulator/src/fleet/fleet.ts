@@ -196,11 +196,16 @@ export class VirtualFleet {
     }
   }
 
+  /** Ends the fleet of a test that has failed: nothing plays on, and nothing waits for it. */
+  abandon(): void {
+    this.isClosed = true;
+    this.fail(new Error("the test is over"));
+  }
+
   /** Ends the fleet. Throws if an oracle has reported a violation, or a call of a load failed. */
   stop(): void {
     if (this.isClosed) return;
-    this.isClosed = true;
-    this.fail(new Error("the test is over"));
+    this.abandon();
     this.world.finish();
     const { violation } = this.world;
     if (violation !== null) throw this.violated();

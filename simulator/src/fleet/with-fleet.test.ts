@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { fleetTest } from "../vitest/index.ts";
-import { withFleet } from "./index.ts";
+import { type VirtualFleet, withFleet } from "./index.ts";
 
 const folder = join(import.meta.dirname, "..", "testing");
 const devices = [{ group: "keepers", count: 1, program: "./keeper.js" }];
@@ -15,6 +15,23 @@ it("plays a test with each seed, and names the one that fails", async () => {
   });
   await expect(playing).rejects.toThrow("seed 5: planted");
   expect(seen).toEqual([3, 4, 5]);
+});
+
+it("leaves nothing behind of a test that fails", async () => {
+  let left: VirtualFleet | undefined;
+  const playing = withFleet({ devices, folder }, async (fleet) => {
+    left = fleet;
+    const waits = fleet.clock.advance("1d");
+    waits.catch((error: Error) => {
+      waited = error.message;
+    });
+    throw new Error("planted");
+  });
+  let waited = "";
+  await expect(playing).rejects.toThrow("planted");
+  await Promise.resolve();
+  expect(waited).toBe("the test is over");
+  await expect(left?.clock.advance(1)).rejects.toThrow("the test is over");
 });
 
 it("has several clients, whose calls interleave", () =>

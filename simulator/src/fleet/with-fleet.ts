@@ -48,7 +48,12 @@ async function playOnce(
   play: (fleet: VirtualFleet) => Promise<void>,
 ): Promise<void> {
   const fleet = new VirtualFleet(options, folder);
-  await fleet.start();
-  await play(fleet);
+  try {
+    await fleet.start();
+    await play(fleet);
+  } catch (error) {
+    fleet.abandon();
+    throw error;
+  }
   fleet.stop();
 }
