@@ -101,6 +101,22 @@ describe("a message to an agent that is not here", () => {
     expect(client.codes()).toEqual(["UNAVAILABLE"]);
   });
 
+  it("is remembered until 13 MiB are, so that long sids do not fill the memory", () => {
+    const { w, sent, remoteRouting } = node();
+    const client = w.client("ann");
+    const long = (n: number) => `C.${n}${"A".repeat(60_000)}`;
+    for (let n = 1; n <= 300; n++) client.say(open(long(n)));
+    expect(sent).toHaveLength(300);
+    remoteRouting.nobody(1, w.now);
+    expect(client.take()).toEqual([]);
+    remoteRouting.nobody(300, w.now);
+    expect(client.take()).toMatchObject([{ code: "AGENT_OFFLINE", sid: long(300) }]);
+    w.advance(3_000);
+    for (let n = 1; n <= 200; n++) client.say(open(long(n)));
+    remoteRouting.nobody(301, w.now);
+    expect(client.take()).toMatchObject([{ code: "AGENT_OFFLINE", sid: long(1) }]);
+  });
+
   it("is not refused after three seconds, nor when its client has left", () => {
     const { w, remoteRouting } = node();
     const [late, soon, gone] = [w.client("ann"), w.client("ann"), w.client("ann")];

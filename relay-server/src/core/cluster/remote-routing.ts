@@ -13,8 +13,10 @@ import { sees } from "../presence/access-key-views.ts";
 
 /** A server without a subscriber reports that at once; an older message is in transit or lost. */
 const TICKET_MS = 3000;
-/** Concurrent tickets, about 10 MB; beyond that the oldest sender gets no "offline". */
-const MAX_TICKETS = 65_536;
+/** Of all tickets: 65,536 usual ones. Beyond that the oldest sender gets no "offline". */
+const MAX_TICKET_BYTES = 13_631_488;
+/** Of a ticket, apart from its subject: a sid may be as long as a message. */
+const TICKET_OVERHEAD_BYTES = 160;
 /** Nodes that know one connection as a guest; a cluster has fewer. */
 const MAX_NODES = 1024;
 
@@ -38,6 +40,7 @@ export class RemoteRouting {
   readonly #travellers = new Map<number, LocalClient>();
   /** In order of expiry. */
   readonly #tickets = new Map<number, Ticket>();
+  #ticketBytes = 0;
   #lastConnection = 0;
   #lastTicket = 0;
 
@@ -58,13 +61,14 @@ export class RemoteRouting {
     const dispatch = bus.deliver(agentId, this.originOf(client), ticket, frame);
     if (dispatch === "sent") {
       this.#lastTicket = ticket;
-      this.#tickets.set(ticket, {
-        client,
-        agentId,
-        subject: { sid: subject.sid, requestId: subject.requestId },
-        expiresAt: now + TICKET_MS,
-      });
-      if (this.#tickets.size > MAX_TICKETS) this.#forgetOldest();
+      const { sid, requestId } = subject;
+      const kept = { client, agentId, subject: { sid, requestId }, expiresAt: now + TICKET_MS };
+      this.#tickets.set(ticket, kept);
+      this.#ticketBytes += bytesOf(kept);
+      for (const [oldest] of this.#tickets) {
+        if (this.#ticketBytes <= MAX_TICKET_BYTES) break;
+        this.#forget(oldest);
+      }
       counters.forwardedToNodes += 1;
       counters.forwardedBytes += frame.length;
     } else {
@@ -78,9 +82,8 @@ export class RemoteRouting {
    * that it is offline, it is expected back: it is moving, or its node has just been lost.
    */
   nobody(ticket: number, now: number): void {
-    const found = this.#tickets.get(ticket);
+    const found = this.#forget(ticket);
     if (found === undefined) return;
-    this.#tickets.delete(ticket);
     const { client, agentId, subject } = found;
     if (client.connection.state === "closing") return;
     const code = client.user.abroad.has(agentId) ? "UNAVAILABLE" : "AGENT_OFFLINE";
@@ -145,7 +148,7 @@ export class RemoteRouting {
   tick(now: number): void {
     for (const [ticket, { expiresAt }] of this.#tickets) {
       if (expiresAt > now) return;
-      this.#tickets.delete(ticket);
+      this.#forget(ticket);
     }
   }
 
@@ -159,8 +162,14 @@ export class RemoteRouting {
     return connection.travel.number;
   }
 
-  #forgetOldest(): void {
-    const [oldest] = this.#tickets.keys();
-    this.#tickets.delete(oldest as number);
+  #forget(ticket: number): Ticket | undefined {
+    const found = this.#tickets.get(ticket);
+    if (found === undefined) return undefined;
+    this.#tickets.delete(ticket);
+    this.#ticketBytes -= bytesOf(found);
+    return found;
   }
 }
+
+const bytesOf = ({ subject: { sid, requestId } }: Ticket): number =>
+  TICKET_OVERHEAD_BYTES + (sid?.length ?? 0) + (requestId?.length ?? 0);
