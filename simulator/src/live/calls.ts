@@ -27,9 +27,15 @@ export interface LiveCallsOptions {
 
 export class LiveCalls {
   private readonly options: LiveCallsOptions;
+  private isOver = false;
 
   constructor(options: LiveCallsOptions) {
     this.options = options;
+  }
+
+  /** The run is over: calls in flight stay without an outcome. */
+  end(): void {
+    this.isOver = true;
   }
 
   /** `dueMs`: when it was meant to begin, at `performance.now()`; null: now. */
@@ -45,6 +51,8 @@ export class LiveCalls {
   ended({ open, load, device, question, fromMs, error, result }: EndedCall): boolean {
     const { measured, oracles, liveness, executions } = this.options;
     const { tally } = measured;
+    // The end of the run itself gave it up: it had no outcome.
+    if (this.isOver) return false;
     const { id } = this.options.devices[device] as Called;
     const { kind = "call" } = question;
     if (kind !== "event") {
@@ -60,13 +68,13 @@ export class LiveCalls {
     const { isRight } = tally.judge(open, question, result, error);
     if (error === null || isRight) return isRight;
     const { remote, code, message } = error;
-    const isOver = this.options.signal.aborted || code === "ABORTED";
+    const isStopped = this.options.signal.aborted;
     // Before the fleet is complete, a device may well be offline.
     const wholeMs = this.options.wholeMs();
     const isWhole = wholeMs !== null && fromMs >= wholeMs;
     // Whether there is an event, and when a stream ends, is up to the program.
     const isItsOwn = kind !== "call" && code === "TIMED_OUT";
-    if (remote === undefined && !isOver && isWhole && !isItsOwn) {
+    if (remote === undefined && !isStopped && isWhole && !isItsOwn) {
       liveness.callFailed(
         this.options.planMs(fromMs) * 1000,
         code,

@@ -131,6 +131,7 @@ class LiveRun {
   private fleet: FleetChildren | null = null;
   private sampler: Sampler | null = null;
   private faults: LiveFaults | null = null;
+  private calls: LiveCalls | null = null;
   private clients: Clients | null = null;
   private fleetReport: FleetReport | null = null;
   private leak: string | null = null;
@@ -199,6 +200,7 @@ class LiveRun {
     for (const timer of this.timers) clearTimeout(timer);
     this.sampler?.stop();
     this.faults?.stop();
+    this.calls?.end();
     this.clients?.stop();
     await this.fleet?.stop();
     if (this.relay.externalUrl !== undefined) await this.agents.remove();
@@ -327,6 +329,7 @@ class LiveRun {
       planMs: elapsedMs,
       signal: stopping.signal,
     });
+    this.calls = calls;
     const clients = new Clients({
       url: relay.url,
       accountToken: relay.accountToken,
