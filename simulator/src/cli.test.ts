@@ -192,9 +192,10 @@ describe("blindrelay-sim", () => {
 
   test("fails if a threshold is broken, or a method does not exist", async () => {
     const wrong = ["--program", "./pump.js", "--agents", "2", "--call", "pump.stat"];
-    const none = await sim("run", ...wrong, "--no-shrink");
+    const none = await sim("run", ...wrong, "--no-shrink", "--report", "wrong");
     expect([none.code, none.out]).toEqual([1, expect.stringMatching(/unknown method "pump.stat"/)]);
     expect(none.out).toMatch(/BROKEN {2}answers: of 10 calls, more failed .*: REMOTE -32601 10 /);
+    expect((await sim("replay", "wrong")).out).toMatch(/the same; broken: answers$/m);
   });
 
   test.each([

@@ -41,7 +41,7 @@ export async function replay(
   if (flags.json) print(JSON.stringify(report));
   const sameTrace = report.trace === wanted.trace;
   const sameOutcome = report.ok === before.ok && broken(report) === broken(before);
-  const outcome = report.ok ? "all right" : (report.stopped ?? "a threshold was broken");
+  const outcome = report.ok ? "all right" : (report.stopped ?? whyBroken(report));
   if (!flags.json) {
     print(`trace ${report.trace}, ${sameTrace ? "the same" : `not ${wanted.trace}`}; ${outcome}`);
   }
@@ -52,6 +52,12 @@ export async function replay(
       : "blindrelay-sim: a different trace: the simulator, the SDK, the relay or the program has changed\n",
   );
   return EXIT.expectation;
+}
+
+/** Of a run that came to its end. */
+function whyBroken(report: Report): string {
+  const oracles = broken(report);
+  return oracles === "" ? "a threshold was broken" : `broken: ${oracles}`;
 }
 
 /** The broken oracles, joined. */
