@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { Scenario } from "../scenario/schema.ts";
 import { startGuard } from "../virtual/guard.ts";
+import { parseProgram } from "../virtual/program.ts";
 import { loadPrograms } from "../virtual/programs.ts";
 import { playWorld } from "../virtual/run.ts";
 import { brokenBy } from "./broken.ts";
@@ -31,4 +32,35 @@ it("drops the promises of groups that are gone, and those that nobody needs", as
   expect(shrunk?.scenario.invariants).toHaveLength(1);
   const [device] = shrunk?.scenario.devices ?? [];
   expect(shrunk?.scenario.invariants?.[0]?.devices).toBe(device?.group);
+});
+
+const SEE = { call: "see" };
+
+it("shows no failure that the scenario allows", async () => {
+  const program = parseProgram(
+    `export default (agent) => {
+      if (agent.storage.get("seen") !== null) throw new Error("no second start");
+      agent.handle("see", () => agent.storage.set("seen", "yes") ?? null);
+    };`,
+    "once.js",
+  );
+  const scenario: Scenario = {
+    name: "allowed",
+    duration: "4m",
+    devices: [{ group: "g", count: 1, program: "./once.js" }],
+    // No answer comes within 5 ms.
+    clients: [
+      { devices: "g", every: "5s", until: "40s", steps: [SEE, { ...SEE, timeout: "5ms" }] },
+    ],
+    faults: [{ at: "50s", kind: "device.reboot" }],
+    allow: [{ code: "TIMED_OUT" }],
+  };
+  const programs = new Map([["./once.js", program]]);
+  const options = { seed: 1, programs, crypto: "model" } as const;
+  const guard = await startGuard([]);
+  const broken = brokenBy(await playWorld(scenario, options, guard));
+  guard.stop();
+  if (broken === null) throw new Error("nothing broke");
+  const shrunk = await shrink(scenario, broken, { ...options, budgetMs: 60_000 });
+  expect(shrunk?.detail).toContain("no second start");
 });
