@@ -183,7 +183,7 @@ const begin = (port: PushPort, transfer: Transfer, params: object, slot: number)
       pushProof(port.suite, key, port.agentId, n, size as number, digest);
     serial = provenSerial(params, proofOf, "push");
     const last = lastSerial(port.storage);
-    // The one of the push in progress, whose answer was lost; another one may have been proven, too.
+    // That of the push in progress, whose answer was lost; another one may be proven, too.
     if (serial === last && transfer.size > 0 && transfer.sha256 === digest) return;
     demandNewSerial(serial, last);
   }
