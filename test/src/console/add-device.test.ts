@@ -346,6 +346,23 @@ export default start;
       await page.getByRole("heading", { name: "Events" }).waitFor();
     });
 
+    it("leaves no agent of a board that is left half-written", async () => {
+      const { page } = await begin(makeDouble());
+      await choose(page);
+      await page.getByText("Espruino 2v29").waitFor();
+      await describeDevice(page, "pump-4");
+      await setUp(page);
+      await page.getByText(/^Writing the SDK/).waitFor();
+      page.once("dialog", (dialog) => void dialog.accept());
+      const removed = page.waitForResponse((answer) => answer.request().method() === "DELETE");
+      await page.getByRole("link", { name: "Events" }).click();
+      await page.getByRole("heading", { name: "Events" }).waitFor();
+      await removed;
+      expect(await agents()).not.toContain("pump-4");
+      await page.getByRole("link", { name: "Agents" }).click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+    });
+
     it("reads what is wrong with a port or a board, and tries the next", async () => {
       const { page, port } = await begin(makeDouble({ version: "2v21" }));
       const boards: [what: RegExp, fix: RegExp, plug: () => void][] = [
