@@ -159,7 +159,10 @@ export class VirtualClient implements Peer {
     client.start().catch(() => {
       if (this.sdk !== client) return;
       this.sdk = null;
-      world.clock.after(RETRY_MS, () => this.start());
+      world.clock.after(RETRY_MS, () => {
+        // It may have left meanwhile, or come again for another call.
+        if (this.sdk === null && this.isOn) this.start();
+      });
     });
     world.stir();
   }
