@@ -1,7 +1,9 @@
 /** Makes the report of a run, of either world, and judges it. */
+
+import { phasesOf } from "../scenario/phases.ts";
 import { makesCalls, type Plan, plannedCalls, plannedOf } from "../scenario/plan.ts";
 import type { Allowed, Scenario } from "../scenario/schema.ts";
-import { durationMs, shareOf } from "../scenario/units.ts";
+import { shareOf } from "../scenario/units.ts";
 import { machine } from "./machine.ts";
 import type { Measurements } from "./measure.ts";
 import type { FailureCount, KindResult, OracleResult, Report } from "./report.ts";
@@ -151,14 +153,10 @@ function kindsOf({ plan, measured, connected, freeMemory }: RunFacts): KindResul
   });
 }
 
-/** The scenario's own phases, or the whole run as one. */
 function phases(scenario: Scenario, seconds: number): Report["phases"] {
-  let from = 0;
-  const named = (scenario.phases ?? []).map(({ name, until }) => {
-    const end = Math.min(durationMs(until) / 1000, seconds);
-    const phase = { name, seconds: Math.max(0, end - from) };
-    from = Math.max(from, end);
-    return phase;
-  });
-  return [...named, { name: named.length === 0 ? "run" : "rest", seconds: seconds - from }];
+  const at = (ms: number): number => Math.min(ms / 1000, seconds);
+  return phasesOf(scenario).map(({ name, fromMs, untilMs }) => ({
+    name,
+    seconds: at(untilMs) - at(fromMs),
+  }));
 }

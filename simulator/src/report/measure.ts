@@ -32,8 +32,8 @@ export class Measurements implements Measured {
 
   /** Measures what these thresholds are about. Before the first call. */
   follow(thresholds: readonly Threshold[]): void {
-    for (const { parsed } of thresholds) {
-      if (parsed.where !== null) this.tally.choose(parsed.where);
+    for (const { parsed, fromUs, untilUs } of thresholds) {
+      if (parsed.where !== null) this.tally.choose(parsed.where, fromUs, untilUs);
     }
   }
 

@@ -37,7 +37,15 @@ export interface OpenCall {
 
 const NOBODY: readonly Outcomes[] = [];
 
-const keyOf = ({ group, method }: Selection): string => JSON.stringify([group, method]);
+interface Chosen extends Outcomes {
+  readonly where: Selection;
+  /** When the calls begin, or were meant to, in microseconds. */
+  readonly fromUs: number;
+  readonly untilUs: number;
+}
+
+const keyOf = ({ group, method, phase }: Selection): string =>
+  JSON.stringify([group, method, phase]);
 
 /** The outcomes of the calls so far. */
 export class Tally implements Outcomes {
@@ -55,7 +63,7 @@ export class Tally implements Outcomes {
   readonly lateness = new LatencyRecorder();
   readonly open = new Set<OpenCall>();
   private readonly kinds = new Map<string, KindTally>();
-  private readonly chosen = new Map<string, Outcomes & { where: Selection }>();
+  private readonly chosen = new Map<string, Chosen>();
   readonly buckets = new LatencyBuckets();
   private readonly codes = new Map<string, FailureCount>();
   readonly heatMap = new HeatMap();
@@ -69,10 +77,11 @@ export class Tally implements Outcomes {
     this.nowUs = nowUs;
   }
 
-  /** Counts these calls apart, too. Before the first call. */
-  choose(where: Selection): void {
+  /** Counts these calls apart, too. `fromUs`, `untilUs`: of their phase. Before the first call. */
+  choose(where: Selection, fromUs: number, untilUs: number): void {
     const none = { sent: 0, ok: 0, failed: 0, wrong: 0 };
-    this.chosen.set(keyOf(where), { where, ...none, latency: new LatencyRecorder() });
+    const latency = new LatencyRecorder();
+    this.chosen.set(keyOf(where), { where, fromUs, untilUs, ...none, latency });
   }
 
   /** Null: there are no such calls so far. */
@@ -82,10 +91,14 @@ export class Tally implements Outcomes {
     return outcomes === undefined || outcomes.sent === 0 ? null : outcomes;
   }
 
-  private whoseAre(group: string, method: string): readonly Outcomes[] {
+  private whoseAre(group: string, method: string, atUs: number): readonly Outcomes[] {
     if (this.chosen.size === 0) return NOBODY;
     return [...this.chosen.values()].filter(
-      ({ where }) => (where.group ?? group) === group && (where.method ?? method) === method,
+      ({ where, fromUs, untilUs }) =>
+        (where.group ?? group) === group &&
+        (where.method ?? method) === method &&
+        fromUs <= atUs &&
+        atUs < untilUs,
     );
   }
 
@@ -97,7 +110,7 @@ export class Tally implements Outcomes {
   ): OpenCall {
     const nowUs = this.nowUs();
     const kind = this.kind(group);
-    const chosenBy = this.whoseAre(group, method);
+    const chosenBy = this.whoseAre(group, method, fromUs ?? nowUs);
     this.sent += 1;
     kind.calls += 1;
     for (const outcomes of chosenBy) outcomes.sent += 1;

@@ -1,5 +1,6 @@
 /** A scenario's thresholds, as a run judges them: while it plays, and in its report. */
 
+import { phasesOf } from "../scenario/phases.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import {
   evaluate,
@@ -15,10 +16,14 @@ export interface Threshold {
   text: string;
   abort: boolean;
   afterUs: number;
+  /** When the calls begin that it is about. */
+  fromUs: number;
+  untilUs: number;
 }
 
 /** Of a checked scenario. */
 export function thresholdsOf(scenario: Scenario): Threshold[] {
+  const phases = phasesOf(scenario);
   return (scenario.thresholds ?? []).map((one) => {
     const {
       expression: text,
@@ -27,7 +32,10 @@ export function thresholdsOf(scenario: Scenario): Threshold[] {
     } = typeof one === "string" ? { expression: one } : one;
     const parsed = parseThreshold(text);
     if ("problem" in parsed) throw new Error(parsed.problem);
-    return { parsed, text, abort, afterUs: durationMs(after) * 1000 };
+    const phase = phases.find(({ name }) => name === parsed.where?.phase);
+    const { fromMs = 0, untilMs = Number.POSITIVE_INFINITY } = phase ?? {};
+    const during = { fromUs: fromMs * 1000, untilUs: untilMs * 1000 };
+    return { parsed, text, abort, afterUs: durationMs(after) * 1000, ...during };
   });
 }
 

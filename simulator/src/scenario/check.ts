@@ -10,6 +10,7 @@ import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
 import { parseInvariant, withSources } from "./invariants.ts";
 import { MAX_DEVICES } from "./limits.ts";
+import { phasesOf } from "./phases.ts";
 import { makePlan, makesCalls, type PlannedLoad, plannedCalls, TooManyCalls } from "./plan.ts";
 import { type Problem, ScenarioError } from "./problems.ts";
 import {
@@ -259,6 +260,9 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const choice = '"every" (closed loop), "rate" (open loop) or "calls" (a number to each device)';
     if (ways.length > 1) report([...at, ways[1] as string], `give either ${choice}`);
     if (ways.length === 0 && !client.presence) report(at, `how often? give ${choice}`);
+    if (client.to_rate !== undefined && client.rate === undefined) {
+      report([...at, "to_rate"], "goes with rate");
+    }
     if (client.at_once !== undefined && client.calls === undefined) {
       report([...at, "at_once"], "goes with calls");
     }
@@ -318,7 +322,14 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     const parsed = parseThreshold(isText ? threshold : threshold.expression);
     const at = ["thresholds", i, ...(isText ? [] : ["expression"])];
     if ("problem" in parsed) report(at, parsed.problem);
-    else mustBeGroup(at, parsed.where?.group);
+    else {
+      mustBeGroup(at, parsed.where?.group);
+      const { phase } = parsed.where ?? {};
+      const names = phasesOf(scenario).map(({ name }) => name);
+      if (phase !== undefined && !names.includes(phase)) {
+        report(at, `there is no phase "${phase}"; there are ${names.join(", ")}`);
+      }
+    }
   }
 }
 

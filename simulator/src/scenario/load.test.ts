@@ -103,6 +103,16 @@ export default scenario;
     ],
     ["a missing file", ["./pump.js", "./pmup.js"], "4:40 there is no file ./pmup.js"],
     [
+      "a threshold on the calls of an unknown phase",
+      ["p(99, call.latency_ms)", "p(99, call.latency_ms{phase=load})"],
+      '11:5 there is no phase "load"; there are run',
+    ],
+    [
+      "a rate to grow to, and none to grow from",
+      ["every: 60s", "every: 60s, to_rate: 5/s"],
+      "7:72 goes with rate",
+    ],
+    [
       "a threshold on the calls of an unknown group",
       ["p(99, call.latency_ms)", "p(99, call.latency_ms{group=pump})"],
       '11:5 unknown group (did you mean "pumps"?)',

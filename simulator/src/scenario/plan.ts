@@ -197,17 +197,33 @@ const planLoads = (
       });
     } else if (spec.rate !== undefined) {
       // One call at a random time in each slot: a steady rate without a fixed rhythm.
-      const slotUs = 1000 / ratePerMs(spec.rate);
-      const calls = Math.max(0, Math.floor((untilUs - fromUs) / slotUs));
+      const { calls, dueUs } = openLoop(spec, untilUs - fromUs);
       if (calls > MAX_OPEN_CALLS) throw new TooManyCalls(i, calls);
       const draw = new Stream(`${seed}/${name}/arrivals`);
       for (let k = 0; k < calls; k++) {
-        const atUs = fromUs + Math.floor((k + draw.fraction()) * slotUs);
+        const atUs = fromUs + Math.floor(dueUs(k + draw.fraction()));
         load.arrivals.push({ atUs, device: members[draw.below(members.length)] as number });
       }
     }
     return load;
   });
+
+/** How many calls fit into `forUs`, and when after its beginning the call number n is due. */
+const openLoop = (
+  { rate = "0/s", to_rate: toRate = rate }: ClientGroupSpec,
+  forUs: number,
+): { calls: number; dueUs: (n: number) => number } => {
+  const [first, last] = [ratePerMs(rate), ratePerMs(toRate)];
+  const growth = ((last - first) / forUs) * 1000;
+  const slotUs = 2000 / (first + last);
+  // n is the integral of the rate up to that time.
+  const grown = (n: number): number =>
+    ((Math.sqrt(Math.max(0, first ** 2 + 2 * growth * n)) - first) / growth) * 1000;
+  return {
+    calls: Math.max(0, Math.floor(forUs / slotUs)),
+    dueUs: first === last ? (n) => n * slotUs : grown,
+  };
+};
 
 const planFaults = (
   scenario: Scenario,
@@ -275,6 +291,9 @@ export const planHash = (plan: Plan): string =>
 
 const NAMED = 5;
 
+const rateOf = ({ rate, to_rate: toRate }: ClientGroupSpec): string =>
+  toRate === undefined ? `${rate}` : `${rate} to ${toRate}`;
+
 /** The plan as readable lines, in order of time. */
 export const describePlan = (plan: Plan): string[] => {
   const { devices, loads, faults } = plan;
@@ -303,7 +322,7 @@ export const describePlan = (plan: Plan): string[] => {
           ? `${method} to each of ${called} ${load.each} times, ${load.atOnce} at once,`
           : load.spec.rate === undefined
             ? "no calls"
-            : `${method} to ${called} at ${load.spec.rate}`;
+            : `${method} to ${called} at ${rateOf(load.spec)}`;
     const text = `${who}, ${how} until ${time(load.untilUs)}: about ${calls} calls`;
     lines.push({ atUs: load.fromUs, text });
   }

@@ -167,6 +167,13 @@ export const ClientGroup = Type.Object(
         "20/s",
       ),
     ),
+    to_rate: Type.Optional(
+      text(
+        RATE,
+        "With rate: it grows, or falls, evenly to this from the first call to the last. Default: it stays.",
+        "200/s",
+      ),
+    ),
     calls: whole(
       1,
       100_000,
@@ -428,7 +435,10 @@ export const ScenarioSchema = Type.Object(
     phases: Type.Optional(
       Type.Array(
         Type.Object({ name: Type.String({ minLength: 1 }), until: duration("Its end.") }, strict),
-        { description: "Names for parts of the run, shown in the report." },
+        {
+          description:
+            "Names for parts of the run, shown in the report; thresholds may be about one.",
+        },
       ),
     ),
     faults: Type.Optional(

@@ -6,7 +6,8 @@
  *   counter call.sent call.ok …      bare: total; rate(call.failed): share of calls
  *   gauge   agents.online …          bare: last; min max avg
  *
- * Figures of calls may be of some only: `call.latency_ms{group=pumps,method=pump.state}`.
+ * Figures of calls may be of some only: `call.latency_ms{group=pumps,method=pump.state}`, or of
+ * those that begin in a phase.
  */
 
 import { MS, SIZES } from "./units.ts";
@@ -39,10 +40,11 @@ const FUNCTIONS: Readonly<Record<string, readonly MetricKind[]>> = {
   last: ["gauge"],
 };
 
-/** Calls to the devices of one group, of one method, or of both. */
+/** Calls to the devices of one group, of one method, in one phase, or what several of these say. */
 export interface Selection {
   group?: string;
   method?: string;
+  phase?: string;
 }
 
 export interface ParsedThreshold {
@@ -117,9 +119,9 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
 function parseSelection(text: string): Selection | string {
   const where: Selection = {};
   for (const part of text.split(",")) {
-    const [, key, value] = /^\s*(group|method)\s*=\s*(.*\S)\s*$/.exec(part) ?? [];
+    const [, key, value] = /^\s*(group|method|phase)\s*=\s*(.*\S)\s*$/.exec(part) ?? [];
     if (key === undefined || where[key as keyof Selection] !== undefined) {
-      return `not a choice of calls: {${text}}; write one like {group=pumps}, {method=pump.state} or {group=pumps,method=pump.state}`;
+      return `not a choice of calls: {${text}}; write one like {group=pumps}, {method=pump.state}, {phase=load} or {group=pumps,method=pump.state}`;
     }
     where[key as keyof Selection] = value as string;
   }

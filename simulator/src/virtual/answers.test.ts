@@ -169,6 +169,37 @@ describe("a run", () => {
     expect(thresholds.filter(({ ok }) => !ok).map(({ value }) => value)).toEqual([null, null]);
   });
 
+  test("judges a threshold by the calls that begin in one phase, of a rate that grows and falls", async () => {
+    const rates = { call: "one", expect: 1, from: "10s" };
+    const { ok, thresholds } = await play({
+      duration: "50s",
+      clients: [
+        { devices: "g", ...rates, rate: "0.5/s", to_rate: "3/s", until: "40s" },
+        { devices: "g", ...rates, rate: "2/s", to_rate: "0/s", until: "20s" },
+      ],
+      phases: [
+        { name: "warm-up", until: "20s" },
+        { name: "load", until: "40s" },
+      ],
+      thresholds: [
+        "call.sent == 62",
+        "call.sent{phase=warm-up} >= 18",
+        "call.sent{phase=warm-up} <= 20",
+        "call.ok{phase=load,method=one} >= 42",
+        "max(call.latency_ms{phase=load}) < 1000",
+        "rate(call.failed{phase=load}) == 0",
+        "call.sent{phase=rest} == 0",
+      ],
+    });
+    expect(
+      thresholds.filter((one) => !one.ok).map(({ expression, value }) => [expression, value]),
+    ).toEqual([
+      // Of no calls nothing is known.
+      ["call.sent{phase=rest} == 0", null],
+    ]);
+    expect(ok).toBe(false);
+  });
+
   test("of a number of calls to each device ends with the last of them", async () => {
     const clients = [{ devices: "g", call: "one", calls: 7, at_once: 2, expect: 1 }];
     const counted = await play({ duration: "1h", clients });
