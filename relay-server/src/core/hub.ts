@@ -252,17 +252,17 @@ export class Hub {
   /** The next turn for users whose messages had to wait, and for presence news. */
   turn(now: number, fail = rethrow): void {
     const { scheduler, presence } = this.#state;
-    scheduler.next((connection) => {
-      try {
-        guarded(connection, fail, () => {
-          const { peer } = connection;
+    scheduler.next((connection) =>
+      guarded(connection, fail, () => {
+        const { peer } = connection;
+        try {
           if (isGuest(peer)) this.guests.resume(peer, now);
           else this.#inbound.resume(connection, now);
-        });
-      } finally {
-        if (this.#going.has(connection)) this.#go(connection, now);
-      }
-    });
+        } finally {
+          if (this.#going.has(connection)) this.#go(connection, now);
+        }
+      }),
+    );
     presence.turn(now);
   }
 

@@ -132,7 +132,7 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
     this.#reader.leave(this);
     const { hub, nowMs, log } = this.#edge.running;
     try {
-      hub.closed(this.connection, nowMs()); // also handles what the peer had sent before
+      hub.closed(this.connection, nowMs());
     } catch (error) {
       countFault("hub");
       log.error({ err: error }, "the hub failed on a connection that ended");

@@ -172,6 +172,20 @@ describe("a user who sends much", () => {
     expect(turn).toThrow("a bug");
     expect(w.hub.stats().connections).toEqual({ ...before, client: before.client - 1 });
   });
+
+  it("and whose end fails by a bug takes no turn from others", () => {
+    const { greedy, sink, ann, lamp, turns, turn, w } = world();
+    const faults: unknown[] = [];
+    w.turn = () => turns.push(() => w.hub.turn(w.now, (_, error) => faults.push(error)));
+    for (let i = 0; i < TURN_COST + 1; i++) sink.say(envelope("to nobody"));
+    say(ann, 2 * TURN_COST, "lamp");
+    sink.hangUp();
+    greedy.send = () => {
+      throw new Error("a bug");
+    };
+    while (turns.length > 0) turn();
+    expect([faults.length, ids(lamp)]).toEqual([1, upTo(0, 2 * TURN_COST)]);
+  });
 });
 
 describe("a share", () => {
