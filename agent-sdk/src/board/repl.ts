@@ -55,8 +55,11 @@ interface Asked {
   complaint: ReturnType<typeof setTimeout> | null;
 }
 
-/** In what a board says: it may repeat what was typed to it, or is kept on it. */
-const SECRETS = /[\w+/=-]{20,}/g;
+/**
+ * A board may repeat what was typed to it, or is kept on it. To be called before a text is cut:
+ * half a secret is not recognized.
+ */
+const withoutSecrets = (said: string): string => said.replace(/[\w+/=-]{20,}/g, "…");
 
 /** The board threw while evaluating the input. */
 export class BoardError extends BoardFailure {
@@ -64,18 +67,14 @@ export class BoardError extends BoardFailure {
   readonly said: string;
 
   constructor(port: string, thrown: string) {
-    const said = thrown.replace(SECRETS, "…");
+    const said = withoutSecrets(thrown);
     super("refused", `${port}: the board failed: ${said}`);
     this.said = said;
   }
 }
 
 /** The board did not understand the input, or its answer arrived damaged. */
-class Damage extends Error {
-  constructor(said: string) {
-    super(said.replace(SECRETS, "…"));
-  }
-}
+class Damage extends Error {}
 
 const COMPLAINT_GRACE_MS = 1_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what Espruino puts before a line of output.
@@ -275,7 +274,7 @@ export class EspruinoRepl {
     const { asked } = this;
     if (asked === null || asked.complaint !== null) return;
     asked.complaint = setTimeout(() => {
-      if (this.asked === asked) this.settle(new Damage(line));
+      if (this.asked === asked) this.settle(new Damage(withoutSecrets(line)));
     }, COMPLAINT_GRACE_MS);
   }
 
@@ -363,7 +362,7 @@ const parseAnswer = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Damage(text.slice(0, 60));
+    throw new Damage(withoutSecrets(text).slice(0, 60));
   }
 };
 

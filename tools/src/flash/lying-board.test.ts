@@ -197,6 +197,12 @@ it("a board that says what it is given has none of its secrets told", async () =
   for (const text of said) expect(message).not.toContain(text);
 });
 
+it("a secret in a damaged answer is not told, not even its first half", async () => {
+  const { agent_token } = CONFIG;
+  const board = await plugIn(() => `{"name":"Pump in hall seven","agent_token":"${agent_token}`);
+  await expect(board.evaluate("1")).rejects.toThrow('"agent_token":"…');
+});
+
 it("a report says what a board answers wrong", async () => {
   const board = await plugIn((_, text) =>
     /^[[{]/.test(text) && !text.includes('"modules"') ? "null" : text,
