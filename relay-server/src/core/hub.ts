@@ -47,8 +47,6 @@ export class Hub {
   readonly remoteRouting: RemoteRouting;
   readonly guests: Guests;
   readonly remoteAgents: RemoteAgents;
-  /** Connections that are gone, or whose peers are, with messages that wait for their turn. */
-  readonly #going = new Set<Connection>();
   #drain: Drain | null = null;
   /** A drain of some links by a node that stays. `overAt`: when peers are no longer expected. */
   #rebalance: { readonly drain: Drain; links: ReadonlySet<Connection>; overAt: number } | null =
@@ -139,14 +137,13 @@ export class Hub {
   /** Messages that wait for their turn have it first: thousands at once would delay everybody. */
   #go(connection: Connection, now: number): void {
     const isServed = connection.state === "closing" || connection.peer === null;
-    if (!isServed && this.#state.scheduler.awaits(connection)) this.#going.add(connection);
-    else this.#leave(connection, now);
+    connection.isGoing = !isServed && this.#state.scheduler.awaits(connection);
+    if (!connection.isGoing) this.#leave(connection, now);
   }
 
   #leave(connection: Connection, now: number): void {
     const { connections, scheduler, unauthenticated, gauges, outbox } = this.#state;
     const isGone = !connections.has(connection);
-    this.#going.delete(connection);
     scheduler.leave(connection);
     if (isGone) unauthenticated.leave(connection);
     const waits = connection.held !== null && connection.peer !== null;
@@ -255,11 +252,14 @@ export class Hub {
     scheduler.next((connection) =>
       guarded(connection, fail, () => {
         const { peer } = connection;
+        if (isGuest(peer)) {
+          this.guests.resume(peer, now);
+          return;
+        }
         try {
-          if (isGuest(peer)) this.guests.resume(peer, now);
-          else this.#inbound.resume(connection, now);
+          this.#inbound.resume(connection, now);
         } finally {
-          if (this.#going.has(connection)) this.#go(connection, now);
+          if (connection.isGoing) this.#go(connection, now);
         }
       }),
     );

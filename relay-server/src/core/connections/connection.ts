@@ -80,6 +80,8 @@ export class Connection implements Waiting {
   /** The share that they are charged to. */
   heldBy: UserShare<Connection> | null = null;
   paused = false;
+  /** It is gone, or its peer is; it ends after the turn of the last message that waits. */
+  isGoing = false;
   /** The client's envelope for which an agent is being looked up. */
   unrouted: { envelope: ClientEnvelope; frame: Uint8Array } | null = null;
   /** The client's message that waits until requests are reserved in the store. */

@@ -173,6 +173,33 @@ describe("a user who sends much", () => {
     expect(w.hub.stats().connections).toEqual({ ...before, client: before.client - 1 });
   });
 
+  it("is heard to the end before what it says on its next link", () => {
+    const { greedy, sink, turns, turn, w } = world();
+    const { session } = greedy as unknown as { session: string };
+    say(greedy, 200);
+    greedy.hangUp();
+    const next = w.clientAgain(session);
+    say(next, 1, "sink", "x", 200);
+    while (turns.length > 0) turn();
+    expect(ids(sink)).toEqual(upTo(0, 201));
+  });
+
+  it("is heard to the end if it is an agent that has a new link meanwhile", () => {
+    const { greedy, sink, turns, turn, w } = world();
+    say(greedy, 200);
+    while (turns.length > 0) turn();
+    for (const id of ids(sink)) sink.say(envelope("x", { request_id: `${id}` }));
+    sink.hangUp();
+    const again = w.agent("sink");
+    again.say(envelope("x", { request_id: "199" }));
+    while (turns.length > 0) turn();
+    expect(ids(greedy)).toEqual([...upTo(0, 200), 199]);
+    expect(w.hub.stats()).toMatchObject({ agentsOnline: 2, connections: { agent: 2, closing: 0 } });
+    expect(w.hub.counters.takeovers).toBe(0);
+    say(greedy, 1);
+    expect([ids(again), greedy.take()]).toEqual([[0], []]);
+  });
+
   it("and whose end fails by a bug takes no turn from others", () => {
     const { greedy, sink, ann, lamp, turns, turn, w } = world();
     const faults: unknown[] = [];

@@ -61,7 +61,9 @@ export class FairScheduler {
   /** The connection's messages are held until its user's next turn. */
   wait(connection: Connection): void {
     const share = this.shareOf(connection);
-    share.waiting.add(connection);
+    // What it said on its last link comes before what it says on the next one.
+    if (connection.isGoing) share.waiting = new Set([connection, ...share.waiting]);
+    else share.waiting.add(connection);
     this.#renew(share);
   }
 

@@ -168,7 +168,9 @@ export class Authenticator {
     const user = peers.user(userId);
     const abroad = user.abroad.get(agentId);
     user.abroad.delete(agentId);
-    const earlier = older ?? yielded(claim, now);
+    // A link that is gone is heard to its end, and is not replaced.
+    const replaced = older?.connection.isGoing === true ? undefined : older;
+    const earlier = replaced ?? yielded(claim, now);
     const peer: AgentPeer = {
       role: "agent",
       clientType: connection.clientType,
@@ -178,7 +180,7 @@ export class Authenticator {
       sessionHash,
       agentId,
       loginNumber,
-      onlineSince: earlier?.onlineSince ?? abroad?.onlineSince ?? now,
+      onlineSince: (older ?? earlier ?? abroad)?.onlineSince ?? now,
       takeovers: takeoversOf(earlier, claim, now),
     };
     connection.peer = peer;
@@ -192,9 +194,9 @@ export class Authenticator {
     // Also if it comes from a node that was taken for lost: clients here were told that it is gone.
     if (older === undefined && abroad === undefined) {
       presence.announce(user, agentId, true, now);
-    } else if (older !== undefined) {
+    } else if (replaced !== undefined) {
       counters.takeovers += 1;
-      this.#disconnector.endWith(older.connection, "REPLACED", null, now);
+      this.#disconnector.endWith(replaced.connection, "REPLACED", null, now);
     }
   }
 

@@ -9,8 +9,11 @@ export class UserShare<C> {
   readonly turnCost: number;
   /** What is left in this turn; negative values are carried over as a debt. */
   left: number;
-  /** Connections with messages that wait for the next turn, the longest wait first. */
-  readonly waiting = new Set<C>();
+  /**
+   * Connections with messages that wait for the next turn: first what is left of links that are
+   * gone, then the longest wait first.
+   */
+  waiting = new Set<C>();
   /** Bytes of waiting messages, over all of the user's connections. */
   heldBytes = 0;
   /**

@@ -57,7 +57,7 @@ const WELCOME_AGAIN_MS = 30_000;
 
 type ForAgent = Envelope | PacketHead;
 
-/** Its node lets in as many clients of a user, with and without access keys; some may have left. */
+/** A node lets in `clientsPerUser` clients of a user, and as many with access keys. */
 const guestsFrom = (node: string, { guests }: User): number => {
   let count = 0;
   for (const { origin } of guests) if (origin.node === node) count += 1;
@@ -93,8 +93,6 @@ export class Guests {
   readonly #routing: Routing;
   /** When each guest's node was last notified; in that order. */
   readonly #welcomed = new Map<Guest, number>();
-  /** Guests that have left, with messages that wait for their turn. */
-  readonly #going = new Set<Guest>();
 
   constructor(state: State, disconnector: Disconnector, routing: Routing) {
     this.#state = state;
@@ -139,7 +137,7 @@ export class Guests {
         this.#handle(guest, heldMessage(content), content as string, frame, now);
       });
     } finally {
-      if (this.#going.has(guest)) this.#leave(guest, now);
+      if (guest.connection.isGoing) this.#leave(guest, now);
     }
   }
 
@@ -169,13 +167,9 @@ export class Guests {
   /** Messages that it sent before it left are still handled, in their turns. */
   #leave(guest: Guest, now: number): void {
     const { connection } = guest;
-    const isHere = connection.state !== "closing";
-    if (isHere && this.#state.scheduler.awaits(connection)) {
-      this.#going.add(guest);
-      return;
-    }
-    this.#going.delete(guest);
-    if (isHere) this.#disconnector.detach(connection, now);
+    if (connection.state === "closing") return;
+    connection.isGoing = this.#state.scheduler.awaits(connection);
+    if (!connection.isGoing) this.#disconnector.detach(connection, now);
   }
 
   /** Removes guests of nodes that are gone, and notifies the nodes of the others again. */
