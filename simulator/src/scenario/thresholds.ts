@@ -64,7 +64,7 @@ const EXPRESSION = new RegExp(
   `^\\s*(?:([a-z]+)\\s*\\(\\s*(?:([0-9.]+)\\s*,\\s*)?(${METRIC})\\s*\\)|(${METRIC}))\\s*(<=|>=|==|!=|<|>)\\s*([0-9]+(?:\\.[0-9]+)?)\\s*(ms|s|m|h|B|KB|MB|GB|%)?\\s*$`,
 );
 
-const UNITS: Readonly<Record<string, number>> = { ...MS, ...SIZES, "%": 0.01 };
+const UNITS: Readonly<Record<string, number>> = { ...MS, ...SIZES };
 
 /** The expression's parts, or an error message. */
 export function parseThreshold(text: string): ParsedThreshold | { problem: string } {
@@ -111,7 +111,8 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
     metric: metric as Metric,
     where,
     operator: operator as ParsedThreshold["operator"],
-    limit: Number(number) * (unit === undefined ? 1 : (UNITS[unit] as number)),
+    // 99.9 * 0.01 and 99.9 / 100 are both more than 0.999.
+    limit: unit === "%" ? Number(`${number}e-2`) : Number(number) * (UNITS[unit ?? ""] ?? 1),
   };
 }
 
