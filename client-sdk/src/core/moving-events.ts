@@ -13,15 +13,6 @@
 /** Characters of events that are compared; beyond that all that was not found counts as missing. */
 const MAX_COMPARED = 1_048_576;
 
-/** Null: it is nested deeper than this engine writes, though it was read. */
-const written = (event: unknown): string | null => {
-  try {
-    return JSON.stringify(event);
-  } catch {
-    return null;
-  }
-};
-
 export class MovingEvents<Session> {
   readonly before: Session;
   readonly after: Session;
@@ -37,12 +28,11 @@ export class MovingEvents<Session> {
     this.after = after;
   }
 
-  /** An event of either session; false: too many to compare, or one that cannot be. */
+  /** An event of either session; false: too many to compare. */
   add(session: Session, event: string, data: unknown): boolean {
     const isOld = session === this.before;
     if (isOld ? this.isComplete : session !== this.after) return true;
-    const text = written([event, data]);
-    if (text === null) return false;
+    const text = JSON.stringify([event, data]);
     this.compared += text.length;
     const [own, others] = isOld
       ? [this.onlyBefore, this.onlyAfter]
