@@ -313,11 +313,6 @@ export class Model {
     params: unknown,
     options: FleetCallOptions,
   ): Promise<void> {
-    for (const id of ids) {
-      const secret = this.secrets.get(id);
-      if (secret === undefined || this.opened.has(id)) continue;
-      this.#client.agent(id, secret.agentToken, optionsOf(secret));
-    }
     const stop = new AbortController();
     this.#stopMany = stop;
     const outcomes: FleetOutcome[] = [];
@@ -327,6 +322,11 @@ export class Model {
     };
     told(true);
     try {
+      for (const id of ids) {
+        const secret = this.secrets.get(id);
+        if (secret === undefined || this.opened.has(id)) continue;
+        this.#client.agent(id, secret.agentToken, optionsOf(secret));
+      }
       const given = { ...options, signal: stop.signal };
       for await (const one of this.#client.fleet(ids).call(method, params, given)) {
         outcomes.push(one);

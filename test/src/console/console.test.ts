@@ -281,6 +281,24 @@ describe.skipIf(!HAS_CHROMIUM)(
       for (const id of ["east-1", "east-2"]) await api("DELETE", `/agents/${id}`, accountToken);
     });
 
+    it("says why it calls none of many agents", async () => {
+      await addAgent("west-1", "west-1");
+      const { page } = await open();
+      await logIn(page);
+      const agent_token = secrets.get("west-1");
+      // A device key belongs to other packet versions.
+      const entry = { agent_token, packet_version: "1", device_key: "A".repeat(43) };
+      const buffer = Buffer.from(JSON.stringify({ keyring: { "west-1": entry } }));
+      const file = { name: "default.json", mimeType: "application/json", buffer };
+      await page.getByLabel("Keyring").setInputFiles(file);
+      await page.getByLabel("Part of a name or identifier").fill("west-1");
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByText("Call these agents").click();
+      await page.getByRole("button", { name: "Call 1" }).click();
+      await page.getByRole("alert").getByText("a device key belongs to packet versions").waitFor();
+      await api("DELETE", "/agents/west-1", accountToken);
+    });
+
     it("stays where somebody has gone while an agent was deleted", async () => {
       await addAgent("spare-2", "Spare 2");
       const { page } = await open();
