@@ -1,6 +1,6 @@
 /** Quantities as written in a scenario: `10m`, `20/s`, `10%`, `1MB`. */
 
-// Nine digits: no quantity is so large that times, dates or counts stop being exact numbers.
+// Nine digits: far more than any run needs.
 const NUMBER = "[0-9]{1,9}(\\.[0-9]+)?";
 export const DURATION = `^${NUMBER}(ms|s|m|h|d)$`;
 export const RATE = `^${NUMBER}/(s|m|h)$`;
