@@ -81,7 +81,7 @@ export interface Opening {
 export const broken = (method: string, error: string, bytes: number): CallError =>
   new CallError("OUTCOME_UNKNOWN", `the stream of ${method} broke after ${bytes} bytes: ${error}`);
 
-/** Characters of a reason that the agent gets; each may be six bytes, and it has to fit a packet. */
+/** Characters of a reason that the agent gets: six bytes each at most, they fit a packet. */
 const MAX_REASON = 500;
 
 /** Why a program gives a stream up. One without types may pass an error. */

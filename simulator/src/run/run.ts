@@ -134,7 +134,7 @@ async function runInLive(
   return { ...report, programs };
 }
 
-/** The checked texts of its programs, by path. `warned`: where boards do not run them as written. */
+/** Checked texts of its programs, by path. `warned`: where boards do not run them as written. */
 export async function readLivePrograms(
   scenario: Scenario,
   folder: string,

@@ -230,7 +230,7 @@ export class LinkedClient {
   private waiting = new Set<(error: CallError) => void>();
   private numbers = 0;
   private sessions = 0;
-  /** Calls that wait, as while the SDK moves to another link; bytes of streams do not. Null: none. */
+  /** Calls that wait, as while the SDK moves to another link; streams do not. Null: none wait. */
   private held: Send[] | null = null;
   /** A dead process: it takes nothing and sends nothing. */
   isDead = false;
