@@ -260,6 +260,36 @@ describe("a call", () => {
     expect([other.result, told.length, told[1]]).toEqual([[4], 2, "reopened"]);
   });
 
+  it("that cannot be sealed while a listener moves on interrupts it only until it has moved", async () => {
+    const world = new World();
+    const agent = world.agent();
+    let throws = false;
+    const { seal } = world.ports.suite;
+    const suite: typeof world.ports.suite = {
+      ...world.ports.suite,
+      seal: (...all) => {
+        if (throws) throw new Error("Unknown cipher");
+        return seal(...all);
+      },
+    };
+    Object.assign(world.ports, { suite });
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET, { renewAfterMs: 60_000 });
+    const told: string[] = [];
+    pump.on("interrupted", () => told.push("interrupted"));
+    pump.on("reopened", () => told.push("reopened"));
+    pump.on("event", (event) => told.push(event));
+    await world.run(60_500);
+    throws = true;
+    const call = world.follow(pump.call("echo", [1]));
+    throws = false;
+    await world.run(1);
+    expect(call.error?.code).toBe("BAD_ARGUMENT");
+    agent.emit("level", 1);
+    await world.run(30_000);
+    expect(told).toEqual(["interrupted", "level", "reopened"]);
+  });
+
   it("fails fast if the agent is offline or not ours, or the relay is unreachable", async () => {
     const world = new World();
     world.agent().goOffline();

@@ -386,8 +386,8 @@ export class Peer implements PeerSessionEvents {
       this.endMove();
       this.moving = new MovingEvents(before, this.current);
       if (!before.ping(true)) this.endMove();
-      return;
     }
+    // Also of an attempt to move on that failed while the session before was open.
     const reason = this.interrupted;
     this.interrupted = null;
     if (reason !== null) this.events.reopened(reason);
