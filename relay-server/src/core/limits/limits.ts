@@ -117,7 +117,7 @@ export const MAX_KNOWN_OWNERS = 65_536;
 
 /** `agent_status` messages about a user's agents per turn: half a millisecond of socket writes. */
 export const NEWS_PER_TURN = 32;
-/** Of all users, until the next turn or tick: a fraction of a queue, if one client gets them all. */
+/** Of all users, until the next turn or tick: even for one client a fraction of its queue. */
 export const NEWS_AT_ONCE = 1024;
 /**
  * Changes of a user's agents that are queued individually; beyond it only the newest of each agent.

@@ -186,7 +186,7 @@ export class Routing {
     return true;
   }
 
-  /** A guest's node is told which agent it is, because it decides whether its client may hear it. */
+  /** A guest's node is told which agent it is: it decides whether its client may hear it. */
   #offer(from: Peer, to: Peer, frame: Uint8Array, now: number): boolean {
     const { bus, outbox } = this.#state;
     if (from.role === "client" || !isGuest(to)) return outbox.offer(to.connection, frame, now);
