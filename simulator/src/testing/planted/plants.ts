@@ -66,8 +66,8 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: "relay-server/src/core/lifecycle/auth.ts",
     edits: [
       {
-        from: "      counters.takeovers += 1;\n      this.#disconnector.endWith(older",
-        to: "      presence.announce(user, agentId, false, now);\n      presence.announce(user, agentId, true, now);\n      this.#disconnector.endWith(older",
+        from: "      counters.takeovers += 1;\n      this.#disconnector.endWith(replaced",
+        to: "      presence.announce(user, agentId, false, now);\n      presence.announce(user, agentId, true, now);\n      this.#disconnector.endWith(replaced",
       },
     ],
     scenario: "flaky-mobile-network",
@@ -192,8 +192,8 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
     file: "relay-server/src/core/lifecycle/auth.ts",
     edits: [
       {
-        from: '      this.#disconnector.endWith(older.connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
-        to: '      peers.add(older);\n      this.#disconnector.endWith(connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
+        from: '      this.#disconnector.endWith(replaced.connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
+        to: '      peers.add(replaced);\n      this.#disconnector.endWith(connection, "REPLACED", null, now);\n    }\n  }\n\n  /** A login',
       },
     ],
   },
