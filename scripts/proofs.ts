@@ -144,7 +144,7 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "tools", "test/src/cli", "test/src/espruino/terminals.ts"],
   },
   hub: {
-    tests: ["relay-server/src/core/hub.property.test.ts"],
+    tests: ["relay-server/src/core/{bystanders,hub}.property.test.ts"],
     inputs: ["protocol", "relay-server"],
   },
   kill: { tests: ["test/src/kill/**"], inputs: ["protocol", "relay-server"] },

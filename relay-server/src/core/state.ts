@@ -2,7 +2,7 @@
 import { ALONE, type BusPort } from "./bus.ts";
 import { RemoteAgents } from "./cluster/remote-agents.ts";
 import { RemoteRouting } from "./cluster/remote-routing.ts";
-import type { ClientPeer, Connection } from "./connections/connection.ts";
+import { type ClientPeer, type Connection, shareOf } from "./connections/connection.ts";
 import { ControlMessages } from "./connections/control-messages.ts";
 import { FairScheduler } from "./connections/fair-scheduler.ts";
 import { Outbox } from "./connections/outbox.ts";
@@ -49,7 +49,7 @@ export class HubState {
   readonly wheel: TimerWheel<Connection>;
   readonly peers = new Peers(this.gauges);
   readonly ownerCache = new OwnerCache();
-  readonly requestIds = new RequestIds<ClientPeer>();
+  readonly requestIds = new RequestIds<ClientPeer>(shareOf);
   readonly revocations = new Revocations();
   readonly requestCounts: RequestCounts;
   readonly outbox: Outbox;

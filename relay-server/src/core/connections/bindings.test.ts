@@ -9,7 +9,7 @@ import { RequestIds } from "../limits/request-ids.ts";
 import { Bindings } from "./bindings.ts";
 
 const newUser = () => {
-  const user = { requestIds: 0 };
+  const user = { bindings: 0, requestIds: 0 };
   let count = 0;
   return {
     ...user,
@@ -24,10 +24,12 @@ const newUser = () => {
   };
 };
 
+type Client = ReturnType<ReturnType<typeof newUser>["client"]>;
+
 describe("bindings of a user with too many", () => {
   it("stay with the connections that have them, and every other connection keeps its latest few", () => {
     const census = { bindings: 0 };
-    const bindings = new Bindings<ReturnType<ReturnType<typeof newUser>["client"]>>(census);
+    const bindings = new Bindings<Client>(census, ({ user }) => user);
     const { client } = newUser();
     const bind = (times: number) => {
       const one = client();
@@ -48,7 +50,7 @@ describe("bindings of a user with too many", () => {
 
 describe("request ids of a user with too many", () => {
   it("are limited per user, but each connection keeps a few", () => {
-    const ids = new RequestIds<ReturnType<ReturnType<typeof newUser>["client"]>>();
+    const ids = new RequestIds<Client>(({ user }) => user);
     const { client, user } = newUser();
     const ask = (times: number, now: number) => {
       const one = client();

@@ -5,8 +5,8 @@
  * of whether its agent is connected, so it outlives the agent's reconnect.
  *
  * A connection that has too many loses the least recently used, as does one with more than a few
- * while its user has too many. A message counts as a use in either direction, so the answer to a
- * call finds its binding, however old that is.
+ * while its share (the user's, or that of the user's access keys) has too many. A message counts as
+ * a use in either direction, so the answer to a call finds its binding, however old that is.
  */
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
 import type { Gauges } from "../gauges.ts";
@@ -23,6 +23,9 @@ interface Binder {
   latest: string | null;
 }
 
+/** What a connection's bindings are charged to. */
+type ShareOf<B> = (client: B) => { bindings: number };
+
 interface Binding<B> {
   client: B;
   readonly agentId: string;
@@ -33,9 +36,11 @@ export class Bindings<B extends Binder> {
   /** By agent, so that moving an agent costs only its own bindings. */
   readonly #byAgent = new Map<string, Set<string>>();
   readonly #gauges: Pick<Gauges, "bindings">;
+  readonly #shareOf: ShareOf<B>;
 
-  constructor(gauges: Pick<Gauges, "bindings">) {
+  constructor(gauges: Pick<Gauges, "bindings">, shareOf: ShareOf<B>) {
     this.#gauges = gauges;
+    this.#shareOf = shareOf;
   }
 
   /** Binds the sid of a client's envelope. False if another connection or agent has it. */
@@ -122,6 +127,7 @@ export class Bindings<B extends Binder> {
       return false;
     }
     binding.client.bound.delete(first);
+    this.#shareOf(binding.client).bindings -= 1;
     binding.client = client;
     this.#own(client, first);
     return true;
@@ -130,10 +136,10 @@ export class Bindings<B extends Binder> {
   #own(client: B, first: string): void {
     client.bound.add(first);
     client.latest = first;
+    const share = this.#shareOf(client);
+    share.bindings += 1;
     const max =
-      this.#byFirst.size > MAX_BINDINGS_PER_USER
-        ? FREE_PER_CONNECTION
-        : MAX_BINDINGS_PER_CONNECTION;
+      share.bindings > MAX_BINDINGS_PER_USER ? FREE_PER_CONNECTION : MAX_BINDINGS_PER_CONNECTION;
     if (client.bound.size > max) {
       const [leastUsed] = client.bound;
       client.bound.delete(leastUsed as string);
@@ -145,6 +151,7 @@ export class Bindings<B extends Binder> {
     const binding = this.#byFirst.get(first);
     if (binding === undefined) return;
     this.#byFirst.delete(first);
+    this.#shareOf(binding.client).bindings -= 1;
     const firsts = this.#byAgent.get(binding.agentId);
     firsts?.delete(first);
     if (firsts?.size === 0) this.#byAgent.delete(binding.agentId);

@@ -193,8 +193,6 @@ export class User {
   readonly guests = new Set<Guest>();
   readonly agents = new Map<string, AgentPeer>();
   readonly bindings: Bindings<ClientPeer>;
-  /** Kept by `RequestIds`. */
-  requestIds = 0;
   readonly share = new UserShare<Connection>();
   /** Of the clients with access keys: whoever has one must not hold up the account. */
   readonly keyShare = new UserShare<Connection>();
@@ -203,6 +201,6 @@ export class User {
 
   constructor(id: string, gauges: Gauges) {
     this.id = id;
-    this.bindings = new Bindings(gauges);
+    this.bindings = new Bindings<ClientPeer>(gauges, shareOf);
   }
 }

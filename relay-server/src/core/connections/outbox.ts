@@ -6,13 +6,15 @@
  * with access keys have one of their own.
  */
 import { SLOW_CONSUMER_CLOSE_MS } from "@blindrelay/protocol";
-import { QUEUED_BYTES_PER_USER, SHORT_QUEUE_BYTES, TICK_MS } from "../limits/limits.ts";
+import {
+  QUEUED_BYTES_PER_USER,
+  RECOUNT_BYTES,
+  SHORT_QUEUE_BYTES,
+  TICK_MS,
+} from "../limits/limits.ts";
 import type { UserShare } from "../limits/user-share.ts";
 import type { Frame } from "../link.ts";
 import { type Connection, shareOf } from "./connection.ts";
-
-/** A user's queues are counted again after this many bytes; until then everything sent counts. */
-const RECOUNT_BYTES = 1_048_576;
 
 export class Outbox {
   readonly #maxBytes: number;

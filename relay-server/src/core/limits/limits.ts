@@ -53,6 +53,8 @@ export const QUEUED_BYTES_PER_USER = 33_554_432;
  * anyway.
  */
 export const SHORT_QUEUE_BYTES = 65_536;
+/** A user's queues are counted again after this many bytes; until then everything sent counts. */
+export const RECOUNT_BYTES = 1_048_576;
 
 /** How often the edge calls `hub.tick`, and so how late a deadline may fire. */
 export const TICK_MS = 100;
@@ -105,8 +107,8 @@ export const MAX_REQUEST_IDS_PER_CONNECTION = 4096;
 
 /**
  * Bindings of all connections of a user, of which there may be a thousand, and the same number of
- * request ids: 40 MB each. A connection may still have the number below when others of its user use
- * all of these.
+ * request ids: 40 MB each. As many with the user's access keys. A connection may still have the
+ * number below when others of its share use all of these.
  */
 export const MAX_BINDINGS_PER_USER = 131_072;
 export const MAX_REQUEST_IDS_PER_USER = 131_072;

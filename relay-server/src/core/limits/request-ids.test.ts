@@ -11,7 +11,7 @@ const world = (...tokens: [string, string?][]) => {
     requests: new Set<string>(),
     user,
   }));
-  const ids = new RequestIds<(typeof requesters)[number]>();
+  const ids = new RequestIds<(typeof requesters)[number]>((requester) => requester.user);
   const clientFor = (agentId: string, requestId: string, now: number) =>
     ids.clientFor(agentId, requestId, user, now);
   return { ids, user, requesters, clientFor };

@@ -16,9 +16,11 @@ interface Requester {
   readonly renews?: string | undefined;
   /** Keys of this connection's live ids, oldest first; kept by `RequestIds` alone. */
   readonly requests: Set<string>;
-  /** `requestIds`: live ones of all the user's connections; kept by `RequestIds` alone. */
-  readonly user: { requestIds: number };
+  readonly user: object;
 }
+
+/** What a connection's live ids are charged to. */
+type ShareOf<R> = (client: R) => { requestIds: number };
 
 interface Entry<R> {
   client: R;
@@ -28,6 +30,11 @@ interface Entry<R> {
 export class RequestIds<R extends Requester> {
   /** In order of expiry, because all live equally long. */
   readonly #entries = new Map<string, Entry<R>>();
+  readonly #shareOf: ShareOf<R>;
+
+  constructor(shareOf: ShareOf<R>) {
+    this.#shareOf = shareOf;
+  }
 
   /** Remembers the requester. False when the id is live on another connection. */
   remember(agentId: string, requestId: string, client: R, now: number): boolean {
@@ -40,9 +47,10 @@ export class RequestIds<R extends Requester> {
     this.#forget(key);
     this.#entries.set(key, { client, expiresAt: now + REQUEST_ID_TTL_MS });
     client.requests.add(key);
-    client.user.requestIds += 1;
+    const share = this.#shareOf(client);
+    share.requestIds += 1;
     const max =
-      client.user.requestIds > MAX_REQUEST_IDS_PER_USER
+      share.requestIds > MAX_REQUEST_IDS_PER_USER
         ? FREE_PER_CONNECTION
         : MAX_REQUEST_IDS_PER_CONNECTION;
     if (client.requests.size > max) {
@@ -87,7 +95,7 @@ export class RequestIds<R extends Requester> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     entry.client.requests.delete(key);
-    entry.client.user.requestIds -= 1;
+    this.#shareOf(entry.client).requestIds -= 1;
     this.#entries.delete(key);
   }
 }

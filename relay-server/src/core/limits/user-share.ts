@@ -23,6 +23,9 @@ export class UserShare<C> {
   queuedBytes = 0;
   countedBytes = 0;
   countedAt = Number.NEGATIVE_INFINITY;
+  /** Of all connections; kept by `Bindings` and `RequestIds`. */
+  bindings = 0;
+  requestIds = 0;
 
   constructor(turnCost = TURN_COST) {
     this.turnCost = turnCost;
