@@ -39,8 +39,8 @@ const LONGEST_MS = 200_000;
 const LATEST_S = 30;
 /** The same where a call itself may take long: on a slow network, or in a closed loop. */
 const SLOWEST_MS = 3_000;
-/** And where a client comes and leaves with each call, on a slow network. */
-const SLOWEST_VISIT_MS = 10_000;
+/** On a slow network, with the way into a link and a session, which a first call takes as well. */
+const SLOWEST_FIRST_MS = 10_000;
 /** Calls may fail in whatever way, but have no wrong answer. */
 export const MAY_FAIL: readonly Allowed[] = [
   ...Object.keys(CALL_ERRORS).filter((code) => code !== "REMOTE"),
@@ -150,7 +150,8 @@ export class Drawing {
     return Array.from({ length: this.likely(15) ? 0 : 1 + this.below(2) }, (_, i) => {
       const { group, kind, network } = this.one(devices);
       const isQuick = network === undefined && kind !== "busy" && kind !== "bridge";
-      const loopMs = this.between(SLOWEST_MS, longestMs);
+      const slowestMs = network === undefined ? SLOWEST_MS : SLOWEST_FIRST_MS;
+      const loopMs = this.between(slowestMs, longestMs);
       const openMs = this.between(isQuick ? SHORTEST_MS : SLOWEST_MS, longestMs);
       // Enough bytes to fill queues; on a slow line alone, they would take longer than a call may.
       const isLarge = kind === "echo" && network?.bandwidth === undefined && this.likely(30);
@@ -159,7 +160,10 @@ export class Drawing {
         name: `c${i}`,
         devices: group,
         ...(this.likely(60)
-          ? this.loop(isLarge ? 1000 * ((isQuick ? 1 : 3) + this.below(3)) : loopMs, isQuick)
+          ? this.loop(
+              isLarge ? (isQuick ? 1000 : slowestMs) + 1000 * this.below(3) : loopMs,
+              isQuick,
+            )
           : { rate: `${Math.ceil(60_000 / openMs)}/m` }),
         from: `${LATEST_S - this.below(20)}s`,
         ...(isLarge ? large : {}),
@@ -174,7 +178,7 @@ export class Drawing {
   }
 
   private loop(everyMs: number, isQuick: boolean): Pick<ClientGroupSpec, "every" | "leaves"> {
-    const leaves = this.likely(25) && (isQuick || everyMs >= SLOWEST_VISIT_MS);
+    const leaves = this.likely(25) && (isQuick || everyMs >= SLOWEST_FIRST_MS);
     return { every: `${everyMs}ms`, ...(leaves ? { leaves } : {}) };
   }
 

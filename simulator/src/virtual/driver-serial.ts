@@ -25,6 +25,8 @@ const AGAIN_MS = 3_000;
  * after up to 30 s, and after several of them the next attempt comes up to a minute later.
  */
 const EFFECT_MS = 100_000;
+/** So late may a program find the bridge that has come back after a fault. */
+const BACK_MS = 60_000;
 /** What each side keeps and grants, at most. */
 const READ_WINDOW = 131_072;
 /** For so many steps that move bytes, a link is lost so often. */
@@ -224,7 +226,7 @@ class Port {
   told({ claim }: Program, { bytes, direction, outcome }: Loss): void {
     const { clock, liveness } = this.world;
     const isQuiet = clock.nowUs - this.disturbedUs > EFFECT_MS * 1000;
-    if (isQuiet && liveness.isCalm(clock.nowUs)) {
+    if (isQuiet && liveness.wasCalm(clock.nowUs - BACK_MS * 1000)) {
       this.oracle.violate(
         `${claim} is told ${bytes} bytes ${direction} as ${outcome}, and nothing was in their way`,
       );
