@@ -122,3 +122,20 @@ describe("many agents", () => {
     expect(JSON.parse(world.relay.received.at(-1) ?? "{}")).not.toHaveProperty("type");
   });
 });
+
+describe("agents that do not answer", () => {
+  it("do not hold up the calls to others", async () => {
+    const world = new World();
+    const client = await world.connected();
+    for (let n = 0; n < 10; n++) {
+      world.agent(`mute-${n}`).handlers.set("ask", () => undefined);
+      const mute = client.agent(`mute-${n}`, SECRET);
+      for (let k = 0; k < 32; k++) world.follow(mute.call("ask"));
+    }
+    world.agent();
+    await world.run(1_000);
+    const answered = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
+    await world.run(6_000);
+    expect(answered).toEqual({ times: 1, result: [1] });
+  });
+});

@@ -26,6 +26,7 @@ import {
   MAX_QUEUED,
   MAX_TIMEOUT_MS,
   MIGRATION_RETRY_MS,
+  OVERDUE_MS,
   PACE_BURST,
   PACE_PER_SECOND,
   RENEWAL_PACE_MS,
@@ -73,7 +74,7 @@ interface CallRequest {
 
 export class ClientCore implements PeerHost, RelayLinkEvents {
   readonly ports: Ports;
-  readonly inFlight = new Set<Call>();
+  readonly inFlight = new Map<Call, number>();
 
   private readonly events: ClientCoreEvents;
   private readonly link: RelayLink;
@@ -181,7 +182,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       return new CallError("BAD_ARGUMENT", `timeoutMs must be 1 to ${MAX_TIMEOUT_MS}`);
     }
     if (this.ended !== null) return this.ended;
-    if (this.calls.size - this.inFlight.size >= MAX_QUEUED) {
+    if (this.calls.size - Math.min(this.inFlight.size, MAX_IN_FLIGHT) >= MAX_QUEUED) {
       return new CallError("BUSY", `${MAX_QUEUED} calls wait already`);
     }
     // The longest id and the longest `expires` that a session can reach.
@@ -226,9 +227,9 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     this.pumping = true;
     for (const peer of this.pending) {
       if (this.link.state !== "online" || this.link.isMoving) break;
-      if (this.inFlight.size >= MAX_IN_FLIGHT) break;
       if (this.renewToken()) break;
-      const waitMs = this.pacer.waitMs(this.ports.timer.now());
+      const now = this.ports.timer.now();
+      const waitMs = Math.max(this.crowdedMs(now), this.pacer.waitMs(now));
       if (waitMs > 0) {
         this.pumpIn(waitMs);
         break;
@@ -244,6 +245,22 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       }
     }
     this.pumping = false;
+  }
+
+  /**
+   * How long too many calls are in flight, unless one ends. Those that are long overdue count no
+   * more: agents that have lost their power must not hold up the others.
+   */
+  private crowdedMs(now: number): number {
+    let awaited = this.inFlight.size;
+    if (awaited < MAX_IN_FLIGHT) return 0;
+    for (const sentAt of this.inFlight.values()) {
+      const leftMs = sentAt + OVERDUE_MS - now;
+      if (leftMs > 0) return leftMs;
+      awaited -= 1;
+      if (awaited < MAX_IN_FLIGHT) break;
+    }
+    return 0;
   }
 
   private streaming(): boolean {

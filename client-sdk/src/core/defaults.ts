@@ -10,6 +10,8 @@ export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** Sent and unanswered calls, over all agents: the relay queues 1 MiB of answers for us. */
 export const MAX_IN_FLIGHT = 256;
+/** An answer that has not come by then does not count: it hardly comes at once with the others. */
+export const OVERDUE_MS = 5_000;
 /** The same for one agent; small devices handle calls one after another anyway. */
 export const MAX_IN_FLIGHT_PER_AGENT = 32;
 /**

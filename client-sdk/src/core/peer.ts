@@ -35,8 +35,8 @@ const RESEND_LATER = ["RATE_LIMITED", "SLOW_CONSUMER", "UNAVAILABLE", "INTERNAL"
 
 /** The core around a peer. */
 export interface PeerHost extends PacketHost {
-  /** Calls that were sent, over all agents. */
-  readonly inFlight: Set<Call>;
+  /** Calls that were sent, over all agents, in that order, and when. */
+  readonly inFlight: Map<Call, number>;
   /** The peer has something to send; call its `step`. */
   ready(peer: Peer): void;
   settle(call: Call, outcome: Outcome): void;
@@ -170,7 +170,7 @@ export class Peer implements PeerSessionEvents {
     if (call === undefined || session.inFlight >= MAX_IN_FLIGHT_PER_AGENT) return false;
     if (session.inFlight > 0 && session.bytesInFlight >= MAX_BYTES_PER_AGENT) return false;
     this.queue.shift();
-    this.host.inFlight.add(call);
+    this.host.inFlight.set(call, this.host.ports.timer.now());
     try {
       if (session.send(call)) return true;
     } catch (cause) {
