@@ -4,39 +4,20 @@
  * place, ready to be committed.
  */
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { readFiles } from "./proofs.ts";
 
 const root = resolve(import.meta.dirname, "..");
-
-function packagesWithGenerator(): { folder: string; command: string }[] {
-  return readdirSync(root).flatMap((folder) => {
-    const path = resolve(root, folder, "package.json");
-    if (!existsSync(path)) return [];
-    const command = JSON.parse(readFileSync(path, "utf8")).scripts?.generate as string | undefined;
-    return command ? [{ folder, command }] : [];
-  });
-}
-
-/** Path -> hash of every file of a package, except what is installed or built. */
-function snapshot(folder: string, hashes = new Map<string, string>()): Map<string, string> {
-  for (const entry of readdirSync(resolve(root, folder), { withFileTypes: true })) {
-    const path = `${folder}/${entry.name}`;
-    if (entry.isDirectory()) {
-      if (entry.name !== "node_modules" && entry.name !== "dist") snapshot(path, hashes);
-    } else if (entry.isFile()) {
-      const hash = createHash("sha256").update(readFileSync(resolve(root, path)));
-      hashes.set(path, hash.digest("hex"));
-    }
-  }
-  return hashes;
-}
-
-const packages = packagesWithGenerator();
+const packages = globSync("*/package.json", { cwd: root }).flatMap((path) => {
+  const { scripts } = JSON.parse(readFileSync(resolve(root, path), "utf8"));
+  return scripts?.generate === undefined
+    ? []
+    : [{ folder: dirname(path), command: String(scripts.generate) }];
+});
 let problems = 0;
 for (const { folder, command } of packages) {
-  const before = snapshot(folder);
+  const before = new Map(readFiles(root));
   const { status } = spawnSync(command, {
     cwd: resolve(root, folder),
     shell: true,
@@ -47,8 +28,8 @@ for (const { folder, command } of packages) {
     problems++;
     continue;
   }
-  const after = snapshot(folder);
-  const paths = [...new Set([...before.keys(), ...after.keys()])].sort();
+  const after = new Map(readFiles(root));
+  const paths = [...new Set([...before.keys(), ...after.keys()])];
   for (const path of paths.filter((path) => before.get(path) !== after.get(path))) {
     console.error(`${path} was not what \`${command}\` makes; it is now: look at it and commit it`);
     problems++;

@@ -236,7 +236,7 @@ export const inputsOf = (tests: readonly string[], inputs: readonly string[]): s
 ];
 
 /** Each file's path and a digest of it, sorted: tracked files and new ones, as they are on disk. */
-const readFiles = (root: string): [string, string][] => {
+export const readFiles = (root: string): [string, string][] => {
   const list = ["ls-files", "-co", "--exclude-standard", "--deduplicate"];
   const files = execFileSync("git", list, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
   const paths = files.split("\n").filter((path) => path !== "");

@@ -3,8 +3,8 @@
  * workspace and reports where one breaks a rule of `rules.ts`, by which chain of imports, and why
  * that rule exists. Exit code 0 if all rules hold, 1 if one does not.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { matchesGlob, resolve } from "node:path";
+import { globSync, readFileSync } from "node:fs";
+import { matchesGlob, resolve, sep } from "node:path";
 import { fileCycles, folderCycles } from "./cycles.ts";
 import {
   buildGraph,
@@ -224,19 +224,11 @@ export function formatViolation(violation: Violation): string {
  * left out.
  */
 export function readWorkspace(root: string, folders: readonly string[]): Map<string, string> {
-  const files = new Map<string, string>();
-  const visit = (folder: string): void => {
-    for (const entry of readdirSync(resolve(root, folder), { withFileTypes: true })) {
-      const path = `${folder}/${entry.name}`;
-      if (entry.isDirectory()) {
-        if (entry.name !== "node_modules" && entry.name !== "dist") visit(path);
-      } else if (isSource(entry.name) || entry.name === "package.json") {
-        files.set(path, readFileSync(resolve(root, path), "utf8"));
-      }
-    }
-  };
-  for (const folder of folders) if (existsSync(resolve(root, folder))) visit(folder);
-  return files;
+  const globs = folders.map((folder) => `${folder}/**/*.{ts,tsx,mts,js,mjs,json}`);
+  const exclude = ["**/node_modules", "**/dist"];
+  const paths = globSync(globs, { cwd: root, exclude }).map((path) => path.replaceAll(sep, "/"));
+  const read = paths.filter((path) => isSource(path) || path.endsWith("/package.json"));
+  return new Map(read.map((path) => [path, readFileSync(resolve(root, path), "utf8")]));
 }
 
 if (import.meta.main) {
