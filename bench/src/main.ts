@@ -47,15 +47,7 @@ if (typeof flags === "string") {
   process.exitCode = await run(flags);
 }
 
-interface Flags {
-  readonly only: readonly string[];
-  readonly quick: boolean;
-  readonly cycles: number;
-  readonly sizes: boolean;
-  readonly json: string | undefined;
-  readonly html: string | undefined;
-  readonly help: boolean;
-}
+type Flags = Exclude<ReturnType<typeof readFlags>, string>;
 
 async function run(flags: Flags): Promise<number> {
   const interrupted = new AbortController();
@@ -80,7 +72,7 @@ async function run(flags: Flags): Promise<number> {
 }
 
 /** The flags, or an error message. */
-function readFlags(): Flags | string {
+function readFlags() {
   try {
     const { values } = parseArgs({
       options: {
@@ -105,7 +97,7 @@ function readFlags(): Flags | string {
     if (wrong !== undefined || (values.sizes && values.quick)) {
       return `--sizes has no --${wrong ?? "quick"}\n${USAGE}`;
     }
-    return { ...values, only, cycles, json: values.json, html: values.html };
+    return { ...values, only, cycles };
   } catch (error) {
     return `${(error as Error).message}\n${USAGE}`;
   }

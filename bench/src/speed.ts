@@ -14,7 +14,7 @@ import { type Comparison, isBound, percent } from "./interleave.ts";
 import { FIT_LEAST, isLine, type MemoryResult, measureMemory } from "./memory.ts";
 import { measurePackets, SIZES, VERSIONS } from "./packets.ts";
 import { type Bar, progress, type Section } from "./report.ts";
-import { SCENARIOS, SERVER_IDS } from "./sections.ts";
+import { describeScenario, SCENARIOS, SERVER_IDS } from "./sections.ts";
 import { measureSerial, type SerialResult } from "./serial.ts";
 import { canMeasure } from "./usage.ts";
 import { measureWorld, type WorldResult } from "./world.ts";
@@ -91,68 +91,52 @@ export async function measureSpeed(plan: Plan, signal: AbortSignal): Promise<Res
     Object.assign(versions, result.versions);
     return serial(result);
   });
-  for (const measure of [measureIdle, measureBusy]) {
-    if (!measure.ids.some(wants)) continue;
+  const withServers = async (ids: readonly string[], use: (rig: Rig) => Promise<void>) => {
+    if (!ids.some(wants)) return;
     await using servers = await startServers(signal);
     for (const what of servers.skipped) skipped.add(what);
     for (const { name, version } of servers.rig.contenders) versions[name] = version;
-    await measure.sections(run, servers.rig, bounds, effort, signal);
-  }
+    await use(servers.rig);
+  };
+  // With fresh servers: they would reuse memory that other sections have freed.
+  await withServers(["memory"], (rig) => run("memory", () => memories(rig, bounds, signal)));
+  const busy = SERVER_IDS.filter((id) => id !== "memory");
+  await withServers(busy, (rig) => measureBusy(run, rig, bounds, effort));
   return { sections, skipped: [...skipped], versions };
 }
 
 type Bounds = typeof WHOLE;
 type Run = (id: string, measure: () => Promise<Section | Section[]>) => Promise<void>;
 
-interface ServerSections {
-  readonly ids: readonly string[];
-  sections(run: Run, rig: Rig, bounds: Bounds, effort: Effort, signal: AbortSignal): Promise<void>;
+async function memories(rig: Rig, bounds: Bounds, signal: AbortSignal): Promise<Section> {
+  const results: MemoryResult[] = [];
+  for (const contender of rig.contenders) {
+    if (contender === rig.contenders[1]) continue; // the twin adds no information
+    signal.throwIfAborted();
+    progress(`memory of ${contender.name}`);
+    results.push(await measureMemory(rig.generator, contender, bounds));
+  }
+  return memory(results);
 }
 
-/** With fresh servers: they would reuse memory that other sections have freed. */
-const measureIdle: ServerSections = {
-  ids: ["memory"],
-  sections: (run, rig, bounds, _effort, signal) =>
-    run("memory", async () => {
-      const results: MemoryResult[] = [];
-      for (const contender of rig.contenders) {
-        if (contender === rig.contenders[1]) continue; // the twin adds no information
-        signal.throwIfAborted();
-        progress(`memory of ${contender.name}`);
-        results.push(await measureMemory(rig.generator, contender, bounds));
-      }
-      return memory(results);
-    }),
-};
-
-const measureBusy: ServerSections = {
-  ids: SERVER_IDS.filter((id) => id !== "memory"),
-  async sections(run, rig, bounds, effort) {
-    const ours: Rig = { ...rig, contenders: rig.contenders.slice(0, 3) };
-    for (const scenario of SCENARIOS) {
-      await run(scenario.name, async () => {
-        const comparison = await measureForwarding(rig, scenario, effort);
-        return compared(
-          scenario.name,
-          `Forwarding: ${scenario.name}`,
-          `${scenario.what}. ${PER_MESSAGE}`,
-          comparison,
-        );
-      });
-    }
-    await run("connect", async () => {
-      const comparison = await measureConnecting(rig, effort);
-      return compared("connect", "Accepting a connection", PER_CONNECTION, comparison);
+async function measureBusy(run: Run, rig: Rig, bounds: Bounds, effort: Effort): Promise<void> {
+  for (const scenario of SCENARIOS) {
+    await run(scenario.name, async () => {
+      const comparison = await measureForwarding(rig, scenario, effort);
+      const what = `${describeScenario(scenario)}. ${PER_MESSAGE}`;
+      return compared(scenario.name, `Forwarding: ${scenario.name}`, what, comparison);
     });
-    await run("growth", async () =>
-      growth(
-        await measureGrowth(ours, bounds.levels, effort, (level) =>
-          progress(`growth, ${level} connected`),
-        ),
-      ),
-    );
-  },
-};
+  }
+  await run("connect", async () => {
+    const comparison = await measureConnecting(rig, effort);
+    return compared("connect", "Accepting a connection", PER_CONNECTION, comparison);
+  });
+  await run("growth", async () => {
+    const ours: Rig = { ...rig, contenders: rig.contenders.slice(0, 3) };
+    const onLevel = (level: number): void => progress(`growth, ${level} connected`);
+    return growth(await measureGrowth(ours, bounds.levels, effort, onLevel));
+  });
+}
 
 const PER_MESSAGE =
   "Server CPU for one forwarded message, as a ratio to a minimal forwarder on ws; quartiles in brackets.";
