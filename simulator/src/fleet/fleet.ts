@@ -220,10 +220,12 @@ export class VirtualFleet {
     const call: FleetClient["call"] = (device, method, params, options = {}) => {
       const { timeoutMs = load.timeoutMs, idempotent = false } = options;
       const asker = new Error();
-      const asked = { ...load, timeoutMs, spec: { ...load.spec, idempotent } };
+      const own = { ...load, timeoutMs, spec: { ...load.spec, idempotent } };
       const outcome = new Promise<never>((resolve, reject) => {
         const question = { method, params, right: () => true };
-        world.call(asked, client, this.deviceOf(device), question, false, (result, error) => {
+        const to = this.deviceOf(device);
+        const asked = { load: own, client, device: to, question, isFirst: false };
+        world.call(asked, (result, error) => {
           if (error === null) resolve(result as never);
           else reject(withLinesOf(error, asker));
         });

@@ -34,6 +34,16 @@ export type Done = (
   isRunning: boolean,
 ) => void;
 
+/** One question of a load. */
+export interface Asked {
+  readonly load: PlannedLoad;
+  readonly client: VirtualClient;
+  readonly device: Device;
+  readonly question: Question;
+  /** Of its load to its device. */
+  readonly isFirst: boolean;
+}
+
 interface LoadWorld {
   readonly clock: Clock;
   readonly devices: readonly Device[];
@@ -45,23 +55,8 @@ interface LoadWorld {
   isSpoiled(id: string): boolean;
   /** Of all loads: what a device is asked follows from what it was asked before. */
   questionsTo(device: Device): Questions;
-  call(
-    load: PlannedLoad,
-    client: VirtualClient,
-    device: Device,
-    question: Question,
-    isFirst: boolean,
-    done: Done,
-  ): void;
-  exchange(
-    load: PlannedLoad,
-    client: VirtualClient,
-    device: Device,
-    question: Question,
-    isFirst: boolean,
-    inbox: Inbox,
-    done: Done,
-  ): void;
+  call(asked: Asked, done: Done): void;
+  exchange(asked: Asked, inbox: Inbox, done: Done): void;
 }
 
 /** `clients`: those of this load, in the plan's order. */
@@ -182,7 +177,7 @@ class Loop {
   ): void {
     const { world, load, device } = this;
     const client = this.client(question.client ?? 0);
-    const isFirst = this.isFirst;
+    const asked = { load, client, device, question, isFirst: this.isFirst };
     this.isFirst = false;
     const fromUs = world.clock.nowUs;
     const done: Done = (result, error, isRight, isRunning) => {
@@ -199,9 +194,8 @@ class Loop {
       }
       ended(result, isRight);
     };
-    if ((question.kind ?? "call") === "call")
-      world.call(load, client, device, question, isFirst, done);
-    else world.exchange(load, client, device, question, isFirst, inbox, done);
+    if ((question.kind ?? "call") === "call") world.call(asked, done);
+    else world.exchange(asked, inbox, done);
   }
 
   /** So many after its own. */

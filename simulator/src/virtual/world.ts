@@ -6,7 +6,7 @@
  * the relay, a call's outcome, an async device program), they all settle before time moves on.
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
-import type { Client, Presence } from "@blindrelay/client-sdk";
+import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
@@ -14,7 +14,6 @@ import type { Control } from "@blindrelay/relay-server/control";
 import { getOrMake } from "../base/maps.ts";
 import { Stream } from "../base/random-streams.ts";
 import { exchange, type Inbox } from "../devices/exchange.ts";
-import type { Question } from "../devices/kinds.ts";
 import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
@@ -39,7 +38,7 @@ import { startDriver } from "./driver.ts";
 import { playFault } from "./faults.ts";
 import { makeGlobals } from "./globals.ts";
 import { Records } from "./hostile.ts";
-import { type Done, scheduleLoad } from "./loads.ts";
+import { type Asked, type Done, scheduleLoad } from "./loads.ts";
 import { Net, type Observer, type Peer, type Wire } from "./net.ts";
 import { VirtualNodes } from "./nodes.ts";
 import { compileFunction, type LoadedProgram } from "./program.ts";
@@ -357,34 +356,22 @@ export class World implements Observer {
   }
 
   /** Makes one call, and counts how it ends. */
-  call(
-    load: PlannedLoad,
-    client: VirtualClient,
-    device: Device,
-    question: Question,
-    isFirst: boolean,
-    done: Done,
-  ): void {
-    const { tally } = this.measured;
+  call(asked: Asked, done: Done): void {
+    const { load, client, device, question } = asked;
     const { spec } = load;
-    const { timeoutMs = load.timeoutMs } = question;
+    const { method, params, timeoutMs = load.timeoutMs } = question;
     const idempotent = spec.idempotent ?? false;
     const record = this.calls.made(client.id, device.id, idempotent, timeoutMs);
     const call: Call = { record, places: [], running: false };
-    const { method, params } = question;
-    const open = tally.asked({ device: device.id, group: device.plan.group, method }, isFirst);
+    const ended = this.counted(asked, String(record.marker), method);
     this.calling = call;
-    const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
     const waitForAgent = spec.wait_for_agent ?? false;
     const signal = this.givesUp(load, client);
     const request = { method, params, timeoutMs, idempotent, waitForAgent, ...signal };
     client.call(device, request, (result, error) => {
       const outcome: CallOutcome = error === null ? { ok: true, result } : { ok: false, error };
       this.calls.ended(record, outcome);
-      const said = error === null ? "ok" : error.code;
-      this.trace("outcome", `${client.id} ${device.id}`, `${record.marker} ${said}`);
-      const { isRight, code } = tally.judge(open, question, result, error);
-      if (!isRight) this.keepTimeline(code ?? WRONG_ANSWER, method, traced);
+      const isRight = ended(result, error);
       // A repeated execution is checked for as long as a packet can live.
       this.clock.after(CALL_MEMORY_MS, () => {
         this.calls.forget(record);
@@ -396,31 +383,37 @@ export class World implements Observer {
   }
 
   /** The same for a step of a sequence that is no call. */
-  exchange(
-    load: PlannedLoad,
-    client: VirtualClient,
-    device: Device,
-    question: Question,
-    isFirst: boolean,
-    inbox: Inbox,
-    done: Done,
-  ): void {
-    const { tally } = this.measured;
-    const { kind, method, timeoutMs = load.timeoutMs } = question;
-    const open = tally.asked({ device: device.id, group: device.plan.group, method }, isFirst);
-    const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
+  exchange(asked: Asked, inbox: Inbox, done: Done): void {
+    const { load, client, device, question } = asked;
+    const { kind, timeoutMs = load.timeoutMs } = question;
+    const what = `${kind} ${question.method}`;
+    const ended = this.counted(asked, what, what);
     client.use(
       device,
       (agent) => exchange(agent, inbox, question, timeoutMs, client.timer),
       (result, error) => {
-        const said = error === null ? "ok" : error.code;
-        this.trace("outcome", `${client.id} ${device.id}`, `${kind} ${method} ${said}`);
-        const { isRight, code } = tally.judge(open, question, result, error);
-        if (!isRight) this.keepTimeline(code ?? WRONG_ANSWER, `${kind} ${method}`, traced);
+        const isRight = ended(result, error);
         // Whether there is an event, and when a stream ends, is up to the program.
         done(result, error, isRight, kind === "event" || error?.code === "TIMED_OUT");
       },
     );
+  }
+
+  /**
+   * Counts what is asked. The returned function counts how it ended, and returns whether as it
+   * must. `name`: in the trace; `what`: in a timeline.
+   */
+  private counted({ client, device, question, isFirst }: Asked, name: string, what: string) {
+    const { tally } = this.measured;
+    const { group } = device.plan;
+    const open = tally.asked({ device: device.id, group, method: question.method }, isFirst);
+    const traced = { fromUs: this.clock.nowUs, client: client.id, device: device.id };
+    return (result: unknown, error: CallError | null): boolean => {
+      this.trace("outcome", `${client.id} ${device.id}`, `${name} ${error?.code ?? "ok"}`);
+      const { isRight, code } = tally.judge(open, question, result, error);
+      if (!isRight) this.keepTimeline(code ?? WRONG_ANSWER, what, traced);
+      return isRight;
+    };
   }
 
   loadFailed(what: string): void {
