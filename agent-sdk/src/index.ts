@@ -19,13 +19,4 @@ export {
   serveLog,
 } from "./core/log.ts";
 export { DeviceStorage } from "./core/storage.ts";
-export type {
-  Link,
-  LinkEvents,
-  LinkPort,
-  Log,
-  LogLevel,
-  Random,
-  StoragePort,
-  TimerPort,
-} from "./ports.ts";
+export type * from "./ports.ts";
