@@ -26,11 +26,11 @@ import {
   TYPE_AUTH_RESPONSE,
 } from "../wire/names.ts";
 import { ACCOUNT_TOKEN, AGENT_TOKEN, example, SESSION_TOKEN } from "./examples.ts";
+import { OneOf } from "./one-of.ts";
 
-export const ClientType = Type.Union(
-  [Type.Literal("client"), Type.Literal("agent"), Type.Literal("firmware")],
-  { description: "`agent` and `firmware` mean the same: the firmware side." },
-);
+export const ClientType = OneOf(["client", "agent", "firmware"], {
+  description: "`agent` and `firmware` mean the same: the firmware side.",
+});
 export type ClientType = Static<typeof ClientType>;
 
 /** What an agent reports about itself in clear text, for REST to show. */
@@ -109,17 +109,10 @@ export const AuthFailure = Type.Object(
     [FIELD_ERROR]: Type.String({
       description: "For people. Exactly `Invalid token` for an invalid token.",
     }),
-    [FIELD_CODE]: Type.Union([
-      Type.Literal("INVALID_TOKEN"),
-      Type.Literal("WRONG_TOKEN_KIND"),
-      Type.Literal("LOCKED_OUT"),
-      Type.Literal("SESSION_EXPIRED"),
-      Type.Literal("RATE_LIMITED"),
-      Type.Literal("LIMIT_EXCEEDED"),
-      Type.Literal("TAKEOVER_LOOP"),
-      Type.Literal("BAD_MESSAGE"),
-      Type.Literal("UNAVAILABLE"),
-      Type.Literal("QUOTA_EXCEEDED"),
+    [FIELD_CODE]: OneOf([
+      ...(["INVALID_TOKEN", "WRONG_TOKEN_KIND", "LOCKED_OUT", "SESSION_EXPIRED"] as const),
+      ...(["RATE_LIMITED", "LIMIT_EXCEEDED", "TAKEOVER_LOOP", "BAD_MESSAGE"] as const),
+      ...(["UNAVAILABLE", "QUOTA_EXCEEDED"] as const),
     ]),
     [FIELD_RETRY_AFTER]: Type.Integer({ minimum: 0, description: "Seconds." }),
   },

@@ -1,5 +1,6 @@
 /** `/admin`: users, figures and the audit log, for the admin role. */
 import { type Static, Type } from "typebox";
+import { OneOf } from "../one-of.ts";
 import { User } from "./account.ts";
 import { NewPassword, PageQuery, page, Role, Timestamp, Username } from "./common.ts";
 
@@ -73,31 +74,14 @@ export const AdminStats = Type.Object({
 export type AdminStats = Static<typeof AdminStats>;
 
 /** `<what>.<what was done to it>` */
-export const AuditAction = Type.Union([
-  Type.Literal("user.create"),
-  Type.Literal("user.role"),
-  Type.Literal("user.disable"),
-  Type.Literal("user.enable"),
-  Type.Literal("user.password"),
-  Type.Literal("user.totp_enable"),
-  Type.Literal("user.totp_disable"),
-  Type.Literal("user.rotate_token"),
-  Type.Literal("user.delete"),
-  Type.Literal("user.unlock"),
-  Type.Literal("agent.create"),
-  Type.Literal("agent.rotate_token"),
-  Type.Literal("agent.export"),
-  Type.Literal("agent.delete"),
-  Type.Literal("release.create"),
-  Type.Literal("release.upload"),
-  Type.Literal("release.sign"),
-  Type.Literal("release.publish"),
-  Type.Literal("release.rollout"),
-  Type.Literal("release.yank"),
-  Type.Literal("release.delete"),
-  Type.Literal("key.create"),
-  Type.Literal("key.delete"),
-  Type.Literal("relay.rekey"),
+export const AuditAction = OneOf([
+  ...(["user.create", "user.role", "user.disable", "user.enable"] as const),
+  ...(["user.password", "user.totp_enable", "user.totp_disable"] as const),
+  ...(["user.rotate_token", "user.delete", "user.unlock"] as const),
+  ...(["agent.create", "agent.rotate_token", "agent.export", "agent.delete"] as const),
+  ...(["release.create", "release.upload", "release.sign", "release.publish"] as const),
+  ...(["release.rollout", "release.yank", "release.delete"] as const),
+  ...(["key.create", "key.delete", "relay.rekey"] as const),
 ]);
 export type AuditAction = Static<typeof AuditAction>;
 

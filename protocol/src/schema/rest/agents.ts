@@ -6,6 +6,7 @@ import {
   MAX_LABELS,
   MAX_SELECTOR_LENGTH,
 } from "../../selector.ts";
+import { OneOf } from "../one-of.ts";
 import { AgentId, AgentToken, PageQuery, page, Timestamp } from "./common.ts";
 import { Nullable, PlainText } from "./parts.ts";
 
@@ -127,12 +128,7 @@ export type AgentExport = Static<typeof AgentExport>;
 /**
  * The format of the export: JSON, a module for Espruino, Moddable's manifest, or lines for a shell.
  */
-export const ExportFormat = Type.Union([
-  Type.Literal("json"),
-  Type.Literal("espruino"),
-  Type.Literal("moddable"),
-  Type.Literal("env"),
-]);
+export const ExportFormat = OneOf(["json", "espruino", "moddable", "env"]);
 export type ExportFormat = Static<typeof ExportFormat>;
 
 /** Without `format` the Accept header decides, and JSON is the default. */

@@ -1,10 +1,11 @@
 /** `/auth/...`: what the relay requires, and how to get, renew and end credentials. */
 import { type Static, Type } from "typebox";
+import { OneOf } from "../one-of.ts";
 import { User } from "./account.ts";
 import { AccountToken, GivenCode, GivenPassword, Timestamp, TokenText } from "./common.ts";
 
 export const AuthConfig = Type.Object({
-  totp: Type.Union([Type.Literal("required"), Type.Literal("optional")]),
+  totp: OneOf(["required", "optional"]),
   registration: Type.Boolean({ description: "Whether users may create accounts themselves." }),
   session: Type.Object({
     ttl: Type.Integer({ description: "Seconds.", examples: [86400] }),

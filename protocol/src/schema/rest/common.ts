@@ -1,6 +1,7 @@
 /** What several REST resources share: identifiers, times, problems and pages. */
 import { type Static, type TSchema, Type } from "typebox";
 import { AGENT_ID_PATTERN } from "../../spec.ts";
+import { OneOf } from "../one-of.ts";
 
 export const AgentId = Type.String({ pattern: AGENT_ID_PATTERN, examples: ["pump-7"] });
 
@@ -19,7 +20,7 @@ export const AgentToken = TokenText("agt_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkB
 /** A response without a body. */
 export const NoContent = Type.Null({ description: "Done; no content." });
 
-export const Role = Type.Union([Type.Literal("admin"), Type.Literal("user")]);
+export const Role = OneOf(["admin", "user"]);
 export type Role = Static<typeof Role>;
 
 export const USERNAME_PATTERN = "^[A-Za-z0-9._@-]{1,64}$";

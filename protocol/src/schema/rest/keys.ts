@@ -1,28 +1,21 @@
 /** `/account/keys`: access keys, for programs and people who are to have less than the account. */
 import { type Static, Type } from "typebox";
 import { KEY_SCOPES, MAX_SELECTOR_LENGTH } from "../../selector.ts";
+import { OneOf } from "../one-of.ts";
 import { page, Timestamp, TokenText } from "./common.ts";
 import { Nullable, PlainText } from "./parts.ts";
 
 /** Of one account. */
 export const MAX_KEYS = 100;
 
-const Scopes = Type.Array(
-  Type.Union([
-    Type.Literal("read"),
-    Type.Literal("call"),
-    Type.Literal("agents"),
-    Type.Literal("releases"),
-  ]),
-  {
-    minItems: 1,
-    maxItems: KEY_SCOPES.length,
-    uniqueItems: true,
-    description:
-      "read: GET of agents and releases. call: session tokens and /wss. agents: all of /agents. releases: all of /releases that the account's role allows.",
-    examples: [["call"]],
-  },
-);
+const Scopes = Type.Array(OneOf(KEY_SCOPES), {
+  minItems: 1,
+  maxItems: KEY_SCOPES.length,
+  uniqueItems: true,
+  description:
+    "read: GET of agents and releases. call: session tokens and /wss. agents: all of /agents. releases: all of /releases that the account's role allows.",
+  examples: [["call"]],
+});
 
 const KeyName = PlainText(64, "Unique among the account's keys.", "ci");
 

@@ -9,6 +9,7 @@ import {
   SIGNATURE_HEADER,
 } from "../../releases.ts";
 import { MAX_REPORT_LENGTH } from "../../spec.ts";
+import { OneOf } from "../one-of.ts";
 import { PageQuery, page, Timestamp } from "./common.ts";
 import { Nullable } from "./parts.ts";
 
@@ -33,11 +34,7 @@ export const ReleaseVersion = Type.String({
   examples: ["1.4.0"],
 });
 
-export const ReleaseStatus = Type.Union([
-  Type.Literal("draft"),
-  Type.Literal("published"),
-  Type.Literal("yanked"),
-]);
+export const ReleaseStatus = OneOf(["draft", "published", "yanked"]);
 export type ReleaseStatus = Static<typeof ReleaseStatus>;
 
 const Notes = Type.String({
@@ -156,7 +153,7 @@ export type ReleaseCreate = Static<typeof ReleaseCreate>;
  */
 export const ReleasePatch = Type.Object({
   status: Type.Optional(
-    Type.Union([Type.Literal("published"), Type.Literal("yanked")], {
+    OneOf(["published", "yanked"], {
       description: "Publish a draft, or withdraw what was published.",
     }),
   ),
