@@ -10,6 +10,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { onceByName } from "../base/once-by-name.ts";
 
 export interface ConsoleFile {
   readonly type: string;
@@ -45,35 +46,21 @@ const HTML = "text/html; charset=utf-8";
 /** A checkout's sources go before what a build may have left beside them long ago. */
 const isCheckout = (): boolean => existsSync(BUNDLER);
 
-/** What is being read or made, or is, by name: all downloads share its bytes. */
-const kept = new Map<string, Promise<Buffer>>();
-
-const once = (name: string, read: (name: string) => Promise<Buffer>): Promise<Buffer> => {
-  const begun = kept.get(name);
-  if (begun !== undefined) return begun;
-  const reading = read(name).catch((error: unknown) => {
-    kept.delete(name);
-    throw error;
-  });
-  kept.set(name, reading);
-  return reading;
-};
-
-const readBuilt = (name: string): Promise<Buffer> => readFile(join(BUILT, name));
+const readBuilt = onceByName((name) => readFile(join(BUILT, name)));
 
 /** In a checkout anew each time, for whoever edits it. */
 const readConsoleFile = (name: string): Promise<Buffer> =>
-  isCheckout() ? readFile(join(SOURCES, name)) : once(name, readBuilt);
+  isCheckout() ? readFile(join(SOURCES, name)) : readBuilt(name);
 
-const make = async (name: string): Promise<Buffer> => {
+const make = onceByName(async (name) => {
   const options = { encoding: "buffer", maxBuffer: MAX_MADE_BYTES } as const;
   const args = ["--disable-warning=ExperimentalWarning", BUNDLER, "--print", name];
   const { stdout } = await promisify(execFile)(process.execPath, args, options);
   return stdout;
-};
+});
 
 /** In a checkout by the bundler, in its own process. */
-const readMade = (name: string): Promise<Buffer> => once(name, isCheckout() ? make : readBuilt);
+const readMade = (name: string): Promise<Buffer> => (isCheckout() ? make : readBuilt)(name);
 
 export const CONSOLE_PAGE: ConsoleFile = { type: HTML, read: () => readConsoleFile("index.html") };
 

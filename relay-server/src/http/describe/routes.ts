@@ -2,12 +2,11 @@
  * The routes that describe the service: two documents for programs, two pages for
  * people.
  */
-import { createHash } from "node:crypto";
 import { AssetParams, AsyncapiDocument, OpenapiDocument } from "@blindrelay/protocol/schema/rest";
-import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
+import { onceByName } from "../../base/once-by-name.ts";
 import type { App, HttpContext } from "../base/context.ts";
-import { namesEtag } from "../base/etag.ts";
+import { type Kept, keptText, sendKept } from "../base/kept.ts";
 import { notFound } from "../base/problem.ts";
 import { httpBase } from "../base/relay-url.ts";
 import { asyncapiDocument } from "./asyncapi.ts";
@@ -62,7 +61,11 @@ export const describeRoutes = (app: App, context: HttpContext, openapi: () => Do
 
 const pageRoutes = (app: App, page: Page): void => {
   const html = keptText(HTML_TYPE, page.html);
-  const assets = new Map<string, Promise<Kept>>();
+  const read = onceByName(async (name) => {
+    const asset = Object.hasOwn(page.assets, name) ? page.assets[name] : undefined;
+    if (asset === undefined) throw notFound("file");
+    return keptText(asset.type, await asset.read());
+  });
   app.get(
     `/api/${page.folder}`,
     { schema: { summary: page.title, response: { 200: content("A page.", ["text/html"]) } } },
@@ -84,43 +87,11 @@ const pageRoutes = (app: App, page: Page): void => {
       },
     },
     async (request, reply) => {
-      const { asset: name } = request.params;
-      const asset = Object.hasOwn(page.assets, name) ? page.assets[name] : undefined;
-      if (asset === undefined) throw notFound("file");
-      let kept = assets.get(name);
-      if (kept === undefined) {
-        kept = asset.read().then((bytes) => keptText(asset.type, bytes));
-        kept.catch(() => assets.delete(name));
-        assets.set(name, kept);
-      }
-      const text = await kept;
+      const text = await read(request.params.asset);
       reply.header("cache-control", ASSETS_KEPT);
       return sendKept(request, reply, text);
     },
   );
-};
-
-/** A document that does not change while the relay runs: built once, sent with an ETag. */
-interface Kept {
-  readonly type: string;
-  readonly bytes: Buffer;
-  readonly etag: string;
-}
-
-const keptText = (type: string, text: string | Buffer): Kept => {
-  const bytes = Buffer.from(text as string);
-  const hash = createHash("sha256").update(bytes).digest("base64url");
-  return { type, bytes, etag: `"${hash}"` };
-};
-
-/** Bypasses the serializer, which would drop members that the response schema does not name. */
-const sendKept = (request: FastifyRequest, reply: FastifyReply, kept: Kept): never => {
-  reply.header("etag", kept.etag);
-  if (reply.getHeader("cache-control") === "no-store") reply.header("cache-control", "no-cache");
-  if (namesEtag(request.headers["if-none-match"], kept.etag)) {
-    return reply.code(304).send() as never;
-  }
-  return reply.type(kept.type).send(kept.bytes) as never;
 };
 
 const content = (description: string, types: readonly string[]) => ({

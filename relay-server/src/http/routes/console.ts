@@ -1,5 +1,4 @@
 /** `/console`: the live console, a web page for people. Not part of the API. */
-import { createHash } from "node:crypto";
 import { AssetParams } from "@blindrelay/protocol/schema/rest";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
@@ -10,6 +9,7 @@ import {
   type ConsoleFile,
 } from "../../console/page.ts";
 import type { App } from "../base/context.ts";
+import { keptText, sendKept } from "../base/kept.ts";
 import { notFound } from "../base/problem.ts";
 
 export const consoleRoutes = (app: App): void => {
@@ -37,10 +37,5 @@ export const consoleRoutes = (app: App): void => {
 };
 
 /** Revalidated each time: page and script must be of one version. */
-const send = async (request: FastifyRequest, reply: FastifyReply, file: ConsoleFile) => {
-  const bytes = await file.read();
-  const tag = `"${createHash("sha256").update(bytes).digest("base64url")}"`;
-  reply.header("cache-control", "no-cache").header("etag", tag);
-  if (request.headers["if-none-match"] === tag) return reply.code(304).send();
-  return reply.type(file.type).send(bytes);
-};
+const send = async (request: FastifyRequest, reply: FastifyReply, { type, read }: ConsoleFile) =>
+  sendKept(request, reply, keptText(type, await read()));
