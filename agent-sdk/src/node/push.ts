@@ -6,7 +6,7 @@
  * A program can hang its process, exhaust its memory or exit, and only another process survives
  * that. So an agent that accepts pushes needs a supervisor that calls `endTrial` and restarts it.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import {
   closeSync,
   constants,
@@ -115,10 +115,7 @@ export const pushedStart = (
       writePart(pathOf(slot), at, part);
       if (at + part.length === size) flushFolder(stateDir);
     },
-    sha256: (slot) =>
-      createHash("sha256")
-        .update(readFileSync(pathOf(slot)))
-        .digest("hex"),
+    sha256: (slot) => hash("sha256", readFileSync(pathOf(slot))),
     restart: () => setTimeout(restart, RESTART_MS),
     onTrial,
     hasWatchdog: true,

@@ -2,7 +2,7 @@
  * The public keys whose releases this relay accepts. It holds no private key, so it can
  * withhold a release but not make one.
  */
-import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
+import { createPublicKey, hash, type KeyObject, verify } from "node:crypto";
 import {
   type ListedRelease,
   RELEASE_KEY_ID_DIGITS,
@@ -53,7 +53,4 @@ const readKey = (text: string): KeyObject => {
 };
 
 const keyIdOf = (text: string): string =>
-  createHash("sha256")
-    .update(Buffer.from(text, "base64url"))
-    .digest("hex")
-    .slice(0, RELEASE_KEY_ID_DIGITS);
+  hash("sha256", Buffer.from(text, "base64url")).slice(0, RELEASE_KEY_ID_DIGITS);

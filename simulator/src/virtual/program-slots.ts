@@ -2,7 +2,7 @@
  * What `system.push` has on a simulated device: two slots for programs, the SDK's own record of
  * which one is good, and a trial with its deadline. Slots and record outlive a reboot.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { AgentCore, StoragePort } from "@blindrelay/agent-sdk";
 import {
   answerPush,
@@ -92,10 +92,7 @@ export class ProgramSlots {
       write: (slot: number, _at: number, _size: number, part: Uint8Array) => {
         this.slots[slot as 0 | 1] = Buffer.concat([this.slots[slot as 0 | 1], part]);
       },
-      sha256: (slot: number) =>
-        createHash("sha256")
-          .update(this.slots[slot as 0 | 1])
-          .digest("hex"),
+      sha256: (slot: number) => hash("sha256", this.slots[slot as 0 | 1]),
       restart: () => this.device.after(RESTART_MS, () => this.device.restart("")),
       hasWatchdog: true,
       confirmed: () => {
