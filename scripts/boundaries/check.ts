@@ -20,7 +20,6 @@ import {
   type ConfinedRule,
   type CyclesRule,
   IMPURE_GLOBALS,
-  type ImportersRule,
   type PackagesRule,
   type PureRule,
   type ReachRule,
@@ -57,8 +56,7 @@ export function checkBoundaries(files: Files, rules: readonly Rule[] = RULES): V
     else if (rule.kind === "pure") violations.push(...checkPure(graph, rule));
     else if (rule.kind === "confined") violations.push(...checkConfined(graph, rule));
     else if (rule.kind === "packages") violations.push(...checkPackages(graph, rule));
-    else if (rule.kind === "cycles") violations.push(...checkCycles(graph, rule));
-    else violations.push(...checkImporters(graph, rule));
+    else violations.push(...checkCycles(graph, rule));
   }
   return violations;
 }
@@ -130,12 +128,6 @@ function checkPackages(graph: Graph, rule: PackagesRule): Violation[] {
     }
   }
   return violations;
-}
-
-function checkImporters(graph: Graph, rule: ImportersRule): Violation[] {
-  return crossings(graph)
-    .filter((edge) => edge.toPackage === rule.target && !rule.importers.includes(edge.fromPackage))
-    .map((edge) => found(rule, [edge], `${edge.fromPackage} imports ${rule.target}`));
 }
 
 function checkCycles(graph: Graph, rule: CyclesRule): Violation[] {
