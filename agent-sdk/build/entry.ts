@@ -16,10 +16,10 @@ export const entryOf = (links: Links, push: boolean): string => {
   const isWifi = links === "wifi";
   const parts = [
     `import { agentStatus, provisionAgent, startOver, stopAgent } from "./agent.ts";`,
-    push && `import { bootBoard } from "./push.ts";`,
+    push && `import { bootBoard } from "./boot-board.ts";`,
     push &&
       isWifi &&
-      `import { isOnTrial } from "./push.ts"; import { holdAwake } from "./sleep.ts";`,
+      `import { isOnTrial } from "./boot-board.ts"; import { holdAwake } from "./sleep.ts";`,
     isWifi &&
       `import { sleepWhenIdle } from "./sleep.ts"; import { useNetwork, wifiStatus } from "./wifi.ts";`,
     `import { ${links}Links } from "./${MODULES[links]}.ts";`,

@@ -69,7 +69,7 @@ const SHARED_BASICS = [
   "protocol/src/index.ts",
   "protocol/src/spec.ts",
   "protocol/src/errors.ts",
-  "protocol/src/link/backoff.ts",
+  "protocol/src/link/jitter.ts",
   "protocol/src/link/defaults.ts",
   "protocol/src/link/failures.ts",
   "protocol/src/link/states.ts",

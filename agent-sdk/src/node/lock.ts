@@ -22,7 +22,7 @@ import { createConnection, createServer, type Server } from "node:net";
 import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { giveToOwner } from "@blindrelay/protocol/file-owner";
-import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/windows";
+import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/platform";
 import { StateError } from "./errors.ts";
 
 const PREFIX = "lock.";

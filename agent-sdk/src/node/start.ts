@@ -50,8 +50,8 @@ import { lockState, type StateLock } from "./lock.ts";
 import { logToStderr, programFrames } from "./log.ts";
 import { machineNumber } from "./machine.ts";
 import { movingLinks } from "./moving-links.ts";
-import { type PushedStart, pushedStart, type TakesPushes } from "./push.ts";
 import { claimPushKey } from "./push-key.ts";
+import { type PushedStart, pushedStart, type TakesPushes } from "./pushed-start.ts";
 import { checkRelease, type ReleaseSource, type Update } from "./releases.ts";
 import { folderStorage, isUnused, makeStateFolder } from "./storage.ts";
 

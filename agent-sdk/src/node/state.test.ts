@@ -15,8 +15,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeToken } from "@blindrelay/protocol";
+import { pipeOf } from "@blindrelay/protocol/platform";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { pipeOf } from "@blindrelay/protocol/windows";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { bootCountMarker } from "../core/bootcount.ts";
 import { lockState, provision, type StartOptions, StateError, startAgent } from "./index.ts";

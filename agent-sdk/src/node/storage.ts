@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { makeFolder, NO_LINK, takePlaceOf } from "@blindrelay/protocol/file-owner";
-import { flushFolder } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/platform";
 import type { StoragePort } from "../ports.ts";
 
 const NEW_SUFFIX = ".new";

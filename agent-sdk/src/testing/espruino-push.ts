@@ -6,7 +6,7 @@
 import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
 import type { AgentCore } from "../core/agent-core.ts";
 import { boardCore, provisionAgent, stopAgent } from "../espruino/agent.ts";
-import { bootBoard } from "../espruino/push.ts";
+import { bootBoard } from "../espruino/boot-board.ts";
 import { socketLinks } from "../espruino/sockets.ts";
 
 const boot = (firmwareVersion?: string): void => bootBoard(socketLinks, firmwareVersion);

@@ -22,8 +22,8 @@ import { AUTH_TIMEOUT_MS, CLOSE_NORMAL, OUTBOX_BYTES } from "../spec.ts";
 import { decodeForAgent } from "../wire/for-agent.ts";
 import { PONG_TEXT } from "../wire/ping.ts";
 import { Alarm } from "./alarm.ts";
-import { doubled } from "./backoff.ts";
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS } from "./defaults.ts";
+import { doubled } from "./jitter.ts";
 
 export { Alarm };
 

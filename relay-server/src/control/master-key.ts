@@ -18,7 +18,7 @@ import { basename, dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
 import { holdLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
-import { flushFolder } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/platform";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { MASTER_KEY_BYTES } from "./secrets.ts";
 

@@ -16,7 +16,7 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { flushFolder } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/platform";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { storePath } from "../control/data-dir.ts";
 

@@ -6,7 +6,7 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
-import { IS_WINDOWS } from "@blindrelay/protocol/windows";
+import { IS_WINDOWS } from "@blindrelay/protocol/platform";
 import { Kysely, sql } from "kysely";
 import type { Clocks } from "../base/clock.ts";
 import { diskProblem } from "../base/disk-problem.ts";

@@ -10,7 +10,7 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
-import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/windows";
+import { IS_WINDOWS, pipeOf } from "@blindrelay/protocol/platform";
 import type { Logger } from "pino";
 import { contained, detached } from "../base/contain.ts";
 

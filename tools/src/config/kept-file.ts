@@ -15,7 +15,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
-import { flushFolder } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/platform";
 import { failing } from "../base/failing.ts";
 
 /** Enough to get back behind a mistake that was noticed late. */

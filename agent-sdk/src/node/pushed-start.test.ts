@@ -12,7 +12,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Agent } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { lockState } from "./lock.ts";
-import { endTrial, type PushedStart, pushedStart } from "./push.ts";
+import { endTrial, type PushedStart, pushedStart } from "./pushed-start.ts";
 import { folderStorage } from "./storage.ts";
 
 const AGENT = {} as Agent;

@@ -19,7 +19,7 @@ import {
 import { dirname, join } from "node:path";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { giveToOwner, NO_LINK } from "@blindrelay/protocol/file-owner";
-import { flushFolder } from "@blindrelay/protocol/windows";
+import { flushFolder } from "@blindrelay/protocol/platform";
 import type { Agent, Program } from "../core/agent.ts";
 import type { AgentCore } from "../core/agent-core.ts";
 import { reasonOf } from "../core/dispatch.ts";

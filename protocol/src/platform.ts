@@ -1,6 +1,6 @@
 /**
- * What is different on Windows: no Unix sockets in folders, and no flush of a folder. Written for
- * it; nobody has tried it there (docs/questions.md).
+ * What differs between systems: Windows has no Unix sockets in folders, and no flush of a folder.
+ * Nobody has tried it there (docs/questions.md).
  */
 import { createHash } from "node:crypto";
 import { closeSync, fsyncSync, openSync, realpathSync } from "node:fs";
