@@ -1,4 +1,4 @@
-/** The state of one hub. Each part declares what it uses: `Pick<HubState, …>`. */
+/** The state of one hub, on which all its parts work. */
 import { ALONE, type BusPort } from "./bus.ts";
 import { RemoteAgents } from "./cluster/remote-agents.ts";
 import { RemoteRouting } from "./cluster/remote-routing.ts";

@@ -38,33 +38,12 @@ export interface AuthRefusal {
   final: boolean;
 }
 
-type State = Pick<
-  HubState,
-  | "port"
-  | "bus"
-  | "limits"
-  | "lockout"
-  | "gauges"
-  | "counters"
-  | "unauthenticated"
-  | "wheel"
-  | "peers"
-  | "ownerCache"
-  | "revocations"
-  | "requestCounts"
-  | "controlMessages"
-  | "remoteAgents"
-  | "presence"
-  | "moving"
-  | "views"
->;
-
 export class Authenticator {
-  readonly #state: State;
+  readonly #state: HubState;
   readonly #disconnector: Disconnector;
   readonly #heartbeat: Heartbeat;
 
-  constructor(state: State, disconnector: Disconnector, heartbeat: Heartbeat) {
+  constructor(state: HubState, disconnector: Disconnector, heartbeat: Heartbeat) {
     this.#state = state;
     this.#disconnector = disconnector;
     this.#heartbeat = heartbeat;

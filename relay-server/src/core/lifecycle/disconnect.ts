@@ -8,30 +8,10 @@ import { advance, type Connection, isGuest, type User } from "../connections/con
 import { drop } from "../connections/hold-queue.ts";
 import type { HubState } from "../state.ts";
 
-type State = Pick<
-  HubState,
-  | "port"
-  | "bus"
-  | "remoteRouting"
-  | "remoteAgents"
-  | "moving"
-  | "gauges"
-  | "counters"
-  | "fragmented"
-  | "wheel"
-  | "peers"
-  | "requestIds"
-  | "requestCounts"
-  | "outbox"
-  | "controlMessages"
-  | "presence"
-  | "views"
->;
-
 export class Disconnector {
-  readonly #state: State;
+  readonly #state: HubState;
 
-  constructor(state: State) {
+  constructor(state: HubState) {
     this.#state = state;
   }
 

@@ -10,13 +10,11 @@ import type { HubState } from "../state.ts";
 import type { Disconnector } from "./disconnect.ts";
 import { stagger } from "./stagger.ts";
 
-type State = Pick<HubState, "counters" | "wheel" | "controlMessages">;
-
 export class Heartbeat {
-  readonly #state: State;
+  readonly #state: HubState;
   readonly #disconnector: Disconnector;
 
-  constructor(state: State, disconnector: Disconnector) {
+  constructor(state: HubState, disconnector: Disconnector) {
     this.#state = state;
     this.#disconnector = disconnector;
   }

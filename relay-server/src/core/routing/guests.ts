@@ -73,28 +73,14 @@ const forAgent = (text: string): ForAgent | null => {
 /** Nothing else is held. */
 const heldMessage = (content: Content): ForAgent => forAgent(content as string) as ForAgent;
 
-/** What this part uses of the hub's state. */
-type State = Pick<
-  HubState,
-  | "bus"
-  | "limits"
-  | "counters"
-  | "peers"
-  | "controlMessages"
-  | "outbox"
-  | "scheduler"
-  | "remoteRouting"
-  | "absence"
->;
-
 export class Guests {
-  readonly #state: State;
+  readonly #state: HubState;
   readonly #disconnector: Disconnector;
   readonly #routing: Routing;
   /** When each guest's node was last notified; in that order. */
   readonly #welcomed = new Map<Guest, number>();
 
-  constructor(state: State, disconnector: Disconnector, routing: Routing) {
+  constructor(state: HubState, disconnector: Disconnector, routing: Routing) {
     this.#state = state;
     this.#disconnector = disconnector;
     this.#routing = routing;

@@ -38,18 +38,6 @@ import type { Counted } from "../limits/request-reservations.ts";
 import type { HubState } from "../state.ts";
 import type { Routing } from "./routing.ts";
 
-type State = Pick<
-  HubState,
-  | "port"
-  | "limits"
-  | "counters"
-  | "revocations"
-  | "requestCounts"
-  | "controlMessages"
-  | "scheduler"
-  | "views"
->;
-
 /** Receives an exception thrown while a connection's held messages were handled, which ends it. */
 type OnFault = (connection: Connection, error: unknown) => void;
 
@@ -68,7 +56,7 @@ export const guarded = (connection: Connection, fail: OnFault, work: () => void)
 };
 
 export class Inbound {
-  readonly #state: State;
+  readonly #state: HubState;
   readonly #disconnector: Disconnector;
   readonly #authenticator: Authenticator;
   readonly #routing: Routing;
@@ -76,7 +64,7 @@ export class Inbound {
   readonly #waiting = new Map<string, Set<Connection>>();
 
   constructor(
-    state: State,
+    state: HubState,
     disconnector: Disconnector,
     authenticator: Authenticator,
     routing: Routing,

@@ -30,24 +30,10 @@ import type { HubState } from "../state.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
-type State = Pick<
-  HubState,
-  | "bus"
-  | "limits"
-  | "counters"
-  | "peers"
-  | "ownerCache"
-  | "requestIds"
-  | "outbox"
-  | "controlMessages"
-  | "remoteRouting"
-  | "absence"
->;
-
 export class Routing {
-  readonly #state: State;
+  readonly #state: HubState;
 
-  constructor(state: State) {
+  constructor(state: HubState) {
     this.#state = state;
   }
 
