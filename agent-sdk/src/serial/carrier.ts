@@ -8,7 +8,7 @@
  * relay's queue for it fills, and the senders are notified); a relay that does not read gives the
  * device no credit. A device that asks for links without end gets few of them.
  */
-import { asciiBytes } from "@blindrelay/protocol/crypto";
+import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
 import type { Link, LinkEvents, Log, Random, TimerPort } from "../ports.ts";
 import { ReceiveWindow, SendWindow } from "./flow.ts";
 import { type Checksum, encodeFrame } from "./frames.ts";
@@ -380,7 +380,7 @@ export class SerialCarrier {
     if (!this.countLost(carried, () => carried.incoming.accept(get32(body, 2), length))) return;
     if (carried.opened) {
       this.counters.toRelay++;
-      carried.link?.send(textOf(body.subarray(TEXT_HEAD_BYTES)));
+      carried.link?.send(asciiText(body.subarray(TEXT_HEAD_BYTES)));
     }
     carried.unsent += length;
     this.drain(carried);
@@ -414,12 +414,3 @@ export class SerialCarrier {
     if (limit !== null) this.put(FRAME_CREDIT, encodeCount(carried.id, limit));
   }
 }
-
-/** One character per byte, in pieces short enough for a call's arguments. */
-const textOf = (bytes: Uint8Array): string => {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 4096) {
-    text += String.fromCharCode(...bytes.subarray(at, at + 4096));
-  }
-  return text;
-};
