@@ -33,7 +33,7 @@ interface RekeyOptions extends DataOptions {
   readonly newMasterKey?: string | undefined;
 }
 
-interface RekeyResult {
+export interface RekeyResult {
   /** New tokens made. */
   readonly accounts: number;
   readonly agents: number;

@@ -5,6 +5,7 @@
 
 import { Failure } from "@blindrelay/protocol/command-line";
 import { type Command, Option } from "commander";
+import type { RekeyResult } from "../control/key-rotation.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { readConfig, variableOf } from "../settings/config.ts";
 import { dataFolderText, defaultDataFolder } from "../settings/default-data-dir.ts";
@@ -69,16 +70,17 @@ export const addOperations = (cli: Command): void => {
       const { rekey } = await import("../control/key-rotation.ts");
       const newMasterKey = process.env[NEW_MASTER_KEY_VARIABLE];
       const made = await rekey({ ...dataOf(flags), newMasterKey, graceDays });
-      const until = made.oldTokensUntilMs;
+      const endMs = made.oldTokensUntilMs;
+      const until = endMs === null ? null : new Date(endMs).toISOString();
       const answer = {
         accounts: made.accounts,
         agents: made.agents,
         totp_secrets: made.totpSecrets,
         recovery_codes_ended: made.recoveryCodesEnded,
-        old_tokens_until: until === null ? null : new Date(until).toISOString(),
+        old_tokens_until: until,
         old_key: made.oldKey,
       };
-      say(flags, answer, rekeyText(answer));
+      say(flags, answer, rekeyText(made, until));
     });
 
   cli
@@ -225,23 +227,16 @@ const percentOf = (text: string): number => {
   throw new Failure("usage", "--share takes a whole percentage from 1% to 100%, such as 30%");
 };
 
-const rekeyText = (made: {
-  accounts: number;
-  agents: number;
-  totp_secrets: number;
-  recovery_codes_ended: number;
-  old_tokens_until: string | null;
-  old_key: string | null;
-}): string =>
+const rekeyText = (made: RekeyResult, until: string | null): string =>
   [
     `New tokens for ${made.accounts} accounts and ${made.agents} agents: log in and export to get them.`,
-    made.old_tokens_until === null
+    until === null
       ? "The old tokens are no longer valid."
-      : `The old tokens are valid until ${made.old_tokens_until}.`,
-    `Second factors carried over: ${made.totp_secrets}; recovery codes ended: ${made.recovery_codes_ended}.`,
-    ...(made.old_key === null
+      : `The old tokens are valid until ${until}.`,
+    `Second factors carried over: ${made.totpSecrets}; recovery codes ended: ${made.recoveryCodesEnded}.`,
+    ...(made.oldKey === null
       ? [`Put the new key into ${MASTER_KEY_VARIABLE} before the next start.`]
-      : [`The old key is ${made.old_key}: backups from before need it, nothing else does.`]),
+      : [`The old key is ${made.oldKey}: backups from before need it, nothing else does.`]),
   ].join("\n");
 
 const dataOption = (): Option =>
