@@ -2,15 +2,12 @@
  * Pass: prefixes top-level names with `$`. They become globals of the board (boot.ts), where `D1`
  * is a pin and `E` the engine's own object.
  */
-import type { Node } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { declaredNames } from "./modules.ts";
-import { applyChanges, type Change, parsePiece } from "./piece.ts";
+import { applyChanges, type Change, parsePiece, type Tree } from "./piece.ts";
 
 /** The boot code keeps the SDK itself as `$br`. */
 const prefixOf = (name: string): string => (name === "br" ? "$$" : "$");
-
-type Tree = Node & Record<string, unknown>;
 
 export const prefixGlobals = (code: string): string => {
   const program = parsePiece(code);

@@ -9,9 +9,7 @@
  */
 import type { ArrowFunctionExpression, CallExpression, Expression, Node } from "acorn";
 import { full, fullAncestor } from "acorn-walk";
-import { applyChanges, type Change, parsePiece } from "./piece.ts";
-
-type Tree = Node & Record<string, unknown>;
+import { applyChanges, type Change, parsePiece, type Tree } from "./piece.ts";
 
 interface Small {
   readonly name: string;

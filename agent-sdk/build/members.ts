@@ -7,9 +7,7 @@ import type { Node } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { methodsToFunctions } from "./methods.ts";
 import type { Module } from "./modules.ts";
-import { applyChanges, type Change, parsePiece, THIS } from "./piece.ts";
-
-type Tree = Node & Record<string, unknown>;
+import { applyChanges, type Change, type Named, parsePiece, THIS, type Tree } from "./piece.ts";
 
 const PRIVATE = /\bprivate\s+(?:readonly\s+)?(\w+)/g;
 const DECLARED_PUBLIC = /\bdeclare\s+(?:readonly\s+)?(?!private\b|readonly\b)(\w+)/g;
@@ -27,8 +25,6 @@ interface Places {
   /** It occurs in a string, by which it might be looked up. */
   said: boolean;
 }
-
-type Named = Node & { name: string };
 
 const placesOf = (code: string): Map<string, Places> => {
   const places = new Map<string, Places>();

@@ -14,10 +14,7 @@ import type {
   Node,
 } from "acorn";
 import { full, fullAncestor } from "acorn-walk";
-import { applyChanges, type Change, parsePiece, THIS } from "./piece.ts";
-
-type Tree = Node & Record<string, unknown>;
-type Named = Node & { name: string };
+import { applyChanges, type Change, type Named, parsePiece, THIS, type Tree } from "./piece.ts";
 
 interface Method {
   readonly of: ClassDeclaration;

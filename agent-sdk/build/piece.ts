@@ -54,7 +54,8 @@ export const applyChanges = (code: string, changes: readonly Change[]): string =
   return text + code.slice(at);
 };
 
-type Tree = Node & Record<string, unknown>;
+export type Tree = Node & Record<string, unknown>;
+export type Named = Node & { name: string };
 
 /**
  * How its parent uses an identifier: as a name that is looked up, one that is declared, or a mere

@@ -18,7 +18,7 @@
  */
 import type { ArrowFunctionExpression, CallExpression, Expression, Node } from "acorn";
 import { full, fullAncestor } from "acorn-walk";
-import { applyChanges, type Change, parsePiece } from "./piece.ts";
+import { applyChanges, type Change, parsePiece, type Tree } from "./piece.ts";
 import { tokenise } from "./tokens.ts";
 
 /** Marks a function that is stored, until all passes are done. */
@@ -31,8 +31,6 @@ const NEVER = tokenise("if(0)!function(){}").slice(0, -1);
  */
 const MANY_USES = 5;
 const MAX_DIGITS = 6;
-
-type Tree = Node & Record<string, unknown>;
 
 interface Declarator extends Node {
   readonly id: Node & { readonly name: string };
