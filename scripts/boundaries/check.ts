@@ -113,17 +113,22 @@ function checkConfined(graph: Graph, rule: ConfinedRule): Violation[] {
     .map((edge) => found(rule, [edge], `loads ${describe(edge.target)}`));
 }
 
+/** Of every import, types included, that leaves its package for another of the workspace. */
 function checkPackages(graph: Graph, rule: PackagesRule): Violation[] {
   const violations: Violation[] = [];
-  for (const edge of crossings(graph)) {
-    const allowed = rule.mayImport[edge.fromPackage];
-    if (!allowed) continue;
-    if (!allowed.includes(edge.toPackage)) {
+  for (const edge of [...graph.modules.values()].flatMap(({ edges }) => edges)) {
+    const { from, specifier, target } = edge;
+    const named = /^@blindrelay\/([^/]+)/.exec(specifier)?.[1];
+    const isPath = target.kind === "file" || target.kind === "asset";
+    const other = named ?? (isPath ? packageOf(target.path) : undefined);
+    const own = packageOf(from);
+    const allowed = rule.mayImport[own];
+    if (!other || other === own || !allowed) continue;
+    if (!allowed.includes(other)) {
       const list = allowed.length > 0 ? allowed.join(", ") : "no other package";
-      const what = `${edge.fromPackage} imports ${edge.toPackage}; it may import ${list}`;
-      violations.push(found(rule, [edge], what));
-    } else if (edge.specifier.startsWith(".") && !matches(edge.from, rule.byPath)) {
-      const what = `a path into ${edge.toPackage}; import it by its name, as its users do`;
+      violations.push(found(rule, [edge], `${own} imports ${other}; it may import ${list}`));
+    } else if (specifier.startsWith(".") && !matches(from, rule.byPath)) {
+      const what = `a path into ${other}; import it by its name, as its users do`;
       violations.push(found(rule, [edge], what));
     }
   }
@@ -135,23 +140,6 @@ function checkCycles(graph: Graph, rule: CyclesRule): Violation[] {
   const cycles =
     rule.of === "files" ? fileCycles(graph, keep) : folderCycles(graph, keep, rule.openTops ?? []);
   return cycles.map(({ names, edges }) => found(rule, edges, `a cycle: ${names.join(" -> ")}`));
-}
-
-/** Every import, types included, that leaves its package for another of the workspace. */
-function crossings(graph: Graph): (Edge & { fromPackage: string; toPackage: string })[] {
-  const edges = [];
-  for (const { edges: own } of graph.modules.values()) {
-    for (const edge of own) {
-      const { target } = edge;
-      const named = /^@blindrelay\/([^/]+)/.exec(edge.specifier)?.[1];
-      const toPackage =
-        named ??
-        (target.kind === "file" || target.kind === "asset" ? packageOf(target.path) : undefined);
-      const fromPackage = packageOf(edge.from);
-      if (toPackage && toPackage !== fromPackage) edges.push({ ...edge, fromPackage, toPackage });
-    }
-  }
-  return edges;
 }
 
 const startOf = (graph: Graph, globs: string[]): string[] =>
