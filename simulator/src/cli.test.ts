@@ -294,7 +294,7 @@ describe("blindrelay-sim", () => {
     ],
     [["run", "rooms.yaml", "--call", "pump.state"], "--call needs --program"],
     [["run", "rooms.yaml", "--seeds", "8..1"], "--seeds"],
-    [["run", "rooms.yaml", "--world", "moon"], "one of virtual, live"],
+    [["run", "rooms.yaml", "--world", "moon"], "Allowed choices are virtual, live."],
     [["run", "rooms.yaml", "--wrold", "live"], "unknown option"],
     [["run", "rooms.yaml", "--live", "relay.example"], "an address such as https://"],
     [["run", "rooms.yaml", "--live", "http://[::1]:1", "--world", "virtual"], "either --live or"],

@@ -9,7 +9,7 @@ import {
   tidyCommands,
   wholeNumber,
 } from "@blindrelay/protocol/command-line";
-import { Command, CommanderError, InvalidArgumentError } from "commander";
+import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import pkg from "../package.json" with { type: "json" };
 import { print } from "./base/output.ts";
 import { interruptible } from "./commands/interruptible.ts";
@@ -72,20 +72,22 @@ Exit codes: 0 done, 1 a threshold or an oracle was broken, 2 usage or an invalid
       wholeNumber(1, MAX_JOBS),
     )
     .option("--shard <i/n>", "of --seeds only this machine's share, such as 2/5", shardOf)
-    .option(
-      "--world <world>",
-      "virtual (the default), or live: real sockets",
-      oneOf("virtual", "live"),
+    .addOption(
+      new Option("--world <world>", "the default is virtual; live: real sockets").choices([
+        "virtual",
+        "live",
+      ]),
     )
     .option(
       "--live <url>",
       "live, against this external relay; its account token is in BLINDRELAY_ACCOUNT_TOKEN",
       httpAddress,
     )
-    .option(
-      "--crypto <suite>",
-      "real (the default), or model: seals with what costs nothing (virtual world)",
-      oneOf("real", "model"),
+    .addOption(
+      new Option(
+        "--crypto <suite>",
+        "the default is real; model: seals with what costs nothing (virtual world)",
+      ).choices(["real", "model"]),
     )
     .option("--report <dir>", "report.json and report.html go here")
     .option("--compare <report>", "report.html compares with this earlier report (with --report)")
@@ -244,13 +246,6 @@ export function exitCodeOf(error: unknown): number {
 
 function collect(value: string, before: string[]): string[] {
   return [...before, value];
-}
-
-function oneOf(...names: string[]) {
-  return (text: string): string => {
-    if (!names.includes(text)) throw new InvalidArgumentError(`one of ${names.join(", ")}`);
-    return text;
-  };
 }
 
 /** Milliseconds. */
