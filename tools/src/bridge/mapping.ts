@@ -185,6 +185,15 @@ export const encodeLine = (text: string, encoding: LineMapping["encoding"]): Buf
   throw new Error(`${JSON.stringify(character)} cannot be written in ${encoding}`);
 };
 
+/** Puts the place before an Error's message. */
+const within = (where: string, work: () => unknown): void => {
+  try {
+    work();
+  } catch (error) {
+    throw new Error(`${where}: ${messageOf(error)}`);
+  }
+};
+
 const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
   if (typeof pattern === "object" && "json" in pattern) {
     const wanted = Object.entries(pattern.json);
@@ -208,11 +217,7 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
   const source = typeof pattern === "string" ? pattern : pattern.regex;
   const numbers = new Set(typeof pattern === "string" ? [] : (pattern.numbers ?? []));
   const compile = (tag: string): RegExp => new RegExp(source.replaceAll(TAG, tag), "u");
-  try {
-    compile("0");
-  } catch (error) {
-    throw new Error(`${where}: ${messageOf(error)}`);
-  }
+  within(where, () => compile("0"));
   const fixed = source.includes(TAG) ? null : compile("");
   return (line, tag) => {
     const found = (fixed ?? compile(tag)).exec(line);
@@ -228,15 +233,6 @@ const makeMatcher = (pattern: PatternFile, where: string): Matcher => {
     }
     return said;
   };
-};
-
-/** Puts the place before an Error's message. */
-const within = (where: string, work: () => unknown): void => {
-  try {
-    work();
-  } catch (error) {
-    throw new Error(`${where}: ${messageOf(error)}`);
-  }
 };
 
 /** Without an exponent, which a device may take for something else: G-code's E axis, for one. */
