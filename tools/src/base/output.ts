@@ -104,3 +104,15 @@ export const table = (
     )
     .join("\n");
 };
+
+/** A list, as JSON with `--json`, else as a table. The user who watches an empty one is told why. */
+export const printList = <Item>(
+  flags: JsonFlag,
+  items: readonly Item[],
+  none: string,
+  header: readonly string[],
+  row: (item: Item) => readonly string[],
+): void => {
+  if (flags.json !== true && items.length === 0) printStatus(none);
+  printResult(flags, { items }, table(header, items.map(row)));
+};

@@ -24,10 +24,10 @@ import {
   type JsonFlag,
   oneLine,
   printJson,
+  printList,
   printResult,
   printStatus,
   printText,
-  table,
   when,
 } from "../base/output.ts";
 import { isRefused, RestFailure } from "../base/rest.ts";
@@ -50,11 +50,12 @@ export const addAgents = (agent: Command, context: Context): void => {
     .example("blindrelay agent list --where online=true")
     .action(async (flags: JsonFlag & Pick<FleetFlags, "where">) => {
       const items = await listAgents(accountRest(context.settings()), flags.where);
-      if (flags.json === true) {
-        printJson({ items });
-        return;
-      }
-      const rows = items.map((each) => [
+      const none =
+        flags.where === undefined
+          ? "you have no agents yet: blindrelay agent add NAME"
+          : `no agent matches ${flags.where}`;
+      const header = ["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME", "LABELS"];
+      printList(flags, items, none, header, (each) => [
         each.agent_id,
         each.online ? "online" : "offline",
         when(each.last_seen),
@@ -63,12 +64,6 @@ export const addAgents = (agent: Command, context: Context): void => {
         each.name,
         labelsText(each.labels),
       ]);
-      if (items.length === 0) {
-        const none = "you have no agents yet: blindrelay agent add NAME";
-        printStatus(flags.where === undefined ? none : `no agent matches ${flags.where}`);
-      }
-      const header = ["AGENT", "STATUS", "LAST SEEN", "RUNTIME", "FIRMWARE", "NAME", "LABELS"];
-      printText(table(header, rows));
     });
 
   agent

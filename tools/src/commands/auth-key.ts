@@ -5,16 +5,7 @@ import { KEY_SCOPES, type KeyScope, parseKeySelector } from "@blindrelay/protoco
 import { InvalidArgumentError, Option } from "commander";
 import { accountRest } from "../account/account.ts";
 import type { Command } from "../base/command.ts";
-import {
-  type JsonFlag,
-  oneLine,
-  printJson,
-  printResult,
-  printStatus,
-  printText,
-  table,
-  when,
-} from "../base/output.ts";
+import { type JsonFlag, oneLine, printList, printResult, when } from "../base/output.ts";
 import type { Context } from "./context.ts";
 import { period } from "./times.ts";
 
@@ -93,12 +84,8 @@ needs its secret too (blindrelay agent export). A new password or account token 
     .example("blindrelay auth key list")
     .action(async (flags: JsonFlag) => {
       const items = await accountRest(context.settings()).list("AccessKeyPage", "/account/keys");
-      if (flags.json === true) {
-        printJson({ items });
-        return;
-      }
-      if (items.length === 0) printStatus("you have no access keys: blindrelay auth key add NAME");
-      printText(table(["NAME", "SCOPES", "AGENTS", "EXPIRES", "LAST USED"], items.map(rowOf)));
+      const none = "you have no access keys: blindrelay auth key add NAME";
+      printList(flags, items, none, ["NAME", "SCOPES", "AGENTS", "EXPIRES", "LAST USED"], rowOf);
     });
 
   key

@@ -3,7 +3,7 @@
 import { EspruinoRepl, REPL_LIMITS, readBoard, runtimeOf } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import type { Command } from "../base/command.ts";
-import { type JsonFlag, printJson, printStatus, printText, table } from "../base/output.ts";
+import { type JsonFlag, printList, printStatus } from "../base/output.ts";
 import { openPort, type PortFlags } from "../repl/port.ts";
 import { listSerialPorts } from "../serial/local.ts";
 import type { ListedPort } from "../serial/sysfs.ts";
@@ -128,17 +128,9 @@ export const addDevices = (cli: Command, context: Context): void => {
           ...(flags.probe ? await probe(port.port, flags) : NOTHING),
         })),
       );
-      if (flags.json === true) {
-        printJson({ items });
-        return;
-      }
-      if (items.length === 0) {
-        printStatus(
-          "no serial port with a USB device; --all shows the others. Is it a data cable?",
-        );
-        return;
-      }
-      printText(table(["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], items.map(asRow)));
+      const none = "no serial port with a USB device; --all shows the others. Is it a data cable?";
+      printList(flags, items, none, ["PORT", "ANSWERS", "AGENT", "MAKER", "SERIAL"], asRow);
+      if (flags.json === true) return;
       for (const { port, problem } of items)
         if (problem !== null) printStatus(`${port}: ${problem}`);
     });

@@ -7,7 +7,7 @@ import { withClient } from "../account/connect.ts";
 import { presentAgent } from "../account/rekey.ts";
 import { callFailure } from "../base/call-failure.ts";
 import { UNKNOWN_METHOD } from "../base/methods.ts";
-import { printJson, printStatus, printText, table } from "../base/output.ts";
+import { printList, printStatus } from "../base/output.ts";
 import type { Settings } from "../config/settings.ts";
 
 interface RemotePortInfo {
@@ -26,6 +26,7 @@ interface RemotePortInfo {
 const CONNECT_LIMIT_MS = 30_000;
 const ASK_LIMIT_MS = 10_000;
 const AT_ONCE = 16;
+const HEADER = ["AGENT", "PORT", "NAME", "ACCESS", "USED BY", "SINCE", "WATCHERS"];
 
 /** What an agent says of itself is shown, and only in the form that it should have. */
 const readPort = (agentId: string, value: unknown): RemotePortInfo | null => {
@@ -92,15 +93,6 @@ export const listRemotePorts = async (settings: Settings, json: boolean): Promis
       await Promise.all(some.map(({ agent_id: id }) => ask(client, id)));
     }
   });
-  if (json) {
-    printJson({ items });
-    return;
-  }
-  if (items.length === 0) {
-    printStatus("no bridge of yours offers a port now: blindrelay bridge PORT --mode raw");
-    return;
-  }
-  printText(
-    table(["AGENT", "PORT", "NAME", "ACCESS", "USED BY", "SINCE", "WATCHERS"], items.map(asRow)),
-  );
+  const none = "no bridge of yours offers a port now: blindrelay bridge PORT --mode raw";
+  printList({ json }, items, none, HEADER, asRow);
 };
