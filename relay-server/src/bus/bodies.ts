@@ -103,6 +103,8 @@ export const Bodies = {
           userId: Name,
           sessionHash: Name,
           renews: Type.Optional(Name),
+          /** Absent if it came in without an access key, or the node runs an older version. */
+          isKeyed: Type.Optional(Type.Literal(true)),
           firsts: Firsts,
         }),
         { maxItems: MAX_FIRSTS },
@@ -134,11 +136,28 @@ export const readFrame = (body: Uint8Array, maxBytes: number): string => {
   return textOf(body);
 };
 
-/** `words`: node, connection, user, session, any session that it renews. Throws Malformed. */
+/** In the place of a session that a client with an access key does not renew. */
+const NONE = "-";
+const KEYED = "key";
+
+/**
+ * Node, connection, user, session, any session that it renews, and whether it came in with an
+ * access key. Older versions write and read the first five.
+ */
+export const wordsOf = (origin: Origin): (string | number)[] => {
+  const { node, connection, userId, sessionHash, renews, isKeyed } = origin;
+  const words = [node, connection, userId, sessionHash];
+  if (isKeyed !== undefined) return [...words, renews ?? NONE, KEYED];
+  return renews === undefined ? words : [...words, renews];
+};
+
+/** Of the words above. Throws Malformed. */
 export const readOrigin = (words: readonly string[]): Origin => {
-  const [node, connection, userId, sessionHash, renews] = words;
+  const [node, connection, userId, sessionHash, renews = NONE, key] = words;
+  if (key !== undefined && key !== KEYED) throw new Malformed("neither with a key nor without");
   return {
-    ...(renews === undefined ? {} : { renews: readName(renews) }),
+    ...(renews === NONE ? {} : { renews: readName(renews) }),
+    ...(key === undefined ? {} : { isKeyed: true }),
     node: readName(node),
     connection: readCount(connection),
     userId: readName(userId),

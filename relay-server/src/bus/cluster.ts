@@ -37,6 +37,7 @@ import {
   readName,
   readOrigin,
   SIDS_PER_MESSAGE,
+  wordsOf,
 } from "./bodies.ts";
 import { CLAIM_TIMEOUT_MS, Claims } from "./claims.ts";
 import { decodeBusMessage } from "./head.ts";
@@ -249,11 +250,8 @@ export class Cluster implements Bus {
     this.#claims.claim(userId, agentId, loginNumber, answer);
   }
 
-  /** As `readOrigin` reads them. */
   #wordsOf(origin: Omit<Origin, "node">): (string | number)[] {
-    const { connection, userId, sessionHash, renews } = origin;
-    const words = [this.#subjects.node, connection, userId, sessionHash];
-    return renews === undefined ? words : [...words, renews];
+    return wordsOf({ ...origin, node: this.#subjects.node });
   }
 
   // ---- received messages

@@ -204,8 +204,14 @@ class Node {
     return peer;
   }
 
-  client(fields: object = {}) {
-    const login = { role: "client" as const, userId: "u", sessionHash: "c", requestsUsed: 0 };
+  client(fields: object = {}, accepted: object = {}) {
+    const login = {
+      role: "client" as const,
+      userId: "u",
+      sessionHash: "c",
+      requestsUsed: 0,
+      ...accepted,
+    };
     const { done, ...peer } = this.#connect({ client_type: "client", ...fields }, login);
     done();
     return peer;
@@ -787,6 +793,63 @@ test("a node's guests take turns: a heavy sender delays only their own messages"
   expect(device.heard.length - before).toBe(flood);
   const seqs = device.heard.slice(before).map((message) => (message as { seq?: number }).seq);
   expect(seqs).toEqual(Array.from({ length: flood }, (_, i) => i + 1));
+});
+
+test("what a client with an access key sends over nodes is charged to its account's keys, also after a move", () => {
+  const { world, a, b } = twoNodes();
+  const c = world.add("C");
+  world.run(2000);
+  const key = { id: "k", matches: null, agents: null };
+  const renewing = { sessionHash: "k2", renews: "k1", key };
+  const account = b.client();
+  const keys = [b.client({}, { sessionHash: "k1", key }), b.client({}, renewing)];
+  a.agent("pump", 1);
+  world.run(1000);
+  const origins = () =>
+    world.nodes.flatMap(({ hub }) =>
+      hub.guests
+        .bindingsOf("u", "pump")
+        .filter(({ node }) => node !== null)
+        .map(({ firsts, renews, isKeyed }) => [...firsts, renews, isKeyed]),
+    );
+  for (const [at, client] of [account, ...keys].entries()) client.receive(call(`C${at}`));
+  world.run(100);
+  const known = [
+    ["C0", undefined, undefined],
+    ["C1", undefined, true],
+    ["C2", "k1", true],
+  ];
+  expect(origins()).toEqual(known);
+  world.lost = ["bind"]; // so that the new node knows only what it is handed over
+  const device = c.agent("pump", 2);
+  world.run(2000);
+  expect(origins()).toEqual(known);
+  for (let seq = 1; seq <= 100; seq += 1) {
+    const text = JSON.stringify(packet("C1.A", seq));
+    world.publish(b.side, "p.a.pump", Buffer.from(`msg B 2 u k1 - key\n${text}`), null);
+  }
+  account.receive(packet("C0.A", 1));
+  world.deliver();
+  const sids = device.heard.map(({ sid }) => sid);
+  expect(sids).toContain("C0.A");
+  expect(sids.length).toBeLessThan(100);
+});
+
+test("the words of an older node name a guest without an access key, and other words no guest", () => {
+  const { world, a } = twoNodes();
+  a.agent("pump", 1);
+  world.run(100);
+  const text = JSON.stringify(call("C"));
+  const publish = (words: string) =>
+    world.publish(a.side, "p.a.pump", Buffer.from(`msg ${words}\n${text}`), null);
+  for (const words of ["X 1 u h", "X 2 u h older"]) publish(words);
+  for (const words of ["X 3 u h - admin", "X 4 u h older KEY", "X 5 u h  key"]) publish(words);
+  world.run(100);
+  expect(a.cluster.traffic().malformed).toBe(3);
+  expect(a.hub.stats().guests).toBe(2);
+  const [bound] = a.hub.guests.bindingsOf("u", "pump");
+  const last = { node: "X", connection: 2, userId: "u", sessionHash: "h", renews: "older" };
+  expect(bound).toEqual({ ...last, firsts: ["C"] });
 });
 
 test("a newcomer on a draining node is sent on at once only while another node says that it is ready", () => {

@@ -5,7 +5,7 @@
  */
 import { decodeForRelay, type Subject } from "@blindrelay/protocol/wire";
 import type { BusPort, Origin } from "../bus.ts";
-import type { LocalClient } from "../connections/connection.ts";
+import { isKeyed, type LocalClient } from "../connections/connection.ts";
 import type { ControlMessages } from "../connections/control-messages.ts";
 import type { Outbox } from "../connections/outbox.ts";
 import type { Counters } from "../counters.ts";
@@ -141,8 +141,13 @@ export class RemoteRouting {
   /** The identity of a client of this node, as the other nodes know it. */
   originOf(client: LocalClient): Omit<Origin, "node"> {
     const { userId, sessionHash, renews } = client;
-    const origin = { connection: this.#numberOf(client), userId, sessionHash };
-    return renews === undefined ? origin : { ...origin, renews };
+    return {
+      connection: this.#numberOf(client),
+      userId,
+      sessionHash,
+      ...(renews === undefined ? {} : { renews }),
+      ...(isKeyed(client) ? { isKeyed: true } : {}),
+    };
   }
 
   tick(now: number): void {

@@ -180,11 +180,13 @@ export interface AgentPeer {
 
 export type Peer = ClientPeer | AgentPeer;
 
+/** Whether a client came in with an access key, here or on its own node. */
+export const isKeyed = (client: ClientPeer): boolean =>
+  client.origin === null ? client.key !== null : client.origin.isKeyed !== undefined;
+
 /** What a peer's messages and its queue are charged to. */
 export const shareOf = (peer: Peer): UserShare<Connection> =>
-  peer.role === "client" && peer.origin === null && peer.key !== null
-    ? peer.user.keyShare
-    : peer.user.share;
+  peer.role === "client" && isKeyed(peer) ? peer.user.keyShare : peer.user.share;
 
 export class User {
   readonly id: string;

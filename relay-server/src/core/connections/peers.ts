@@ -4,7 +4,7 @@
  */
 import type { Origin } from "../bus.ts";
 import type { Gauges } from "../gauges.ts";
-import { type AgentPeer, type Guest, type Peer, User } from "./connection.ts";
+import { type AgentPeer, type Guest, isKeyed, type Peer, User } from "./connection.ts";
 import { concerns, type Revocation } from "./revocations.ts";
 
 export class Peers {
@@ -34,10 +34,10 @@ export class Peers {
   }
 
   /** A user's clients that came in with an access key, or those that did not. */
-  clientCount(userId: string, isKeyed: boolean): number {
+  clientCount(userId: string, withKey: boolean): number {
     let count = 0;
-    for (const { key } of this.#users.get(userId)?.clients ?? []) {
-      if ((key !== null) === isKeyed) count += 1;
+    for (const client of this.#users.get(userId)?.clients ?? []) {
+      if (isKeyed(client) === withKey) count += 1;
     }
     return count;
   }

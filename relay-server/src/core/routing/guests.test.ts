@@ -1,10 +1,16 @@
 /** Clients of another node that call agents of this one, as the bus hands their messages over. */
 import { describe, expect, it } from "vitest";
 import { ALONE, type Origin } from "../bus.ts";
-import { HELD_BYTES, TURN_COST } from "../limits/limits.ts";
+import {
+  HELD_BYTES,
+  HELD_BYTES_PER_USER,
+  HELD_OVERHEAD_BYTES,
+  TURN_COST,
+} from "../limits/limits.ts";
 import { envelope, type Fields, packet, World } from "../testing/test-hub.ts";
 
 const ANN: Origin = { node: "B", connection: 7, userId: "ann", sessionHash: "#ann" };
+const KEYED: Origin = { ...ANN, connection: 9, isKeyed: true };
 const BOB: Origin = { node: "B", connection: 8, userId: "bob", sessionHash: "#bob" };
 
 /** A hub whose bus keeps what it is asked to send. */
@@ -102,10 +108,14 @@ describe("a message of another node's client", () => {
     const w = new Node(1);
     const lamp = w.agent("lamp");
     w.hear(open("C"));
-    w.hear(open("D"), "lamp", { ...ANN, connection: 9 });
+    w.hear(open("D"), "lamp", KEYED); // access keys have a limit of their own
     expect(w.codes()).toEqual([]);
     w.hear(open("E"), "lamp", { ...ANN, connection: 10 });
-    expect(w.codes()).toEqual([[10, "UNAVAILABLE"]]);
+    w.hear(open("E"), "lamp", { ...KEYED, connection: 11 });
+    expect(w.codes()).toEqual([
+      [10, "UNAVAILABLE"],
+      [11, "UNAVAILABLE"],
+    ]);
     w.hear(open("F"), "lamp", { ...ANN, node: "C" });
     w.hear(open("G"));
     expect(lamp.take()).toHaveLength(4);
@@ -200,6 +210,25 @@ describe("a guest that sends much", () => {
     expect([...first, ...second, ...seqs(lamp.take())]).toEqual(all);
   });
 
+  it("with an access key takes no turns and no room from its account's other guests", () => {
+    const guests = HELD_BYTES_PER_USER / HELD_BYTES + 1;
+    const w = new Node(guests);
+    w.turn = () => undefined;
+    const lamp = w.agent("lamp");
+    const quarter =
+      HELD_BYTES / 4 - HELD_OVERHEAD_BYTES - JSON.stringify(packet("K.A", 1, "")).length;
+    const large = packet("K.A", 1, "A".repeat(quarter));
+    for (let n = 0; n < 5 * guests; n++) {
+      w.hear(large, "lamp", { ...KEYED, connection: 9 + Math.floor(n / 5) });
+    }
+    expect(w.codes().length).toBeGreaterThan(0);
+    lamp.take();
+    w.hear(packet("C.A", 1));
+    expect(seqs(lamp.take())).toEqual([1]);
+    for (let n = 0; n < many; n++) w.hear(packet("C.A", n));
+    expect(w.codes()).toEqual([]);
+  });
+
   it("is heard to the end if it leaves meanwhile, and is gone then", () => {
     const { w, lamp, next } = crowded();
     const before = seqs(lamp.take());
@@ -244,11 +273,11 @@ describe("bindings that another node hands over", () => {
     w.hub.guests.bind(BOB, "lamp", ["C"], w.now);
     expect(w.welcomed).toEqual([]);
     w.hub.guests.bind(ANN, "lamp", ["C"], w.now);
-    w.hub.guests.bind({ ...ANN, connection: 9 }, "lamp", ["D"], w.now);
+    w.hub.guests.bind(KEYED, "lamp", ["D"], w.now);
     w.hub.guests.bind({ ...ANN, connection: 10 }, "lamp", ["E"], w.now);
     expect(w.hub.guests.bindingsOf("ann", "lamp")).toEqual([
       { ...ANN, firsts: ["C"] },
-      { ...ANN, connection: 9, firsts: ["D"] },
+      { ...KEYED, firsts: ["D"] },
     ]);
     expect(w.hub.guests.bindingsOf("bob", "lamp")).toEqual([]);
   });

@@ -17,6 +17,7 @@ import {
   Connection,
   type Content,
   type Guest,
+  shareOf,
   type User,
 } from "../connections/connection.ts";
 import { hold, release, startHolding } from "../connections/hold-queue.ts";
@@ -58,9 +59,11 @@ const WELCOME_AGAIN_MS = 30_000;
 type ForAgent = Envelope | PacketHead;
 
 /** A node lets in `clientsPerUser` clients of a user, and as many with access keys. */
-const guestsFrom = (node: string, { guests }: User): number => {
+const guestsLike = ({ node, isKeyed }: Origin, { guests }: User): number => {
   let count = 0;
-  for (const { origin } of guests) if (origin.node === node) count += 1;
+  for (const { origin } of guests) {
+    if (origin.node === node && origin.isKeyed === isKeyed) count += 1;
+  }
   return count;
 };
 
@@ -202,7 +205,7 @@ export class Guests {
       this.#state.scheduler.wait(connection);
     }
     // The bytes belong to the bus, which reuses them.
-    if (!hold(connection, guest.user.share, text, frame.slice(), Number.POSITIVE_INFINITY)) {
+    if (!hold(connection, shareOf(guest), text, frame.slice(), Number.POSITIVE_INFINITY)) {
       this.#refuse(guest.origin, "RATE_LIMITED", message, now);
     }
   }
@@ -221,7 +224,7 @@ export class Guests {
     const { peers, limits } = this.#state;
     const known = peers.guest(origin);
     if (known !== undefined) return known;
-    if (guestsFrom(origin.node, agent.user) >= 2 * limits.clientsPerUser) return null;
+    if (guestsLike(origin, agent.user) >= limits.clientsPerUser) return null;
     const guest: Guest = {
       role: "client",
       clientType: "client",
