@@ -19,6 +19,7 @@ import { MOVING_MS, type RemoteAgents } from "./cluster/remote-agents.ts";
 import type { RemoteRouting } from "./cluster/remote-routing.ts";
 import type { AgentLabels } from "./connections/access-key.ts";
 import { Connection, type Content, isGuest } from "./connections/connection.ts";
+import { discharge } from "./connections/hold-queue.ts";
 import type { Revocation } from "./connections/revocations.ts";
 import type { Counters } from "./counters.ts";
 import type { ConnectionKind } from "./gauges.ts";
@@ -224,6 +225,7 @@ export class Hub {
       return;
     }
     connection.unrouted = null;
+    discharge(connection, frame);
     if (owner !== null) ownerCache.remember(envelope.agentId, owner);
     this.#routing.envelopeFromClient(peer, envelope, owner, frame, now);
     this.#inbound.resume(connection, now);
@@ -239,6 +241,7 @@ export class Hub {
     const { unrouted } = connection;
     if (unrouted !== null) {
       connection.unrouted = null;
+      discharge(connection, unrouted.frame);
       this.#state.controlMessages.refuse(connection, "UNAVAILABLE", unrouted.envelope, now);
       this.#inbound.resume(connection, now);
     }

@@ -18,6 +18,28 @@ export const startHolding = (connection: Connection): void => {
   connection.held = [];
 };
 
+/** Charges a message that waits to its sender, until `discharge`; false if there is no room. */
+export const charge = (
+  connection: Connection,
+  share: UserShare<Connection>,
+  frame: Uint8Array,
+): boolean => {
+  const bytes = frame.length + HELD_OVERHEAD_BYTES;
+  // A connection that has authenticated in the meantime is still charged to the unauthenticated
+  // share.
+  const heldBy = connection.heldBy ?? share;
+  const own = connection.heldBytes + bytes;
+  if (own > HELD_BYTES) return false;
+  if (own > FREE_HELD_BYTES && heldBy.heldBytes + bytes > HELD_BYTES_PER_USER) return false;
+  connection.heldBy = heldBy;
+  connection.heldBytes += bytes;
+  heldBy.heldBytes += bytes;
+  return true;
+};
+
+export const discharge = (connection: Connection, frame: Uint8Array): void =>
+  letGo(connection, frame.length + HELD_OVERHEAD_BYTES);
+
 /**
  * Keeps a message for later; false if there is no room for it. The link is paused beyond
  * `unpausedBytes`, or at once while the user's connections hold much.
@@ -29,18 +51,9 @@ export const hold = (
   frame: Uint8Array,
   unpausedBytes: number,
 ): boolean => {
-  const bytes = frame.length + HELD_OVERHEAD_BYTES;
-  // A connection that has authenticated in the meantime is still charged to the unauthenticated
-  // share.
-  const heldBy = connection.heldBy ?? share;
-  const own = connection.heldBytes + bytes;
-  if (connection.held === null || own > HELD_BYTES) return false;
-  if (own > FREE_HELD_BYTES && heldBy.heldBytes + bytes > HELD_BYTES_PER_USER) return false;
-  connection.heldBy = heldBy;
-  connection.heldBytes += bytes;
-  heldBy.heldBytes += bytes;
+  if (connection.held === null || !charge(connection, share, frame)) return false;
   connection.held.push({ content, frame });
-  const isMuch = heldBy.heldBytes > HELD_BYTES_PER_USER / 2;
+  const isMuch = (connection.heldBy ?? share).heldBytes > HELD_BYTES_PER_USER / 2;
   if (!connection.paused && (isMuch || connection.heldBytes > unpausedBytes)) {
     connection.paused = true;
     connection.link.pause();
@@ -56,7 +69,7 @@ export const release = (
   const held = connection.held ?? [];
   connection.held = null;
   for (const [at, { content, frame }] of held.entries()) {
-    letGo(connection, frame.length + HELD_OVERHEAD_BYTES);
+    discharge(connection, frame);
     handle(content, frame);
     if (waitsAgain(connection)) {
       connection.held.push(...held.slice(at + 1));
@@ -69,7 +82,7 @@ export const release = (
   }
 };
 
-/** Discards the held messages. */
+/** Discards the held messages, and discharges whatever waits. */
 export const drop = (connection: Connection): void => {
   connection.held = null;
   letGo(connection, connection.heldBytes);

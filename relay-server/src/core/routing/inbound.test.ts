@@ -70,6 +70,37 @@ describe("messages that wait", () => {
     }
   });
 
+  it.each([
+    ["the owner of an agent", false, false],
+    ["an owner whom the store cannot tell", false, true],
+    ["requests that are reserved", true, false],
+  ])("for %s take the same room; beyond it they get UNAVAILABLE", (_, reserves, isBroken) => {
+    const w = new World({}, ALONE, reserves);
+    w.user("ann");
+    const links = Math.ceil(HELD_BYTES_PER_USER / LARGE.length) + 10;
+    const [first, second] = [0, 1].map(() => Array.from({ length: links }, () => w.client("ann")));
+    const small = w.client("ann");
+    w.slowStore = true;
+    w.store.broken = isBroken;
+    const kept = (clients: readonly VirtualPeer[] = []): number => {
+      for (const client of clients) client.say(envelope(LARGE, { agent_id: "unknown" }));
+      const refused = clients.filter((client) => client.codes().includes("UNAVAILABLE"));
+      return (clients.length - refused.length) * LARGE.length;
+    };
+    const most = kept(first);
+    expect(most).toBeLessThanOrEqual(HELD_BYTES_PER_USER);
+    expect(most).toBeGreaterThan(0.9 * HELD_BYTES_PER_USER);
+    small.say(envelope("?", { agent_id: "unknown" })); // each link may always hold as little
+    expect(small.take()).toEqual([]);
+    // The room of those that leave, or are served, is free again.
+    for (const client of first?.slice(links / 2) ?? []) client.hangUp();
+    for (const hash of w.reservations.splice(0)) w.hub.reserved(hash, 5, w.now);
+    w.slowStore = false;
+    w.settle();
+    w.slowStore = true;
+    expect(kept(second)).toBe(most);
+  });
+
   it("of unauthenticated connections do not block a newcomer: the login waits for its turn", () => {
     const { w } = world();
     let turns: (() => void)[] = [];

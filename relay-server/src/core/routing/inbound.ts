@@ -29,7 +29,7 @@ import type {
   LocalClient,
   Peer,
 } from "../connections/connection.ts";
-import { hold, release, startHolding } from "../connections/hold-queue.ts";
+import { charge, discharge, hold, release, startHolding } from "../connections/hold-queue.ts";
 import type { Authenticator } from "../lifecycle/auth.ts";
 import type { Disconnector } from "../lifecycle/disconnect.ts";
 import { LOOK_UP_COST, UNPAUSED_BYTES } from "../limits/limits.ts";
@@ -229,7 +229,7 @@ export class Inbound {
     if (why === "used up") {
       counters.drop("LIMIT_EXCEEDED");
       this.#disconnector.endWith(connection, "LIMIT_EXCEEDED", message, now);
-    } else if (why === "away") {
+    } else if (why === "away" || !this.#charge(connection, frame)) {
       controlMessages.refuse(connection, "UNAVAILABLE", message, now);
     } else {
       connection.uncounted = { message, frame };
@@ -256,6 +256,7 @@ export class Inbound {
     const held = connection.held ?? [];
     connection.uncounted = null;
     connection.held = null;
+    discharge(connection, uncounted.frame);
     this.#fromClient(peer, uncounted.message, uncounted.frame, now);
     // It may now wait for something else, and the messages behind it with it.
     const waitsAgain = connection.held as HeldMessage[] | null;
@@ -271,12 +272,14 @@ export class Inbound {
   ): void {
     const { connection } = client;
     const owner = this.#routing.ownerOf(envelope.agentId);
-    if (owner === undefined) {
+    if (owner !== undefined) {
+      this.#routing.envelopeFromClient(client, envelope, owner, frame, now);
+    } else if (this.#charge(connection, frame)) {
       connection.unrouted = { envelope, frame };
       this.#startLookUp(connection);
       this.#state.port.findOwner(connection, envelope.agentId);
     } else {
-      this.#routing.envelopeFromClient(client, envelope, owner, frame, now);
+      this.#state.controlMessages.refuse(connection, "UNAVAILABLE", envelope, now);
     }
   }
 
@@ -307,6 +310,11 @@ export class Inbound {
     } else {
       controlMessages.error(connection, code, null, now);
     }
+  }
+
+  /** Whether there is room for a message that waits for the store. */
+  #charge(connection: Connection, frame: Uint8Array): boolean {
+    return charge(connection, this.#state.scheduler.shareOf(connection), frame);
   }
 
   #startLookUp(connection: Connection): void {
