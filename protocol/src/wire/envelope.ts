@@ -15,7 +15,7 @@ import {
   TYPE_RELAY,
 } from "./names.ts";
 import type { PacketFields } from "./packet.ts";
-import { decodePacket, firstPart, isWhole } from "./packet.ts";
+import { decodePacket, firstPart, hasCharacters, isWhole } from "./packet.ts";
 
 /** The text of an envelope. `agentId` is valid. */
 export const encodeEnvelope = (
@@ -110,7 +110,7 @@ export interface Envelope {
 }
 
 const isRequestId = (value: unknown): boolean =>
-  typeof value === "string" && value.length >= 1 && value.length <= MAX_REQUEST_ID_LENGTH;
+  typeof value === "string" && hasCharacters(value, MAX_REQUEST_ID_LENGTH);
 
 /** `requestId` is also undefined for a packet, which is never refused for its request_id. */
 const envelopeFault = (

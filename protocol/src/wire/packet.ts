@@ -44,8 +44,13 @@ export const firstPart = (sid: string): string => {
   return dot < 0 ? sid : sid.substring(0, dot);
 };
 
+/** Whether a text has 1 to `max` characters: code points, as in JSON Schema. */
+export const hasCharacters = (text: string, max: number): boolean =>
+  text.length >= 1 &&
+  (text.length <= max || text.replace(/[\ud800-\udbff][\udc00-\udfff]/g, "x").length <= max);
+
 /** The first part of a sid if the relay can bind it (1 to 64 characters), else null. */
 export const bindablePart = (sid: string): string | null => {
   const first = firstPart(sid);
-  return first.length >= 1 && first.length <= MAX_SID_PART_LENGTH ? first : null;
+  return hasCharacters(first, MAX_SID_PART_LENGTH) ? first : null;
 };

@@ -228,7 +228,7 @@ describe("what the relay reads", () => {
         payload: maybe(text("hello", '{"v":"1","sid":"C","seq":0,"p":""}')),
         signature: maybe(text("s")),
         agent_id: maybe(text("lamp")),
-        request_id: maybe(text("r", "r".repeat(65))),
+        request_id: maybe(text("r", "r".repeat(65), "😀".repeat(64), "😀".repeat(65))),
       },
       { requiredKeys: ["type"] },
     );
@@ -326,6 +326,8 @@ describe("the part of a sid that the relay binds", () => {
     [".A", null],
     ["C".repeat(64), "C".repeat(64)],
     [`${"C".repeat(65)}.A`, null],
+    ["😀".repeat(64), "😀".repeat(64)],
+    [`${"😀".repeat(65)}.A`, null],
   ])("of %j is %j", (sid, first) => {
     expect(bindablePart(sid)).toBe(first);
   });
