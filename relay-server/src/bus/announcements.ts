@@ -14,6 +14,8 @@ interface AnnouncementsParts {
   readonly subjects: Subjects;
   readonly hub: () => Hub;
   readonly nowMs: () => number;
+  /** Whether a node was heard from recently. */
+  readonly isLive: (node: string) => boolean;
 }
 
 export class Announcements {
@@ -62,15 +64,19 @@ export class Announcements {
     }
   }
 
-  /** `here`: a node's agents of one user. */
+  /**
+   * `here`: a node's agents of one user. If that node is gone, this is late, and nothing would end
+   * them again; a node that is back is asked for its agents.
+   */
   here(words: readonly string[], body: Uint8Array): void {
-    const { hub, nowMs } = this.#parts;
+    const { hub, nowMs, isLive } = this.#parts;
     const [, node, userId, isNews] = words;
     const agents = readBody(Bodies.here, body).map(({ epoch, ...agent }) => ({
       ...agent,
       loginNumber: epoch,
     }));
-    hub().remoteAgents.online(readName(userId), readName(node), agents, isNews === "1", nowMs());
+    const [user, from] = [readName(userId), readName(node)];
+    if (isLive(from)) hub().remoteAgents.online(user, from, agents, isNews === "1", nowMs());
   }
 
   /** Asks the other nodes whether some users' agents there are the ones known here. */

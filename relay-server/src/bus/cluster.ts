@@ -91,7 +91,12 @@ export class Cluster implements Bus {
       nowMs,
       onLost: (userId, agentId, number) => this.agentOffline(userId, agentId, number, false),
     });
-    this.#announcements = new Announcements({ subjects, hub, nowMs });
+    this.#announcements = new Announcements({
+      subjects,
+      hub,
+      nowMs,
+      isLive: (node) => this.membership.isLive(node),
+    });
     this.membership = new Membership({
       subjects,
       hub,

@@ -281,6 +281,19 @@ test("presence is correct again after a node was silent long enough to count as 
   expect(watcher.statuses()).toEqual([true, false, true]);
 });
 
+test("what a node reported before it was taken for lost, and arrives later, is not believed", () => {
+  const { world, a, b } = twoNodes();
+  const watcher = b.client();
+  a.agent("pump", 1);
+  world.run(500);
+  world.kill(a);
+  world.run(7000);
+  const late = JSON.stringify([{ agentId: "pump", epoch: 1, onlineForMs: 1000 }]);
+  world.hand(b, "p.u.u", Buffer.from(`here A u 1\n${late}`));
+  world.run(60_000);
+  expect(watcher.statuses()).toEqual([true, false]);
+});
+
 test("agents that connected or left during a short outage of their node become known", () => {
   const { world, a, b } = twoNodes();
   const watcher = b.client();
@@ -764,7 +777,7 @@ test("no age that another node reports keeps a node from telling its clients who
   const { world, a } = twoNodes();
   const watcher = a.client({ presence: true });
   const report = (agentId: string, onlineForMs: number) =>
-    Buffer.from(`here X u 0\n${JSON.stringify([{ agentId, epoch: 1, onlineForMs }])}`);
+    Buffer.from(`here B u 0\n${JSON.stringify([{ agentId, epoch: 1, onlineForMs }])}`);
   world.publish(a.side, "p.u.u", report("old", 1e12), null);
   world.publish(a.side, "p.u.u", report("older", Number.MAX_SAFE_INTEGER), null);
   world.run(500);
