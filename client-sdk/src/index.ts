@@ -6,6 +6,7 @@ export {
   type ConnectOptions,
 } from "./client.ts";
 export type { LinkReport, Presence } from "./core/client-core.ts";
+export { MAX_TIMEOUT_MS } from "./core/defaults.ts";
 export {
   CALL_ERRORS,
   CallError,

@@ -248,9 +248,9 @@ const Describe = (props: {
 
   const submit = () => {
     working(true);
-    model.isSettingUp = true;
+    model.settingUp++;
     void act(setUp).finally(() => {
-      model.isSettingUp = false;
+      model.settingUp--;
       working(false);
     });
   };

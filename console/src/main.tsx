@@ -92,7 +92,8 @@ const LeftSecrets = (props: {
 
 /** Asks whoever would leave a board half-written. */
 const mayLeave = (model: Model): boolean =>
-  !model.isSettingUp || confirm("The board is being set up. Stop that, and leave it half-written?");
+  model.settingUp === 0 ||
+  confirm("The board is being set up. Stop that, and leave it half-written?");
 
 const usePath = (model: Model): string => {
   const read = () => location.hash.replace(/^#\/?/, "");

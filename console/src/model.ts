@@ -16,7 +16,12 @@ import {
   type Presence,
 } from "@blindrelay/client-sdk/browser";
 import { hasSecret, secretState, sendSecret } from "@blindrelay/client-sdk/rekey";
-import { type AnswerName, type Query, withQuery } from "@blindrelay/client-sdk/rest/core";
+import {
+  type AnswerName,
+  type Query,
+  type Rest,
+  withQuery,
+} from "@blindrelay/client-sdk/rest/core";
 import { rekeyProof } from "@blindrelay/protocol/crypto";
 import type {
   AccessKeyCreate,
@@ -123,8 +128,8 @@ export class Model {
   readonly secrets = new Map<string, FoundSecret>();
   /** Agents whose secret was made in this page, and is nowhere else yet but on the device. */
   readonly unkept = new Set<string>();
-  /** A board is being set up: it would be left half-written. */
-  isSettingUp = false;
+  /** Boards that are being set up: one would be left half-written. */
+  settingUp = 0;
   heard: Heard[] = [];
   /**
    * The latest call to many agents: kept here, because it goes on while another view, or another
@@ -141,7 +146,8 @@ export class Model {
   /** For screen readers: the last change of presence. */
   announcement = "";
 
-  #accessToken: string;
+  /** With the login's access token. One for all requests: it knows those whose answer was lost. */
+  #rest: Rest;
   #sessionToken: string;
   #client: Client;
   #ended: (notice: Trouble) => void;
@@ -155,6 +161,8 @@ export class Model {
   #reading = 0;
   /** What became of agents since the newest page was asked for; null: it is gone. */
   readonly #changed = new Map<string, Agent | null>();
+  /** How often each agent was removed. */
+  readonly #drops = new Map<string, number>();
   #listedAt = Number.NEGATIVE_INFINITY;
   #heardCount = 0;
   /** The relay's latest presence of each agent, listed or not. */
@@ -168,7 +176,7 @@ export class Model {
     left: (secrets: ReadonlyMap<string, FoundSecret>) => void,
   ) {
     this.user = { ...login.user, api_token: null }; // The page does not need the account's token.
-    this.#accessToken = login.access_token;
+    this.#rest = restOf(login.access_token);
     this.#sessionToken = sessionToken;
     this.#client = client;
     this.#ended = ended;
@@ -209,12 +217,10 @@ export class Model {
   /** Ends the login on the relay too, and clears all state. */
   async stop(): Promise<void> {
     this.#forget();
-    const token = this.#accessToken;
-    this.#accessToken = "";
+    const rest = this.#rest;
+    this.#rest = restOf(null);
     this.#sessionToken = "";
-    await restOf(token)
-      .tell("POST", "/auth/logout")
-      .catch(() => undefined);
+    await rest.tell("POST", "/auth/logout").catch(() => undefined);
   }
 
   async listAgents(): Promise<void> {
@@ -258,7 +264,7 @@ export class Model {
   /** Uses the login. `id`: proposed, or null. Rejects with a Trouble. */
   async createAgent(name: string, id: string | null): Promise<AgentCreated> {
     const body = id === null ? { name } : { name, agent_id: id };
-    const made = await restOf(this.#accessToken).ask("AgentCreated", "POST", "/agents", body);
+    const made = await this.#rest.ask("AgentCreated", "POST", "/agents", body);
     const { api_token: _, ...agent } = made;
     this.#keep(agent);
     return made;
@@ -266,20 +272,20 @@ export class Model {
 
   /** Uses the login, like the next two. Rejects with a Trouble. */
   async renameAgent(agentId: string, name: string): Promise<void> {
-    const rest = restOf(this.#accessToken);
-    this.#keep(await rest.ask("Agent", "PATCH", agentPath(agentId), { name }));
+    const path = agentPath(agentId);
+    await this.#keepAnswer(agentId, this.#rest.ask("Agent", "PATCH", path, { name }));
   }
 
   /** The new relay token, which the relay tells only once. Rejects with a Trouble. */
   async rotateAgent(agentId: string): Promise<string> {
     const path = `${agentPath(agentId)}/rotate-token`;
-    return (await restOf(this.#accessToken).ask("RotateAgentAnswer", "POST", path)).api_token;
+    return (await this.#rest.ask("RotateAgentAnswer", "POST", path)).api_token;
   }
 
   /** Rejects with a Trouble. */
   async deleteAgent(agentId: string): Promise<void> {
     try {
-      await restOf(this.#accessToken).tell("DELETE", agentPath(agentId));
+      await this.#rest.tell("DELETE", agentPath(agentId));
     } catch (error) {
       // By another program, or by a try whose answer was lost.
       if ((error as Trouble).code !== "NOT_FOUND") throw error;
@@ -294,16 +300,16 @@ export class Model {
   /** Uses the login, like the next two. */
   keys(cursor: string | null): Promise<AccessKeyPage> {
     const path = withQuery("/account/keys", { limit: PAGE_LIMIT, cursor });
-    return restOf(this.#accessToken).ask("AccessKeyPage", "GET", path);
+    return this.#rest.ask("AccessKeyPage", "GET", path);
   }
 
   /** The key is answered only once. Rejects with a Trouble. */
   addKey(body: AccessKeyCreate): Promise<AccessKeyCreated> {
-    return restOf(this.#accessToken).ask("AccessKeyCreated", "POST", "/account/keys", body);
+    return this.#rest.ask("AccessKeyCreated", "POST", "/account/keys", body);
   }
 
   removeKey(id: string): Promise<void> {
-    return restOf(this.#accessToken).tell("DELETE", `/account/keys/${encodeURIComponent(id)}`);
+    return this.#rest.tell("DELETE", `/account/keys/${encodeURIComponent(id)}`);
   }
 
   /** Calls each agent whose secret is in this page; the others are skipped. Never rejects. */
@@ -384,16 +390,16 @@ export class Model {
 
   /** Uses the login, like everything that only admins may do. */
   changeRelease(id: string, body: ReleasePatch): Promise<Release> {
-    return restOf(this.#accessToken).ask("Release", "PATCH", `/releases/${id}`, body);
+    return this.#rest.ask("Release", "PATCH", `/releases/${id}`, body);
   }
 
   deleteDraft(id: string): Promise<void> {
-    return restOf(this.#accessToken).tell("DELETE", `/releases/${id}`);
+    return this.#rest.tell("DELETE", `/releases/${id}`);
   }
 
   /** Uses the login, which lasts an hour: a session has no access to it. */
   async audit(cursor: string | null): Promise<AuditPage> {
-    const rest = restOf(this.#accessToken);
+    const rest = this.#rest;
     if (cursor === null) {
       const path = withQuery("/admin/users", { limit: USERS_LIMIT });
       const { items } = await rest.ask("AdminUserPage", "GET", path);
@@ -573,15 +579,23 @@ export class Model {
     }
     for (const id of ids) {
       try {
-        this.#keep(await this.#read("Agent", agentPath(id)));
+        await this.#keepAnswer(id, this.#read("Agent", agentPath(id)));
       } catch (error) {
         if ((error as Trouble).code === "NOT_FOUND") this.#drop(id);
       }
     }
   }
 
+  /** Keeps what the relay answers of an agent, unless it is removed meanwhile. */
+  async #keepAnswer(agentId: string, answer: Promise<Agent>): Promise<void> {
+    const drops = this.#drops.get(agentId);
+    const agent = await answer;
+    if (this.#drops.get(agentId) === drops) this.#keep(agent);
+  }
+
   /** It is not on the relay any more. */
   #drop(agentId: string): void {
+    this.#drops.set(agentId, (this.#drops.get(agentId) ?? 0) + 1);
     this.#changed.set(agentId, null);
     this.agents = this.agents.filter(({ agent_id }) => agent_id !== agentId);
     this.#draw();

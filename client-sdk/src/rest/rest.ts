@@ -2,10 +2,15 @@
  * The relay's REST interface, typed by its schemas. Whatever answers is not trusted: an answer is
  * bounded, and checked against its schema before it is used; a token does not follow a redirection.
  */
-import { decodeJson } from "@blindrelay/protocol/crypto";
+import { decodeJson, toBase64url } from "@blindrelay/protocol/crypto";
 import { type HttpPort, readText, reasonOfAnswer, reasonOfError } from "@blindrelay/protocol/net";
 import { restBase } from "@blindrelay/protocol/relay-url";
-import type { LoginAnswer, LoginBody, Problem } from "@blindrelay/protocol/schema/rest";
+import type {
+  IdempotencyHeaders,
+  LoginAnswer,
+  LoginBody,
+  Problem,
+} from "@blindrelay/protocol/schema/rest";
 import type { Static, TSchema } from "typebox";
 
 export interface RestLimits {
@@ -29,6 +34,17 @@ export const REST_LIMITS: RestLimits = {
   retries: 3,
   longestWaitS: 10,
 };
+
+/** What the relay does once for each key: it makes something, or answers a secret only once. */
+const KEYED = /^\/(agents|releases|admin\/users)(\/|$)/;
+const KEY_HEADER: keyof IdempotencyHeaders = "idempotency-key";
+/** The relay remembers as many of an account. */
+const MAX_LOST = 1000;
+const KEY_BYTES = 16;
+/** For a relay that restarts, or the next node. */
+const LOST_WAIT_S = 1;
+/** Answers that come before a key is looked at: nothing is known of what was lost. */
+const UNDECIDED = [401, 403, 429];
 
 type Schemas = typeof import("@blindrelay/protocol/schema/rest");
 /** The schemas of answers, by name. */
@@ -119,6 +135,8 @@ export class Rest {
   private readonly limits: RestLimits;
   private readonly signal: AbortSignal | undefined;
   private readonly ports: RestPorts;
+  /** The keys of requests that may have been done, for whoever asks for the same again. */
+  private readonly lost = new Map<string, string>();
 
   constructor(options: RestOptions, ports: RestPorts) {
     this.base = restBase(options.url);
@@ -209,22 +227,49 @@ export class Rest {
     path: string,
     body?: object,
   ): Promise<unknown> {
-    const type = { "content-type": "application/json" };
-    const json =
-      body === undefined ? { headers: {} } : { headers: type, body: JSON.stringify(body) };
-    const sent: Sent = { method, path, ...json, limitMs: this.limits.answerMs };
+    const json = body === undefined ? null : JSON.stringify(body);
+    const what = `${path} ${json}`;
+    const key = method === "POST" && KEYED.test(path) ? this.takeKey(what) : null;
+    const headers: Record<string, string> = {
+      ...(json === null ? {} : { "content-type": "application/json" }),
+      ...(key === null ? {} : { [KEY_HEADER]: key }),
+    };
+    const limitMs = this.limits.answerMs;
+    const sent: Sent = { method, path, headers, ...(json === null ? {} : { body: json }), limitMs };
+    const isOnce = key === null && ["POST", "DELETE"].includes(method);
+    let lost: RestError | null = null;
     for (let tries = 0; ; tries++) {
       try {
         return await this.send(answer, sent);
       } catch (error) {
-        const waitS = error instanceof RestError ? waitOf(error, method) : null;
+        if (!(error instanceof RestError)) throw error;
+        const isLoss = key !== null && isLost(error);
+        const again = isLoss && lost === null ? LOST_WAIT_S : null;
+        const waitS = waitOf(error, isOnce) ?? again;
+        if (isLoss) lost = error;
         const isSoon = waitS !== null && waitS <= this.limits.longestWaitS;
         if (!isSoon || tries === this.limits.retries) {
-          throw error instanceof RestError ? this.fail(error) : error;
+          const isOpen = isLoss || (lost !== null && UNDECIDED.includes(error.status));
+          if (isOpen && key !== null) this.keepKey(what, key);
+          throw this.fail(isOpen && lost !== null ? lost : error);
         }
         await pause(waitS * 1000, this.signal);
       }
     }
+  }
+
+  /** A new one, or that of the same request whose answer was lost. */
+  private takeKey(what: string): string {
+    const kept = this.lost.get(what);
+    // Of two at once only one asks again.
+    this.lost.delete(what);
+    return kept ?? toBase64url(crypto.getRandomValues(new Uint8Array(KEY_BYTES)));
+  }
+
+  private keepKey(what: string, key: string): void {
+    this.lost.set(what, key);
+    const [oldest] = this.lost.keys();
+    if (this.lost.size > MAX_LOST && oldest !== undefined) this.lost.delete(oldest);
   }
 
   private async send(name: AnswerName | null, sent: Sent): Promise<unknown> {
@@ -295,12 +340,16 @@ export const withQuery = (path: string, query: Query): string => {
 
 /**
  * When the request may be made again; null: not by itself. A busy relay has not executed it; one
- * whose store is away may have, and a repeated DELETE would find nothing.
+ * whose store is away may have. `isOnce`: a POST without a key, and a DELETE, which would find
+ * nothing.
  */
-const waitOf = ({ code, retryAfterS }: RestError, method: Method): number | null =>
-  code === "RATE_LIMITED" || (code === "UNAVAILABLE" && !["POST", "DELETE"].includes(method))
-    ? retryAfterS
-    : null;
+const waitOf = ({ code, retryAfterS }: RestError, isOnce: boolean): number | null =>
+  code === "RATE_LIMITED" || (code === "UNAVAILABLE" && !isOnce) ? retryAfterS : null;
+
+/** It may have been done: nothing answered, or a proxy did, or a relay whose store was away. */
+const isLost = ({ code, status }: RestError): boolean =>
+  ["UNREACHABLE", "TIMED_OUT", "UNAVAILABLE"].includes(code) ||
+  (code === "NOT_A_RELAY" && status >= 502);
 
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve, reject) => {

@@ -363,6 +363,41 @@ export default start;
       await page.getByRole("heading", { name: "Agents" }).waitFor();
     });
 
+    it("asks before the second board is left, while the first one's agent is removed", async () => {
+      const { page } = await begin(makeDouble());
+      let answer = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await page.route("**/agents/pump-8", async (route) => {
+        await held;
+        await route.continue();
+      });
+      const write = async (id: string) => {
+        await choose(page);
+        await page.getByText("Espruino 2v29").waitFor();
+        await describeDevice(page, id);
+        await setUp(page);
+        await page.getByText(/^Writing the SDK/).waitFor();
+      };
+      await write("pump-8");
+      let stays = false;
+      page.on("dialog", (dialog) => void (stays ? dialog.dismiss() : dialog.accept()));
+      const asked = page.waitForRequest((request) => request.method() === "DELETE");
+      await page.getByRole("link", { name: "Events" }).click();
+      await asked;
+      await page.getByRole("link", { name: "Agents" }).click();
+      await page.getByRole("link", { name: "Add a device" }).first().click();
+      await write("pump-9");
+      const removed = page.waitForResponse((given) => given.request().method() === "DELETE");
+      answer();
+      await removed;
+      stays = true;
+      const told = page.waitForEvent("dialog");
+      await page.getByRole("link", { name: "Events" }).click();
+      expect((await told).message()).toContain("leave it half-written?");
+    });
+
     it("reads what is wrong with a port or a board, and tries the next", async () => {
       const { page, port } = await begin(makeDouble({ version: "2v21" }));
       const boards: [what: RegExp, fix: RegExp, plug: () => void][] = [

@@ -347,6 +347,63 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(await page.getByText("spare-3").count()).toBe(0);
     });
 
+    it("lists no agent that was deleted while it was looked up", async () => {
+      await addAgent("spare-6", "Spare 6");
+      const { page } = await open();
+      await logIn(page);
+      let answer = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        answer = resolve;
+      });
+      await page.route("**/agents/spare-6", async (route) => {
+        if (route.request().method() === "DELETE") return route.continue();
+        const response = await route.fetch();
+        await held;
+        await route.fulfill({ response });
+      });
+      await page.goto(`${relay.url}/console#/agents/spare-6`);
+      await page.getByText("Manage Spare 6").click();
+      // What goes online is looked up: its firmware may have changed.
+      const asked = page.waitForRequest("**/agents/spare-6");
+      await startValve("spare-6");
+      await asked;
+      page.on("dialog", (dialog) => void dialog.accept());
+      await page.getByRole("button", { name: "Delete the agent" }).click();
+      await page.getByRole("heading", { name: "Agents" }).waitFor();
+      const late = page.waitForResponse("**/agents/spare-6");
+      answer();
+      await late;
+      await page.getByRole("link", { name: "Keys" }).click();
+      await page.getByRole("link", { name: "Agents" }).click();
+      await page.getByText(/^\d+ agents, /).waitFor();
+      expect(await page.getByText("spare-6").count()).toBe(0);
+    });
+
+    it("renews a relay token once though the answer was lost and it is asked again", async () => {
+      await addAgent("spare-7", "Spare 7");
+      const { page } = await open();
+      await logIn(page);
+      await page.goto(`${relay.url}/console#/agents/spare-7`);
+      await page.getByText("Manage Spare 7").click();
+      await page.route("**/rotate-token", async (route) => {
+        await route.fetch();
+        await route.abort();
+        await page.unroute("**/rotate-token");
+      });
+      const keys: (string | undefined)[] = [];
+      page.on("request", (request) => {
+        if (request.method() === "POST") keys.push(request.headers()["idempotency-key"]);
+      });
+      page.on("dialog", (dialog) => void dialog.accept());
+      const rotate = page.getByRole("button", { name: /relay token/ });
+      await rotate.click();
+      await page.getByRole("alert").getByText("The relay does not answer.").waitFor();
+      await rotate.click();
+      await page.getByText(/^agt_/).waitFor();
+      expect(keys).toEqual([keys[0], keys[0]]);
+      expect(keys[0]).toMatch(/^[\w-]{22}$/);
+    });
+
     it("lists an agent no more that another program has deleted", async () => {
       await addAgent("spare-4", "Spare 4");
       await startValve("spare-4");

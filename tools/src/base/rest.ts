@@ -7,6 +7,7 @@ const KINDS: { readonly [code: string]: FailureKind } = {
   TIMED_OUT: "timeout",
   UNREACHABLE: "unreachable",
   NOT_A_RELAY: "unreachable",
+  IDEMPOTENCY_KEY_IN_USE: "unreachable", // a relay that broke off may have done it
 };
 
 const KINDS_BY_STATUS: { readonly [status: number]: FailureKind } = {
