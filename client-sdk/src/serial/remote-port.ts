@@ -312,7 +312,10 @@ export class RemotePort {
     return port === undefined || this.isOld ? params : { port, ...params };
   }
 
-  /** After all that was written before, and before what is written next, while the port is up. */
+  /**
+   * After all that was written before, and before what is written next. While the port is away it
+   * waits only for bytes that are sent again: else its caller is told at once.
+   */
   private callInOrder(method: string, params: object): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const begin = (): void => {
@@ -328,7 +331,7 @@ export class RemotePort {
       };
       this.ordered.push({ at: this.kept.end, begin });
       if (this.isUp && this.attempt?.out) this.send();
-      else this.beginAll();
+      else if (this.kept.size === 0) this.beginAll();
     });
   }
 
@@ -386,11 +389,10 @@ export class RemotePort {
     // Of another opening, what came before this client was known.
     const readAt = isSame ? this.readAt : 0;
     if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
-    if (this.opening === null) this.kept = this.kept.renumbered(written);
-    else if (!isSame || !isKnown) {
-      this.tellUnacknowledged();
-      this.kept = new NumberedBytes(written);
-    }
+    if (this.opening === null) {
+      this.kept = this.kept.renumbered(written);
+      for (const one of this.ordered) one.at += written;
+    } else if (!isSame || !isKnown) this.forgetKept(written);
     if (!isSame || !isKnown) this.sentTo = written;
     this.opening = opening;
     this.turn = turn;
@@ -427,8 +429,7 @@ export class RemotePort {
         from: null,
         bytes: null,
       });
-      this.tellUnacknowledged();
-      this.kept = new NumberedBytes();
+      this.forgetKept(0);
     }
     this.sendAt = this.kept.from;
     this.sentTo = this.sendAt;
@@ -565,7 +566,10 @@ export class RemotePort {
     if (attempt.isOver) return;
     const wasUp = attempt.isUp;
     this.end(attempt);
-    if (this.attempt === attempt) this.beginAll();
+    if (this.attempt === attempt) {
+      this.beginning = null;
+      if (this.kept.size === 0) this.beginAll();
+    }
     if (this.attempt !== attempt || this.stopped) return;
     if (!wasUp) return;
     this.events.down(reason);
@@ -629,11 +633,17 @@ export class RemotePort {
 
   // ---- losses
 
+  /** Nothing of it is sent again: what waits for it waits no more. */
+  private forgetKept(written: number): void {
+    this.tellUnacknowledged();
+    this.kept = new NumberedBytes(written);
+    for (const one of this.ordered) one.at = written;
+  }
+
   private tellLost(from: number, bytes: number): void {
     this.events.lost({ direction: "from the device", outcome: "lost", from, bytes });
   }
 
-  /** Nothing is sent again to another opening of the port. */
   private tellUnacknowledged(): void {
     const { kept, sentTo } = this;
     const tell = (outcome: Loss["outcome"], from: number, to: number): void => {

@@ -502,10 +502,10 @@ describe("attach to a raw bridge", () => {
     expect(world.tty.device).toEqual([...bytes(150_000, 1), ...bytes(50_000, 2), 1]);
   });
 
-  it("runs settings that wait for bytes at once if those are purged, or the port is lost", async () => {
+  it("runs settings that wait for bytes at once if those are purged, and after their rest if the port was lost", async () => {
     const world = new World();
     world.tty.plug();
-    const { remote, link, away } = await started(world);
+    const { remote, link, away, losses } = await started(world);
     const set: { rate: number; had: number }[] = [];
     world.tty.slowMs = 1_000;
     world.tty.configured = ({ baudRate }) =>
@@ -515,13 +515,34 @@ describe("attach to a raw bridge", () => {
     await done(world, remote.purge(false, true));
     await done(world, first);
     remote.write(bytes(150_000, 2));
-    remote.configure({ baud_rate: 57_600 }).catch(() => undefined);
+    const [begun] = set.map(({ had }) => had);
+    expect(begun).toBeLessThan(150_000);
+    const sent = world.tty.device.length;
+    const second = remote.configure({ baud_rate: 57_600 });
     link.cut();
+    remote.write(Uint8Array.of(3));
     await world.run(() => away.length === 1 && remote.isUp);
-    await world.run(() => set.length > 1);
-    expect(set.map(({ rate }) => rate)).toEqual([9_600, 57_600]);
-    const [hadFirst = 0, hadThen = 0] = set.map(({ had }) => had);
-    expect(hadThen - hadFirst).toBeLessThan(150_000);
+    await done(world, second);
+    await world.run(() => world.tty.device.at(-1) === 3);
+    const rates = set.filter(({ rate }, n) => rate !== set[n - 1]?.rate);
+    expect(rates.map(({ rate }) => rate)).toEqual([9_600, 57_600]);
+    expect(world.tty.device.slice(rates[1]?.had)).toEqual([3]);
+    expect(world.tty.device.slice(-150_001)).toEqual([...bytes(150_000, 2), 3]);
+    expect([sent > 0, losses]).toEqual([true, []]);
+  });
+
+  it("runs settings that wait for bytes which are lost with another opening", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, away } = await started(world);
+    world.tty.slowMs = 1_000;
+    remote.write(bytes(150_000, 2));
+    const set = remote.configure({ baud_rate: 57_600 });
+    await world.tty.pull();
+    await world.run(() => away.length === 1);
+    world.tty.plug();
+    await done(world, set);
+    expect(remote.settings?.baud_rate).toBe(57_600);
   });
 
   it("runs no more of a session that is over than what runs already, and then what came later", async () => {
