@@ -445,6 +445,27 @@ describe("a lost link", () => {
     expect(lines).toEqual([["warn", "link lost", { reason: why, retryInMs }]]);
   });
 
+  it("that fell silent is given up by a clock with fractions, too", async () => {
+    for (let n = 0; n < 30; n++) {
+      const world = new World();
+      world.clock.jump(229_000.1 + n / 7);
+      const client = await world.connected();
+      let silentSince = Number.NaN;
+      client.on("link", () => {
+        silentSince = world.clock.now();
+      });
+      world.relay.silent = true;
+      let alarms = 0;
+      const { set } = world.clock;
+      world.clock.set = (ms, fn) => {
+        if (++alarms > 100) throw new Error("it does not come to an end");
+        return set.call(world.clock, ms, fn);
+      };
+      await world.run(76_000);
+      expect(silentSince).toBeGreaterThan(229_000);
+    }
+  });
+
   it("is restored less and less often if each one ends soon after its login", async () => {
     const world = new World();
     const client = await world.connected();

@@ -425,7 +425,8 @@ export class RelayLink implements MovingSide {
       this.loseBecause("the relay fell silent");
       return;
     }
-    this.alarm.set(LINK_SILENCE_MS - quietMs, () => this.watch());
+    // Whole ones: a fraction may be too small to move a clock that counts them.
+    this.alarm.set(Math.ceil(LINK_SILENCE_MS - quietMs), () => this.watch());
   }
 
   private stable(): boolean {
