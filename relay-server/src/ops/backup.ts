@@ -7,8 +7,10 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  lstatSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -19,6 +21,9 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { flushFolder } from "@blindrelay/protocol/platform";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { storePath } from "../control/data-dir.ts";
+
+/** No backup goes on for so long without writing: it was killed. */
+const DEAD_MS = 86_400_000;
 
 interface BackupResult {
   /** Absolute path. */
@@ -39,9 +44,11 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   if (existsSync(file)) throw new Failure("usage", `${file} exists: name a new file`);
   // Elsewhere until it is complete, so that nobody mistakes a partial backup for one; in a folder
   // of its own, which others cannot enter, and which another backup of this name does not touch.
+  const prefix = join(dirname(file), `.${basename(file)}.part-`);
   let folder: string | null = null;
   try {
-    folder = mkdtempSync(join(dirname(file), `.${basename(file)}.part-`));
+    folder = mkdtempSync(prefix);
+    removeDead(prefix);
     const part = join(folder, basename(file));
     copy(source, part);
     chmodSync(part, 0o600);
@@ -59,6 +66,22 @@ export const backupStore = (data: string, store: string | undefined, to: string)
     if (folder !== null) rmSync(folder, { recursive: true, force: true });
   }
   return { file, bytes: statSync(file).size };
+};
+
+/** Removes what backups to the same file have left that were killed long ago. */
+const removeDead = (prefix: string): void => {
+  const before = Date.now() - DEAD_MS;
+  for (const name of readdirSync(dirname(prefix))) {
+    const path = join(dirname(prefix), name);
+    if (!path.startsWith(prefix)) continue;
+    try {
+      const parts = readdirSync(path).map((part) => join(path, part));
+      const isDead = [path, ...parts].every((each) => lstatSync(each).mtimeMs < before);
+      if (isDead) rmSync(path, { recursive: true });
+    } catch {
+      // Another user's, no folder, or gone meanwhile.
+    }
+  }
 };
 
 const copy = (source: string, to: string): void => {

@@ -11,6 +11,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -103,6 +104,22 @@ describe("backup", () => {
     for (const name of theirs) writeFileSync(join(folder, name), "half of it");
     backupStore(data, undefined, join(folder, "copy.sqlite"));
     expect(readdirSync(folder).sort()).toEqual([...theirs, "copy.sqlite", "relay"]);
+  });
+
+  test("removes what one to the same file has left that was killed more than a day ago", () => {
+    const left = (name: string, hours: number): void => {
+      const path = join(folder, name);
+      mkdirSync(path);
+      writeFileSync(join(path, "copy.sqlite"), "half of it");
+      const at = Date.now() / 1000 - hours * 3600;
+      for (const each of [join(path, "copy.sqlite"), path]) utimesSync(each, at, at);
+    };
+    left(".copy.sqlite.part-killed", 25);
+    left(".copy.sqlite.part-slow01", 23);
+    left(".other.sqlite.part-killed", 25);
+    backupStore(data, undefined, join(folder, "copy.sqlite"));
+    const kept = [".copy.sqlite.part-slow01", ".other.sqlite.part-killed"];
+    expect(readdirSync(folder).sort()).toEqual([...kept, "copy.sqlite", "relay"]);
   });
 
   test("of a damaged store is refused", () => {
