@@ -117,15 +117,25 @@ const chosenVersion = (flags: ProvisionFlags, hasAes: boolean): Version => {
   return version;
 };
 
-const provisionOne = async (
-  settings: Settings,
-  flags: ProvisionFlags,
-  version: Version,
-  wifi: Wifi | null,
-  pushKey: string | null,
-  write: (config: BoardConfig) => Promise<void>,
+/** What is asked for, with what the flags name. */
+interface Asked {
+  readonly settings: Settings;
+  readonly flags: ProvisionFlags;
+  readonly wifi: Wifi | null;
+  readonly pushKey: string | null;
+}
+
+/** Where a configuration goes. */
+interface Writer {
+  write(config: BoardConfig): Promise<void>;
   /** Nothing is written any more. */
-  stopWriting: () => Promise<void>,
+  stop(): Promise<void>;
+}
+
+const provisionOne = async (
+  { settings, flags, wifi, pushKey }: Asked,
+  version: Version,
+  writer: Writer,
 ): Promise<BoardConfig> => {
   const device = isForward(version) ? makeDeviceKey() : null;
   const key = makeKey(version, device?.key);
@@ -154,10 +164,10 @@ const provisionOne = async (
     made.keep();
     // The signal may have come while the agent was made.
     if (wasInterrupted()) await stopped;
-    await Promise.race([write(config), stopped]);
+    await Promise.race([writer.write(config), stopped]);
   } catch (error) {
     // First: meanwhile a board could become an agent that is gone.
-    await stopWriting().catch(() => undefined);
+    await writer.stop().catch(() => undefined);
     await made.undo().catch((failed: Error) => {
       printStatus(`${made.agentId}: ${made.left}: ${failed.message}`);
     });
@@ -216,13 +226,8 @@ interface Provisioned {
   readonly next: string | null;
 }
 
-const onBoard = async (
-  board: EspruinoRepl,
-  settings: Settings,
-  flags: ProvisionFlags,
-  wifi: Wifi | null,
-  pushKey: string | null,
-): Promise<Provisioned> => {
+const onBoard = async (board: EspruinoRepl, asked: Asked): Promise<Provisioned> => {
+  const { settings, flags, wifi, pushKey } = asked;
   await board.attach(true);
   const found = await readBoard(board);
   if (wifi !== null && !found.modules.includes("Wifi")) {
@@ -259,10 +264,10 @@ const onBoard = async (
   const isKept = found.guarded && pushKey === null;
   if (isKept) printStatus("it keeps its push key: `push` needs that key's file, --push-key FILE");
   const key = isKept ? await pushKeyOf(board) : pushKey;
-  const write = (config: BoardConfig) => provisionBoard(board, nodeSuite(), config);
-  const config = await provisionOne(settings, flags, version, wifi, key, write, () =>
-    board.close(),
-  );
+  const config = await provisionOne({ ...asked, pushKey: key }, version, {
+    write: (config) => provisionBoard(board, nodeSuite(), config),
+    stop: () => board.close(),
+  });
   return { config, next };
 };
 
@@ -354,21 +359,21 @@ again.`)
       const wifi = flags.wifi === undefined ? null : await readWifi(flags.wifi);
       const pushKey = flags.pushKey === undefined ? null : makePushKey(flags.pushKey);
       if (wifi?.password === "") printStatus(`no password: "${wifi.ssid}" is an open network`);
+      const asked: Asked = { settings, flags, wifi, pushKey };
       const inFolder = async (): Promise<Provisioned> => {
-        const write = async (made: BoardConfig) => {
-          provisionFolder(flags.out as string, made, flags.target);
-          printStatus("for one board; if its storage is ever erased, it needs a new folder");
-        };
-        const stop = async () => undefined;
-        const config = await provisionOne(settings, flags, version, wifi, pushKey, write, stop);
+        const config = await provisionOne(asked, version, {
+          write: async (made) => {
+            provisionFolder(flags.out as string, made, flags.target);
+            printStatus("for one board; if its storage is ever erased, it needs a new folder");
+          },
+          stop: async () => undefined,
+        });
         return { config, next: null };
       };
       const { config, next } =
         port === undefined
           ? await inFolder()
-          : await withConsole(port, flags, (board) =>
-              onBoard(board, settings, flags, wifi, pushKey),
-            );
+          : await withConsole(port, flags, (board) => onBoard(board, asked));
       warnOfAddress(config);
       const place = port ?? (flags.out as string);
       if (flags.json === true) {
