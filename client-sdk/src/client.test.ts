@@ -199,16 +199,7 @@ describe("a call", () => {
   it("alone ends if the suite throws, in an opening and in a session", async () => {
     const world = new World();
     world.agent();
-    let throws = true;
-    const { seal } = world.ports.suite;
-    const suite: typeof world.ports.suite = {
-      ...world.ports.suite,
-      seal: (...all) => {
-        if (throws) throw new Error("Unknown cipher");
-        return seal(...all);
-      },
-    };
-    Object.assign(world.ports, { suite });
+    const fault = world.failingSuite(true);
     const pump = (await world.connected()).agent("pump-7", SECRET);
     const outcome = async () => {
       const call = world.follow(pump.call("echo", { n: 1 }));
@@ -221,11 +212,11 @@ describe("a call", () => {
       cause: { message: "Unknown cipher" },
     };
     expect(await outcome()).toMatchObject({ times: 1, error });
-    throws = false;
+    fault.throws = false;
     expect(await outcome()).toMatchObject({ times: 1, result: { n: 1 } });
-    throws = true;
+    fault.throws = true;
     expect(await outcome()).toMatchObject({ times: 1, error });
-    throws = false;
+    fault.throws = false;
     expect(await outcome()).toMatchObject({ times: 1, result: { n: 1 } });
   });
 
@@ -233,16 +224,7 @@ describe("a call", () => {
     const world = new World();
     world.agent();
     world.agent("other");
-    let throws = true;
-    const { seal } = world.ports.suite;
-    const suite: typeof world.ports.suite = {
-      ...world.ports.suite,
-      seal: (...all) => {
-        if (throws) throw new Error("Unknown cipher");
-        return seal(...all);
-      },
-    };
-    Object.assign(world.ports, { suite });
+    const fault = world.failingSuite(true);
     const client = await world.connected();
     const pump = client.agent("pump-7", SECRET);
     const told: string[] = [];
@@ -254,7 +236,7 @@ describe("a call", () => {
     const calls = [1, 2, 3].map((n) => world.follow(pump.call("echo", [n])));
     await world.run(5_000);
     expect(calls.map(({ error }) => error?.code)).toEqual(calls.map(() => "BAD_ARGUMENT"));
-    throws = false;
+    fault.throws = false;
     const other = world.follow(client.agent("other", SECRET).call("echo", [4]));
     await world.run(60_000);
     expect([other.result, told.length, told[1]]).toEqual([[4], 2, "reopened"]);
@@ -263,16 +245,7 @@ describe("a call", () => {
   it("that cannot be sealed while a listener moves on interrupts it only until it has moved", async () => {
     const world = new World();
     const agent = world.agent();
-    let throws = false;
-    const { seal } = world.ports.suite;
-    const suite: typeof world.ports.suite = {
-      ...world.ports.suite,
-      seal: (...all) => {
-        if (throws) throw new Error("Unknown cipher");
-        return seal(...all);
-      },
-    };
-    Object.assign(world.ports, { suite });
+    const fault = world.failingSuite(false);
     const client = await world.connected();
     const pump = client.agent("pump-7", SECRET, { renewAfterMs: 60_000 });
     const told: string[] = [];
@@ -280,9 +253,9 @@ describe("a call", () => {
     pump.on("reopened", () => told.push("reopened"));
     pump.on("event", (event) => told.push(event));
     await world.run(60_500);
-    throws = true;
+    fault.throws = true;
     const call = world.follow(pump.call("echo", [1]));
-    throws = false;
+    fault.throws = false;
     await world.run(1);
     expect(call.error?.code).toBe("BAD_ARGUMENT");
     agent.emit("level", 1);

@@ -42,6 +42,18 @@ export class World {
     };
   }
 
+  /** A suite that cannot seal while `fault.throws`. */
+  failingSuite(throws: boolean): { throws: boolean } {
+    const fault = { throws };
+    const { suite } = this.ports;
+    const seal: typeof suite.seal = (...all) => {
+      if (fault.throws) throw new Error("Unknown cipher");
+      return suite.seal(...all);
+    };
+    Object.assign(this.ports, { suite: { ...suite, seal } });
+    return fault;
+  }
+
   agent(id = "pump-7", secret = SECRET, version: Version = "1"): TestAgent {
     const { relay, clock: timer } = this;
     return new TestAgent({ id, token: secret, suite, timer, relay, version });
