@@ -94,3 +94,7 @@ export const CLOSE_NORMAL = 1000;
 export const CLOSE_POLICY = 1008;
 export const CLOSE_RESTART = 1012;
 export const CLOSE_TRY_LATER = 1013;
+
+// Section 4: REST
+/** An agent's metadata as JSON text: the relay stores notes there, not documents. */
+export const MAX_METADATA_BYTES = 8192;

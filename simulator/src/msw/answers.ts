@@ -1,5 +1,11 @@
 /** The REST answers of a relay in memory, and their access rules. */
-import { type ErrorCode, makeToken, SESSION_MAX_REQUESTS, tokenKind } from "@blindrelay/protocol";
+import {
+  type ErrorCode,
+  MAX_METADATA_BYTES,
+  makeToken,
+  SESSION_MAX_REQUESTS,
+  tokenKind,
+} from "@blindrelay/protocol";
 import type { Agent, AgentCreate, AgentPatch } from "@blindrelay/protocol/schema/rest";
 import {
   LABEL_KEY_PATTERN,
@@ -40,8 +46,6 @@ export interface Answers {
 }
 
 const LABEL_KEY = new RegExp(LABEL_KEY_PATTERN);
-/** The relay's MAX_METADATA_BYTES, whose module has every schema. */
-const MAX_METADATA_BYTES = 8_192;
 const LOGIN_TTL_S = 3600;
 const PAGE_LIMIT = 50;
 

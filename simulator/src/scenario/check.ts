@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { CALL_ERRORS } from "@blindrelay/client-sdk";
+import { CALL_ERRORS, MAX_TIMEOUT_MS } from "@blindrelay/client-sdk";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
@@ -25,8 +25,6 @@ import { checkSteps } from "./steps.ts";
 import { parseThreshold } from "./thresholds.ts";
 import { durationMs, EXPECTED, showMs } from "./units.ts";
 
-/** The longest that the client SDK takes. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 /** How calls fail; REMOTE may be followed by the code of the device's error. */
 const FAILURES: readonly string[] = Object.keys(CALL_ERRORS);
 /** What is counted as failed: also calls without an outcome, or with a wrong one. */

@@ -6,14 +6,13 @@ import {
   MAX_LABELS,
   MAX_SELECTOR_LENGTH,
 } from "../../selector.ts";
+import { MAX_METADATA_BYTES } from "../../spec.ts";
 import { OneOf } from "../one-of.ts";
 import { AgentId, AgentToken, PageQuery, page, Timestamp } from "./common.ts";
 import { Nullable, PlainText } from "./parts.ts";
 
 const AgentName = PlainText(128, "For people; no control characters.", "Pump in the cellar");
 
-/** The maximum size as JSON text: the relay stores notes here, not documents. */
-export const MAX_METADATA_BYTES = 8192;
 const Metadata = Type.Record(Type.String(), Type.Unknown(), {
   description: `Any JSON object, at most ${MAX_METADATA_BYTES} bytes as text.`,
   examples: [{ site: "cellar" }],

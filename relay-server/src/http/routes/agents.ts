@@ -1,7 +1,7 @@
 /**
  * `/agents`: the devices of an account, their relay tokens and what a device needs to connect.
  */
-import { AGENT_ID_PATTERN } from "@blindrelay/protocol";
+import { AGENT_ID_PATTERN, MAX_METADATA_BYTES } from "@blindrelay/protocol";
 import {
   type Agent,
   AgentCreate,
@@ -17,7 +17,6 @@ import {
   EXPORT_MEDIA_TYPES,
   ExportQuery,
   IdempotencyHeaders,
-  MAX_METADATA_BYTES,
   ModdableManifest,
   NoContent,
   RotateAgentAnswer,
