@@ -236,7 +236,7 @@ export class Fleet {
       let sent = false;
       try {
         const agent = await this.agentOf(id);
-        if (agent === null) return outcomeOf(id, "skipped", "its secret is not on this machine");
+        if (agent === null) return outcomeOf(id, "skipped", "its secret is not known here");
         const reach = { timeoutMs: left(), idempotent: true, waitForAgent };
         await agent.call("system.ping", undefined, reach);
         await options.sending?.(id);

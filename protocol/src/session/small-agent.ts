@@ -5,7 +5,6 @@
  *
  * [portable]
  */
-
 import type { Packet } from "../crypto/packet.ts";
 import { DIRECTION_BYTES, makeDirection, openPacket, sealPacket } from "../crypto/packet.ts";
 import { expandSession } from "../crypto/session-keys.ts";

@@ -1,5 +1,4 @@
 /** Makes the report of a run, of either world, and judges it. */
-
 import { phasesOf } from "../scenario/phases.ts";
 import { makesCalls, type Plan, plannedCalls, plannedOf } from "../scenario/plan.ts";
 import type { Allowed, Scenario } from "../scenario/schema.ts";
