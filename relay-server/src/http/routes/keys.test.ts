@@ -16,6 +16,8 @@ afterEach(() => rest.close());
 
 const create = (body: object, by = token) =>
   rest.call("POST", "/account/keys", { token: by, body });
+const deep = (levels: number): unknown => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
+
 const keyOf = async (scopes: readonly KeyScope[], where?: string): Promise<string> => {
   const name = makeToken("key", randomBytes(32)).slice(0, 20);
   const made = await create({ name, scopes, ...(where === undefined ? {} : { where }) });
@@ -202,6 +204,7 @@ describe("an account's keys", () => {
     ["no selector", { where: "nonsense" }],
     ["no scope", { scopes: [] }],
     ["an unknown scope", { scopes: ["admin"] }],
+    ["a scope that is deeper than the stack", { scopes: deep(30_000) }],
     ["an end in the past", { expires_at: "2020-01-01T00:00:00.000Z" }],
     ["an end that ISO 8601 cannot say", { expires_at: "9999-12-31T23:59:59-23:59" }],
     ["a long name", { name: "x".repeat(65) }],
