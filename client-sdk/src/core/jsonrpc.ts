@@ -14,6 +14,7 @@ import {
 } from "@blindrelay/protocol/crypto";
 import { changedNumber, isUnheld } from "@blindrelay/protocol/numbers";
 import { CallError, type RemoteError } from "../errors.ts";
+import { isTooDeep } from "../levels.ts";
 
 /** An agent's answer while the device behind it (on a serial port) is unavailable. */
 const DEVICE_UNAVAILABLE = -32002;
@@ -96,30 +97,13 @@ export const readSaid = (plaintext: Uint8Array): Said => {
 };
 
 /**
- * More than any device has use for, and less than what JSON.stringify, which calls itself for each,
- * writes on any stack: a device could end whatever prints or stores its answers.
+ * More than any device has use for: one could otherwise end whatever prints or stores its answers.
  */
 const MAX_LEVELS = 500;
 
-/** Of a valid JSON text. */
-const isTooDeep = (text: string): boolean => {
-  let level = 0;
-  let inText = false;
-  // Each level has two brackets.
-  for (let i = 0; i < text.length && text.length > 2 * MAX_LEVELS; i++) {
-    const char = text[i];
-    if (inText && char === "\\") i++;
-    else if (char === '"') inText = !inText;
-    else if (!inText && (char === "[" || char === "{")) level++;
-    else if (!inText && (char === "]" || char === "}")) level--;
-    if (level > MAX_LEVELS) return true;
-  }
-  return false;
-};
-
 /** What a valid JSON text has that JavaScript cannot hold, or not write again; null: nothing. */
 const unheld = (text: string): string | null => {
-  if (isTooDeep(text)) return `more than ${MAX_LEVELS} levels, one in another`;
+  if (isTooDeep(text, MAX_LEVELS)) return `more than ${MAX_LEVELS} levels, one in another`;
   // Devices whose programs are not JavaScript send integers of 64 bits.
   const number = changedNumber(text, isUnheld)?.token ?? null;
   return number === null
@@ -136,7 +120,8 @@ const readOutcome = (message: { readonly [key: string]: unknown }, text: string)
     const reason = `the call ran, but its result has ${why}`;
     return { ok: false, error: new CallError("BAD_ANSWER", reason) };
   }
-  const remote = isObject(error) && !hasResult && !isTooDeep(text) ? readRemote(error) : null;
+  const remote =
+    isObject(error) && !hasResult && !isTooDeep(text, MAX_LEVELS) ? readRemote(error) : null;
   if (remote === null) {
     const reason = "the agent's answer is not a JSON-RPC response";
     return { ok: false, error: new CallError("BAD_ANSWER", reason) };

@@ -105,6 +105,21 @@ describe.each(EDGES)("over %s", (_name, make) => {
     expect(asked).toHaveLength(1);
   });
 
+  it("refuses what is too deep to be written again, and reads as many levels as a relay keeps", async () => {
+    let levels = 4096;
+    const url = await serve((_request, response) => {
+      const nested = `${"[".repeat(levels)}${"]".repeat(levels)}`;
+      response.end(
+        JSON.stringify({ ...agent("a"), metadata: { x: 1 } }).replace(":1}", `:${nested}}`),
+      );
+    });
+    const rest = make({ url });
+    expect(JSON.stringify(await rest.ask("Agent", "GET", "/agents/a"), null, 2)).toContain("[");
+    levels = 200_000;
+    const refused = await failure(rest.ask("Agent", "GET", "/agents/a"));
+    expect([refused.code, refused.status]).toEqual(["NOT_A_RELAY", 200]);
+  });
+
   it("waits for a busy relay; for one whose store is away only if that cannot do it twice", async () => {
     let asked = 0;
     let code = "RATE_LIMITED";

@@ -12,6 +12,7 @@ import type {
   Problem,
 } from "@blindrelay/protocol/schema/rest";
 import type { Static, TSchema } from "typebox";
+import { isTooDeep } from "../levels.ts";
 
 export interface RestLimits {
   readonly answerMs: number;
@@ -45,6 +46,8 @@ const KEY_BYTES = 16;
 const LOST_WAIT_S = 1;
 /** Answers that come before a key is looked at: nothing is known of what was lost. */
 const UNDECIDED = [401, 403, 429];
+/** More than the metadata that a relay keeps can have. */
+const MAX_LEVELS = 5000;
 
 type Schemas = typeof import("@blindrelay/protocol/schema/rest");
 /** The schemas of answers, by name. */
@@ -312,7 +315,7 @@ export class Rest {
   ): Promise<unknown> {
     if (name === null && status === 204) return undefined;
     // Undefined: a proxy's page, or an interrupted response.
-    const value = decodeJson(text);
+    const value = isTooDeep(text, MAX_LEVELS) ? undefined : decodeJson(text);
     const isGood = status >= 200 && status < 300;
     if (name !== null && isGood && value !== undefined) {
       const deviation = await this.ports.check(name, value);

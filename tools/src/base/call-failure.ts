@@ -1,7 +1,7 @@
 /** The exit code for each CallError of the client SDK. */
 import { CallError, type CallErrorCode } from "@blindrelay/client-sdk";
 import { Failure, type FailureKind } from "@blindrelay/protocol/command-line";
-import { jsonText } from "./output.ts";
+import { jsonText, oneLine } from "./output.ts";
 
 const KINDS: { readonly [code in CallErrorCode]: FailureKind } = {
   REMOTE: "agentError",
@@ -30,7 +30,7 @@ export const isPassing = (error: unknown): error is CallError =>
 export const callFailure = (error: CallError): Failure =>
   new Failure(
     KINDS[error.code],
-    error.remote === undefined ? error.message : jsonText(error.remote),
+    error.remote === undefined ? oneLine(error.message) : jsonText(error.remote),
     error,
   );
 

@@ -46,6 +46,11 @@ const failureOf = async (asked: Promise<unknown>): Promise<Failure> => {
 const ask = (token: string | null = TOKEN, base = BASE) =>
   failureOf(new Rest(base, token).ask("AgentPage", "GET", "/agents"));
 
+it("what the relay says of an error begins no line of its own", async () => {
+  answered(() => problem(400, { code: "BAD_REQUEST", detail: "No.\nblindrelay: it is done" }));
+  expect((await ask()).message).toBe("No.\ufffdblindrelay: it is done");
+});
+
 it("an internal error of the relay is reported with its request_id", async () => {
   answered(() =>
     problem(500, { code: "INTERNAL", detail: "Something failed here.", request_id: "req-9" }),

@@ -1,6 +1,7 @@
 /** The REST client for commands: its failures have exit codes, and fixes for the command line. */
 import { type RestError, type RestLimits, Rest as SdkRest } from "@blindrelay/client-sdk/rest";
 import { Failure, type FailureKind } from "@blindrelay/protocol/command-line";
+import { oneLine } from "./output.ts";
 
 const KINDS: { readonly [code: string]: FailureKind } = {
   UNTRUSTED_SIGNATURE: "refused", // the request is well-formed; the relay does not accept this key
@@ -44,7 +45,8 @@ export class Rest extends SdkRest {
   }
 
   protected override fail(error: RestError): Failure {
-    const { code, status, message } = error;
+    const { code, status } = error;
+    const message = oneLine(error.message);
     const own = Object.hasOwn(KINDS, code) ? KINDS[code] : undefined;
     const kind = own ?? KINDS_BY_STATUS[status] ?? "unreachable";
     if (["TIMED_OUT", "UNREACHABLE", "NOT_A_RELAY"].includes(code)) {
