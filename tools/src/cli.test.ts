@@ -11,6 +11,7 @@ import { afterAll, expect, it, vi } from "vitest";
 import { callFailure } from "./base/call-failure.ts";
 import { jsonText, printStatus, table } from "./base/output.ts";
 import { exitCodeOf, makeCli } from "./cli.ts";
+import { asText } from "./commands/events.ts";
 import { type Profile, profilePath, readProfile, writeProfile } from "./config/profile.ts";
 import { checkAgentId, httpBase, Settings } from "./config/settings.ts";
 
@@ -195,6 +196,8 @@ it("does not let text from others control the terminal", () => {
   expect(written).toBe("a\ufffd[2Jb\ufffdc\ufffdd\ne\n");
   // An agent with this name must not create a line of the table, nor one of events.
   expect(table(["A"], [["x\npump-8 is offline"]])).toBe("A\nx\ufffdpump-8 is offline");
+  const presence = { kind: "presence", agent_id: "x\npump-8", status: "online" } as const;
+  expect(asText(presence)).toBe("x\ufffdpump-8 is online");
   const hostile = { a: "\u001b[2J\u009b2J\u007f\u2028\u202e" };
   expect(jsonText(hostile)).toBe('{"a":"\\u001b[2J\\u009b2J\\u007f\\u2028\\u202e"}');
   expect(JSON.parse(jsonText(hostile))).toEqual(hostile);

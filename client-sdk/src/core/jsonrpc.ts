@@ -14,7 +14,7 @@ import {
 } from "@blindrelay/protocol/crypto";
 import { changedNumber, isUnheld } from "@blindrelay/protocol/numbers";
 import { CallError, type RemoteError } from "../errors.ts";
-import { isTooDeep } from "../levels.ts";
+import { isTooDeep } from "./levels.ts";
 
 /** An agent's answer while the device behind it (on a serial port) is unavailable. */
 const DEVICE_UNAVAILABLE = -32002;

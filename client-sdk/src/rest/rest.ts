@@ -12,7 +12,7 @@ import type {
   Problem,
 } from "@blindrelay/protocol/schema/rest";
 import type { Static, TSchema } from "typebox";
-import { isTooDeep } from "../levels.ts";
+import { isTooDeep } from "../core/levels.ts";
 
 export interface RestLimits {
   readonly answerMs: number;

@@ -38,8 +38,8 @@ type Report =
 /** `at`: when it arrived here, ISO 8601. */
 type Line = Report & { readonly at: string };
 
-const asText = (line: Report): string => {
-  if (line.kind === "presence") return `${line.agent_id} is ${line.status}`;
+export const asText = (line: Report): string => {
+  if (line.kind === "presence") return `${oneLine(line.agent_id)} is ${line.status}`;
   if ("reason" in line) {
     const what = line.kind === "interrupted" ? "no events come for now" : "events may be missing";
     return `${line.agent_id}: ${what}: ${oneLine(line.reason)}`;
@@ -138,6 +138,7 @@ are missing).`)
 const followLink = (client: Client, onRefused: (error: CallError) => void): void => {
   client.on("link", (report) => {
     if (report.state === "refused") onRefused(report.reason);
-    else printStatus(report.state === "online" ? "connected again" : report.reason.message);
+    else
+      printStatus(report.state === "online" ? "connected again" : oneLine(report.reason.message));
   });
 };
