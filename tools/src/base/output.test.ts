@@ -20,3 +20,10 @@ it.each([
   expect(first.indexOf("  x")).toBe(17);
   expect(second).toBe(`${name}${" ".repeat(17 - columns)}  x`);
 });
+
+it("a value that fills a packet is cut at once, and more rows fit than a call takes arguments", () => {
+  const long = "ab\u0301".repeat(20_000);
+  const lines = table(["AGENT", "PORT"], [["pump-7", long]], 20).split("\n");
+  expect(lines).toEqual(["AGENT   PORT", `pump-7  ${"ab\u0301".repeat(5)}a…`]);
+  expect(table(["A"], Array(150_000).fill(["a"])).length).toBe(300_001);
+});

@@ -53,11 +53,13 @@ const WIDE =
 /** Takes none: accents written apart, joiners, variants. */
 const NARROW = /[\p{Mn}\p{Me}\p{Cf}]/u;
 
-const widthOf = (text: string): number =>
-  Array.from(text, (one) => (NARROW.test(one) ? 0 : WIDE.test(one) ? 2 : 1)).reduce(
-    (sum: number, columns) => sum + columns,
-    0,
-  );
+const columnsFor = (one: string): number => (NARROW.test(one) ? 0 : WIDE.test(one) ? 2 : 1);
+
+const widthOf = (text: string): number => {
+  let columns = 0;
+  for (const one of text) columns += columnsFor(one);
+  return columns;
+};
 
 const GAP = "  ";
 /** No column is cut to less. */
@@ -69,10 +71,14 @@ const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream): number =>
 
 const cellOf = (text: string, width: number): string => {
   if (widthOf(text) <= width) return text + " ".repeat(width - widthOf(text));
-  const characters = Array.from(text);
-  while (widthOf(characters.join("")) >= width) characters.pop();
-  const cut = `${characters.join("")}…`;
-  return cut + " ".repeat(width - widthOf(cut));
+  let cut = "";
+  let columns = 0;
+  for (const one of text) {
+    columns += columnsFor(one);
+    if (columns >= width) break;
+    cut += one;
+  }
+  return `${cut}…${" ".repeat(width - widthOf(`${cut}…`))}`;
 };
 
 /**
@@ -86,7 +92,7 @@ export const table = (
 ): string => {
   const all = [header, ...rows.map((row) => row.map(oneLine))];
   const widths = header.map((_, column) =>
-    Math.max(...all.map((row) => widthOf(row[column] ?? ""))),
+    all.reduce((most, row) => Math.max(most, widthOf(row[column] ?? "")), 0),
   );
   for (;;) {
     const others = widths.slice(1);
