@@ -142,7 +142,7 @@ describe("blindrelay-sim", () => {
     const page = await readFile(join(folder, "report/report.html"), "utf8");
     expect(page.includes("two rooms on a bad afternoon")).toBe(true);
     const junit = await readFile(join(folder, "ci/junit.xml"), "utf8");
-    expect(junit).toContain('tests="17" failures="0"');
+    expect(junit).toContain('tests="18" failures="0"');
 
     // In a different folder, without the scenario and the program.
     await mkdir(join(folder, "elsewhere"), { recursive: true });
@@ -176,6 +176,10 @@ describe("blindrelay-sim", () => {
     const rejects = "agent.handle('x', () => 1); Promise.reject(new Error('adrift'));";
     for (const [body, said] of [
       ["throw new Error('no water');", "the program failed: Error: no water (dry.js:2:9)"],
+      [
+        "agent.handle('x', () => setTimeout(() => { throw 1; }));",
+        "BROKEN  uncaught: device-00001: a timer of the program failed: 1, 10 times",
+      ],
       [rejects, "the program left a promise rejected: Error: adrift (dry.js:2:46)"],
     ] as const) {
       await mkdir(join(folder, "programs"), { recursive: true });

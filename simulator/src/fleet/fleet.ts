@@ -19,7 +19,10 @@ import { settled, World } from "../virtual/world.ts";
 /** A scenario without the parts that the test plays itself. */
 export type FleetOptions = Pick<Scenario, "devices"> &
   Partial<
-    Pick<Scenario, "seed" | "network" | "relay" | "start" | "timezone" | "invariants" | "stubs">
+    Pick<
+      Scenario,
+      "seed" | "network" | "relay" | "start" | "timezone" | "invariants" | "stubs" | "allow"
+    >
   > & {
     /** How many. Default: 1. */
     clients?: number;
@@ -202,7 +205,10 @@ export class VirtualFleet {
     this.fail(new Error("the test is over"));
   }
 
-  /** Ends the fleet. Throws if an oracle has reported a violation, or a call of a load failed. */
+  /**
+   * Ends the fleet. Throws if an oracle has reported a violation, a call of a load failed, or a
+   * program threw what it does not catch.
+   */
   stop(): void {
     if (this.isClosed) return;
     this.abandon();
@@ -211,6 +217,8 @@ export class VirtualFleet {
     if (violation !== null) throw this.violated();
     const { failedLoad } = this.world;
     if (failedLoad !== null) throw this.explained(`a call of the fleet's loads: ${failedLoad}`);
+    const { name, ok, detail } = this.world.measured.programErrors.judge(this.scenario.allow);
+    if (!ok) throw this.explained(`the oracle "${name}": ${detail}`);
   }
 
   private makeClient(n: number): FleetClient {

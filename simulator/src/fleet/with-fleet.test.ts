@@ -83,3 +83,12 @@ fleetTest.extend({
   });
   expect(seen).toEqual([1, 2]);
 });
+
+it("fails by what a program throws and does not catch, unless that is allowed", async () => {
+  const fleet = { devices: [{ group: "boxes", count: 1, program: "./dry.js" }], folder };
+  const wait = ({ clock }: VirtualFleet) => clock.advance("10s");
+  await expect(withFleet(fleet, wait)).rejects.toThrow(
+    /^the oracle "uncaught": boxes-00001: a timer of the program failed: Error: dry \(dry.js:/,
+  );
+  await withFleet({ ...fleet, allow: [{ code: "PROGRAM" }] }, wait);
+});

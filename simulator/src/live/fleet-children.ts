@@ -2,6 +2,7 @@
  * A live fleet, in one process or in several that share its agents, because a process has one core.
  * Agents are dealt out in turn, so that each process has a share of each group.
  */
+import type { FailureCount } from "../report/report.ts";
 import type { Missing } from "./fleet.ts";
 import { type FleetChild, startFleetChild } from "./fleet-child.ts";
 import type { FleetOrder, FleetStep } from "./fleet-messages.ts";
@@ -10,6 +11,8 @@ export interface FleetReport {
   /** Agents that are logged in. */
   connected: number;
   missing: Missing[];
+  /** What programs threw and did not catch. */
+  uncaught: FailureCount[];
   /** Handler runs by agent. */
   executed: Record<string, number>;
   /** What connecting added to the processes; null if there are boards. */
@@ -77,12 +80,14 @@ export class FleetChildren {
 
   /** Null if a process has ended or hangs. */
   async report(): Promise<FleetReport | null> {
-    const whole = { connected: 0, missing: [] as Missing[], executed: {} };
+    const uncaught: FailureCount[] = [];
+    const whole = { connected: 0, missing: [] as Missing[], uncaught, executed: {} };
     let rssBytes: number | null = 0;
     for (const share of await Promise.all(this.children.map((child) => child.report()))) {
       if (share === null) return null;
       whole.connected += share.connected;
       whole.missing.push(...share.missing);
+      uncaught.push(...share.uncaught);
       Object.assign(whole.executed, share.executed);
       if (share.rssBytes === null) rssBytes = null;
       else if (rssBytes !== null) rssBytes += share.rssBytes;

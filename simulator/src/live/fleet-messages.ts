@@ -1,4 +1,5 @@
 /** The messages between a fleet's process and its parent, over Node's IPC channel. */
+import type { FailureCount } from "../report/report.ts";
 import type { Fault } from "../scenario/schema.ts";
 import type { BoardEngine, BoardsOptions } from "./boards.ts";
 import type { Identity, Missing } from "./fleet.ts";
@@ -70,6 +71,8 @@ export type FromFleet =
    */
   | ({
       type: "report";
+      /** What programs threw and did not catch. */
+      uncaught: FailureCount[];
       missing: Missing[];
       rssBytes: number | null;
       executed: Record<string, number>;

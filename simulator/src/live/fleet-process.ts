@@ -6,9 +6,12 @@ import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
-import type { LinkPort } from "@blindrelay/agent-sdk/ports";
+import type { LinkPort, LogLevel } from "@blindrelay/agent-sdk/ports";
 import { Stream } from "../base/random-streams.ts";
 import { kindNamed } from "../devices/kinds.ts";
+import { ProgramErrors, thrownIn } from "../report/program-errors.ts";
+import { PROGRAM } from "../scenario/schema.ts";
+import { describeError } from "../virtual/program.ts";
 import { programFile } from "./board-programs.ts";
 import { type BoardMember, Boards } from "./boards.ts";
 import { Fleet, type FleetMember } from "./fleet.ts";
@@ -29,6 +32,8 @@ let boards: Boards | null = null;
 let rssBefore = 0;
 const outages = new Outages();
 let executions: Map<string, number> | null = null;
+const uncaught = new ProgramErrors();
+let files: readonly string[] = [];
 const ids: string[] = [];
 const shapers = new Map<number, Shaper>();
 
@@ -38,6 +43,7 @@ function tell(message: FromFleet): void {
 }
 
 async function start(order: FleetOrder): Promise<void> {
+  files = order.programs;
   const isOnNode = order.programs.map((_, n) =>
     order.agents.some(({ program, engine }) => program === n && engine === undefined),
   );
@@ -51,7 +57,11 @@ async function start(order: FleetOrder): Promise<void> {
     timer: fleetTimer(),
     random: (length: number) => randomBytes(length),
     suite: fleetSuite(),
-    log: () => {},
+    log: (_level: LogLevel, message: string, fields?: object) => {
+      // A handler's caller hears of it.
+      if (thrownIn(message) !== PROGRAM) return;
+      uncaught.add({ example: `${message} ${JSON.stringify(fields ?? {})}` });
+    },
   };
   const members: FleetMember[] = [];
   const boardMembers: BoardMember[] = [];
@@ -125,6 +135,14 @@ async function importProgram(file: string): Promise<Program> {
   return program as Program;
 }
 
+/** Of a program: nothing else in this process throws without catching it. */
+function threw(what: string, error: unknown): void {
+  const texts = files.map((file) => describeError(error, { file }));
+  // The longest also names a place.
+  const [text] = texts.toSorted((a, b) => b.length - a.length);
+  uncaught.add({ example: `the program ${what}: ${text}` });
+}
+
 /** The parent reads the reason from the end of our standard error. */
 function fail(error: unknown): void {
   process.stderr.write(`${(error as Error)?.stack ?? error}\n`);
@@ -137,11 +155,14 @@ function report(): void {
     type: "report",
     ...progress(),
     executed: Object.fromEntries(executions ?? []),
+    uncaught: uncaught.all(),
     missing: [...(fleet?.missing() ?? []), ...(boards?.missing() ?? [])],
     rssBytes: boards?.size === 0 ? Math.max(0, process.memoryUsage.rss() - rssBefore) : null,
   });
 }
 
+process.on("uncaughtException", (error) => threw("failed", error));
+process.on("unhandledRejection", (error) => threw("left a promise rejected", error));
 process.on("message", (message: ToFleet) => {
   if (message.type === "start") start(message.order).catch(fail);
   else if (message.type === "report") report();

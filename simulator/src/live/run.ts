@@ -194,6 +194,7 @@ class LiveRun {
     this.isOver = true;
     if (this.fleet !== null) {
       this.fleetReport = await this.fleet.report();
+      for (const one of this.fleetReport?.uncaught ?? []) this.measured.programErrors.add(one);
       this.sampler?.sample();
     }
     this.relay.expectEnd();

@@ -30,8 +30,8 @@ export interface RunFacts extends Own {
   /** Of devices whose engine tells it, the least by group, in bytes. */
   freeMemory?: ReadonlyMap<string, number>;
   oracles: OracleResult[];
-  /** Failures that are not those of calls. */
-  failures: FailureCount[];
+  /** Failures that are neither calls' nor programs'. */
+  failures?: FailureCount[];
 }
 
 export function makeReport(facts: RunFacts): Report {
@@ -42,7 +42,8 @@ export function makeReport(facts: RunFacts): Report {
   const failures = tally.failures(planned);
   const thresholds = judge(facts.thresholds, measured);
   // A run that was stopped has not made its calls for that reason.
-  const judged = stopped === null ? [...oracles, judgeAnswers(scenario, plan, failures)] : oracles;
+  const answers = stopped === null ? [judgeAnswers(scenario, plan, failures)] : [];
+  const judged = [...oracles, measured.programErrors.judge(scenario.allow), ...answers];
   const kinds = kindsOf(facts);
   return {
     ok: stopped === null && [...thresholds, ...judged].every(({ ok }) => ok),
@@ -63,7 +64,7 @@ export function makeReport(facts: RunFacts): Report {
     simulator: facts.simulator,
     thresholds,
     kinds,
-    failures: [...failures, ...facts.failures],
+    failures: [...failures, ...measured.programErrors.all(), ...(facts.failures ?? [])],
     phases: phases(scenario, ranS),
     series: measured.series,
     histogram: tally.buckets.histogram(),

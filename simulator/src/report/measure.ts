@@ -6,7 +6,8 @@
 import { getOrMake } from "../base/maps.ts";
 import type { Measured, Metric, Selection } from "../scenario/thresholds.ts";
 import { count } from "./format.ts";
-import type { FailureCount, Sample } from "./report.ts";
+import { ProgramErrors } from "./program-errors.ts";
+import type { Sample } from "./report.ts";
 import { Tally } from "./tally.ts";
 import type { Threshold } from "./thresholds.ts";
 
@@ -21,7 +22,7 @@ interface Gauge {
 export class Measurements implements Measured {
   readonly tally: Tally;
   readonly series: Sample[] = [];
-  readonly programErrors = new Map<string, FailureCount>();
+  readonly programErrors = new ProgramErrors();
   private readonly counters = new Map<Metric, number>();
   private readonly gauges = new Map<Metric, Gauge>();
 
@@ -56,15 +57,6 @@ export class Measurements implements Measured {
     const { ok, failed } = this.tally;
     const failures = failed === 0 ? "" : `, ${count(failed)} failed`;
     return `${count(this.gauge("agents.online")?.last ?? 0)} online, ${count(ok)} right${failures}`;
-  }
-
-  programError(text: string): void {
-    // Errors of different devices differ only by numbers.
-    const key = (text.split("\n", 1)[0] as string).replace(/[0-9]+/g, "N");
-    const known = this.programErrors.get(key);
-    if (known === undefined && this.programErrors.size < 100) {
-      this.programErrors.set(key, { code: "PROGRAM", count: 1, example: text.slice(0, 500) });
-    } else if (known !== undefined) known.count += 1;
   }
 
   trend(_metric: Metric, where: Selection | null = null) {

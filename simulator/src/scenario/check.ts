@@ -18,6 +18,7 @@ import {
   type FaultKind,
   MAX_BOARDS,
   NEEDED_KIND,
+  PROGRAM,
   type Scenario,
   ScenarioSchema,
 } from "./schema.ts";
@@ -307,8 +308,12 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
     }
     mustExist([...at, "program"], fault.program);
   }
-  for (const [i, { code }] of allow.entries())
-    checkCode(["allow", i, "code"], code, COUNTED, report);
+  for (const [i, { code, rate }] of allow.entries()) {
+    checkCode(["allow", i, "code"], code, [...COUNTED, PROGRAM], report);
+    if (code === PROGRAM && rate !== undefined) {
+      report(["allow", i, "rate"], `${PROGRAM} is not how calls end, and has no share of them`);
+    }
+  }
   mustExist(["stubs"], scenario.stubs);
   for (const [i, { devices: group, always }] of invariants.entries()) {
     mustBeGroup(["invariants", i, "devices"], group);

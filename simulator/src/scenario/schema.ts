@@ -451,7 +451,7 @@ export const ScenarioSchema = Type.Object(
         Type.Object(
           {
             code: word(
-              `Calls that end with it, such as AGENT_OFFLINE, REMOTE -32601, WRONG_ANSWER, NOT_MADE or OPEN_AT_END. Default: any.`,
+              `Calls that end with it, such as AGENT_OFFLINE, REMOTE -32601, WRONG_ANSWER, NOT_MADE or OPEN_AT_END. Default: any. PROGRAM: what device programs throw and do not catch.`,
             ),
             rate: Type.Optional(share("Share of all planned calls. Default: all of that code.")),
           },
@@ -510,6 +510,9 @@ export type StepSpec = Static<typeof Step>;
 export type ClientGroupSpec = Static<typeof ClientGroup>;
 export type DriverSpec = Static<typeof Driver>;
 export type ThresholdSpec = string | { expression: string; abort?: boolean; after?: string };
+
+/** As `allow` and reports name what device programs throw and do not catch. */
+export const PROGRAM = "PROGRAM";
 
 /** Calls that may fail: those of a code, a share of all planned ones, or both. */
 export type Allowed = NonNullable<Scenario["allow"]>[number];

@@ -22,7 +22,9 @@ import { makeToken } from "@blindrelay/protocol";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
 import type { OracleName } from "../oracle/names.ts";
+import { thrownIn } from "../report/program-errors.ts";
 import type { PlannedDevice } from "../scenario/plan.ts";
+import { PROGRAM } from "../scenario/schema.ts";
 import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
@@ -58,6 +60,8 @@ export interface DeviceWorld {
   /** It went online or offline. */
   changed(device: Device, online: boolean): void;
   printed(device: Device, level: string, text: string): void;
+  /** Its program threw: `code` as reports name it. */
+  threw(device: Device, code: string, text: string): void;
 }
 
 export class Device implements Peer, Running {
@@ -298,11 +302,19 @@ export class Device implements Peer, Running {
     // Its power went, and what it says about that is lost.
     if (error instanceof PowerCut || this.core !== core) return;
     const why = `the program failed: ${describeError(error, this.program)}`;
+    if (this.endsTrial(error, why)) return;
     this.print("error", why);
-    if (this.slots.failed(this.storage, String(error))) return;
+    this.world.threw(this, PROGRAM, why);
     if (this.log !== null) endLog(this.log, "throw", why);
     this.powerOff();
     this.ended = why;
+  }
+
+  /** An uncaught error fails a program that is on trial, and nothing else. */
+  private endsTrial(error: unknown, why: string): boolean {
+    if (!this.slots.failed(this.storage, String(error))) return false;
+    this.print("error", `on trial, ${why}`);
+    return true;
   }
 
   private newSlots(): ProgramSlots {
@@ -424,12 +436,11 @@ export class Device implements Peer, Running {
       suite: world.suite,
       log: (level, message, fields) => {
         // Code whose power was cut in the middle may still be unwinding.
-        if (level !== "debug" && level !== "info" && this.core !== null) {
-          this.print(
-            level,
-            fields === undefined ? message : `${message} ${JSON.stringify(fields)}`,
-          );
-        }
+        if (level === "debug" || level === "info" || this.core === null) return;
+        const text = fields === undefined ? message : `${message} ${JSON.stringify(fields)}`;
+        this.print(level, text);
+        const code = thrownIn(message);
+        if (code !== null) world.threw(this, code, text);
       },
     };
   }
@@ -491,7 +502,10 @@ export class Device implements Peer, Running {
         try {
           fn();
         } catch (error) {
+          if (error instanceof PowerCut) return;
           const why = `a timer of the program failed: ${describeError(error, this.program)}`;
+          if (this.endsTrial(error, why)) return;
+          this.world.threw(this, PROGRAM, why);
           if (this.core === null) this.print("error", why);
           else this.core.agent.log("error", why);
         }

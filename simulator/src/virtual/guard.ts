@@ -3,6 +3,7 @@
  * promises that they leave rejected, which would end this process, are reported.
  */
 import { setImmediate } from "node:timers/promises";
+import { PowerCut } from "@blindrelay/agent-sdk/memory";
 import { describeError, type LoadedProgram } from "./program.ts";
 import { startWatchdog } from "./watchdog.ts";
 import type { World } from "./world.ts";
@@ -31,7 +32,11 @@ export async function startGuard(
         // The longest also names a place.
         const [text] = texts.toSorted((a, b) => b.length - a.length);
         if (text === undefined) throw reason;
-        world.measured.programError(`the program left a promise rejected: ${text}`);
+        // Its power went, and nobody is left to hear of it.
+        if (reason instanceof PowerCut) return;
+        world.measured.programErrors.add({
+          example: `the program left a promise rejected: ${text}`,
+        });
       };
       process.on("unhandledRejection", unhandled);
       try {

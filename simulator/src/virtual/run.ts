@@ -218,7 +218,6 @@ async function playOnce(
         ? { name, ok: false, detail: violation.detail }
         : { name, ok: true, detail: holds },
     ),
-    failures: [...world.measured.programErrors.values()],
     relay: {
       rss_bytes_per_agent: null,
       cpu_us_per_message: null,

@@ -47,7 +47,7 @@ const play = async (
   const given = rest.devices === undefined ? programs : loadPrograms(scenario, ".");
   const { report } = await runVirtual(scenario, { seed: seed++, programs: given });
   expect(report.stopped).toBeNull();
-  const codes = report.failures.filter(({ code }) => code !== "PROGRAM");
+  const codes = report.failures.filter(({ code }) => code !== "HANDLER");
   return { ...report, codes: Object.fromEntries(codes.map(({ code, count }) => [code, count])) };
 };
 

@@ -29,7 +29,7 @@ import type { Timeline } from "../report/report.ts";
 import { WRONG_ANSWER } from "../report/tally.ts";
 import { type ParsedInvariant, parseInvariant } from "../scenario/invariants.ts";
 import { DEFAULT_ACCOUNT, type Plan, type PlannedLoad, plannedOf } from "../scenario/plan.ts";
-import type { Scenario } from "../scenario/schema.ts";
+import { PROGRAM, type Scenario } from "../scenario/schema.ts";
 import { durationMs, showMs, sizeOf } from "../scenario/units.ts";
 import { VirtualClient } from "./client.ts";
 import { Clock } from "./clock.ts";
@@ -556,9 +556,12 @@ export class World implements Observer {
     // A stack names folders, and a trace is the same on every machine.
     this.logged?.(device.id, this.clock.nowUs, `${level}  ${text}`);
     this.trace("log", device.id, `${level} ${text.replace(/\n {4}at .*/g, "")}`);
+  }
+
+  threw(device: Device, code: string, text: string): void {
     // A bridge refuses whom it must, and that is no fault of its program.
-    if (device.plan.kind === "bridge" && text.startsWith("the handler of")) return;
-    if (/^(the program|a timer of the|the handler of)/.test(text)) this.measured.programError(text);
+    if (device.plan.kind === "bridge" && code !== PROGRAM) return;
+    this.measured.programErrors.add({ code, example: `${device.id}: ${text}` });
   }
 
   met(client: Client): void {

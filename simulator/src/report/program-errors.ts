@@ -1,0 +1,47 @@
+/** What device programs throw: in handlers, whose callers hear of it, and where nobody catches it. */
+import { type Allowed, PROGRAM } from "../scenario/schema.ts";
+import type { FailureCount, OracleResult } from "./report.ts";
+
+const HANDLER = "HANDLER";
+const MAX_KINDS = 100;
+
+/** As an agent's core logs what it catches for a program, so that the agent continues. */
+const CAUGHT: readonly string[] = [
+  "a timer of the device program failed",
+  "a listener to the end of a stream failed",
+];
+
+/** What a line of the core's log says that a program threw; null: nothing. */
+export function thrownIn(message: string): typeof PROGRAM | typeof HANDLER | null {
+  if (CAUGHT.includes(message)) return PROGRAM;
+  return /^the handler of ".*" failed$/.test(message) ? HANDLER : null;
+}
+
+export class ProgramErrors {
+  private readonly kinds = new Map<string, FailureCount>();
+
+  /** Errors of different devices differ only by numbers. */
+  add({ code = PROGRAM, example, count = 1 }: Partial<FailureCount> & { example: string }): void {
+    const key = (example.split("\n", 1)[0] as string).replace(/[0-9]+/g, "N");
+    const known = this.kinds.get(key);
+    if (known !== undefined) known.count += count;
+    else if (this.kinds.size < MAX_KINDS) {
+      this.kinds.set(key, { code, count, example: example.slice(0, 500) });
+    }
+  }
+
+  all(): FailureCount[] {
+    return [...this.kinds.values()];
+  }
+
+  /** What nobody caught on a device would end its program, or reset it. */
+  judge(allow: readonly Allowed[] = []): OracleResult {
+    const uncaught = this.all().filter(({ code }) => code === PROGRAM);
+    const isAllowed = allow.some(({ code }) => code === PROGRAM);
+    const ok = uncaught.length === 0 || isAllowed;
+    const detail = ok
+      ? `what device programs throw is caught${isAllowed ? ", but for what the scenario allows" : ""}`
+      : (uncaught.map(({ count, example }) => `${example}, ${count} times`)[0] as string);
+    return { name: "uncaught", ok, detail };
+  }
+}
