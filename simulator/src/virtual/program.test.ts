@@ -98,6 +98,12 @@ describe("a device program in the virtual world", () => {
       "export { default } from './x.js';",
       "pump.js:1:1: a device program is one file: bundle ./x.js",
     ],
+    [
+      "export default () => AbortSignal.timeout(9);",
+      "pump.js:1:22: AbortSignal reaches the real c",
+    ],
+    ["export default () => new Event('x');", "pump.js:1:26: Event reaches the real clock"],
+    ["export default () => localStorage.a;", "pump.js:1:22: localStorage reaches what all devices"],
     ["export default () => process.env.X;", "pump.js:1:22: process reaches the real process"],
     ["export default () => globalThis.Date;", "pump.js:1:22: globalThis reaches"],
     ["export default () => import('x');", "pump.js:1:22: import() reaches"],

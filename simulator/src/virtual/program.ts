@@ -49,11 +49,16 @@ const FORBIDDEN: ReadonlyMap<string, string> = new Map([
   ...["Worker", "SharedArrayBuffer", "Atomics", "BroadcastChannel", "MessageChannel"].map(
     (name) => [name, "real threads"],
   ),
+  ...["CompressionStream", "DecompressionStream"].map((name) => [name, "real threads"]),
+  ...["localStorage", "sessionStorage"].map((name) => [name, "what all devices share"]),
   ...["eval", "Function", "globalThis", "global", "window", "self"].map((name) => [
     name,
     "the real globals",
   ]),
-  ...["Temporal", "Intl"].map((name) => [name, "the real clock"]),
+  // AbortSignal.timeout, and the times of files, events and measurements.
+  ...["Temporal", "Intl", "AbortSignal", "File", "Event", "CustomEvent", "PerformanceMark"].map(
+    (name) => [name, "the real clock"],
+  ),
   ...["WeakRef", "FinalizationRegistry"].map((name) => [name, "the garbage collector's timing"]),
 ] as [string, string][]);
 
