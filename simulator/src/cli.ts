@@ -19,11 +19,10 @@ import type { AskedRun } from "./commands/run.ts";
 import type { SearchFlags } from "./commands/search.ts";
 import type { ValidateFlags } from "./commands/validate.ts";
 import { DEFAULT_AGENTS } from "./scenario/from-flags.ts";
-import { MAX_DEVICES, MAX_SEED } from "./scenario/limits.ts";
+import { MAX_DEVICES, MAX_SEED, MAX_SEEDS } from "./scenario/limits.ts";
 import { ScenarioError } from "./scenario/problems.ts";
 import { DURATION, durationMs } from "./scenario/units.ts";
 
-const MAX_SEEDS = 10_000;
 const MAX_JOBS = 256;
 const MAX_SHARDS = 1_000;
 const MAX_SEARCH_MS = 7 * 86_400_000;

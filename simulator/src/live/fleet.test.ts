@@ -119,6 +119,22 @@ describe("a fleet", () => {
     fleet.stop();
   });
 
+  test("counts a member that restarts before it was ever online", async () => {
+    refused.add("agent-1");
+    const restarting = members(2).map((member) => ({ ...member, restarts: true }));
+    const fleet = new Fleet({ url, ...pace, ports: ports() }, restarting);
+    fleet.start();
+    await until(() => fleet.missing()[0]?.code === "INVALID_TOKEN");
+    refused.clear();
+    for (const id of ["agent-0", "agent-1"]) {
+      fleet.powerOff(id);
+      fleet.powerOn(id);
+    }
+    await until(() => fleet.connected === 2);
+    expect([fleet.everConnected, fleet.loggedIn]).toEqual([2, 3]);
+    fleet.stop();
+  });
+
   test("counts a member as offline when its link is lost", async () => {
     const fleet = new Fleet({ url, ...pace, ports: ports() }, members(2));
     fleet.start();

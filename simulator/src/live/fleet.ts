@@ -92,9 +92,10 @@ export class Fleet {
       const storage = new MemoryStorage();
       const { suite } = options.ports;
       const core = makeCore(options, member, storage, firstBoot(storage, suite, member.agentToken));
-      this.watch(core, true);
+      const life = { hasReached: false };
+      this.watch(core, life);
       this.cores.set(member.id, core);
-      if (member.restarts) this.restarting.set(member.id, { member, storage });
+      if (member.restarts) this.restarting.set(member.id, { member, storage, life });
       this.waiting.push({ core, startMs: member.startMs ?? 0 });
     }
     this.waiting.reverse().sort((a, b) => b.startMs - a.startMs);
@@ -152,7 +153,7 @@ export class Fleet {
         ? nextBoot(known.storage, suite, known.member.agentToken)
         : firstBoot(known.storage, suite, agentToken);
     const core = makeCore(this.options, known.member, known.storage, count);
-    this.watch(core, false);
+    this.watch(core, known.life);
     this.cores.set(id, core);
     core.start();
   }
@@ -174,9 +175,8 @@ export class Fleet {
     return missing;
   }
 
-  private watch(core: AgentCore, isFirst: boolean): void {
+  private watch(core: AgentCore, life: Life): void {
     let state: AgentStatus["state"] = "idle";
-    let isNew = isFirst;
     core.link.onState((status) => {
       if (isConnecting(state)) this.connecting -= 1;
       if (state === "online") this.online -= 1;
@@ -185,8 +185,8 @@ export class Fleet {
       if (state !== "online") return;
       this.online += 1;
       this.logins += 1;
-      if (isNew) this.reached += 1;
-      isNew = false;
+      if (!life.hasReached) this.reached += 1;
+      life.hasReached = true;
     });
   }
 
@@ -217,10 +217,16 @@ interface WaitingAgent {
   startMs: number;
 }
 
+/** Of a member, over all its starts: whether it was online at some time. */
+interface Life {
+  hasReached: boolean;
+}
+
 /** What a member needs to be started again. */
 interface Restarting {
   member: FleetMember;
   storage: MemoryStorage;
+  life: Life;
 }
 
 function makeCore(

@@ -63,7 +63,8 @@ export interface LiveOptions {
 
 /** So that the start of a fleet is not a flood, and what a relay has to answer at once. */
 const PACE = { connectionsPerSecond: 2_000, connectingAtOnce: 256 };
-const SET_UP_LIMIT_MS = { fixed: 60_000, each: 20 };
+/** Many times what they take alone: cores may be shared with much other work. */
+const SET_UP_LIMIT_MS = { fixed: 60_000, each: 100 };
 const REASON_WAIT_MS = 500;
 const LOOK_MS = 10;
 

@@ -50,7 +50,7 @@ export class Sampler {
     const connected = fleet.connected();
     measured.gaugeAt("agents.online", connected);
     if (fleet.everConnected() >= count) this.wholeMs ??= performance.now();
-    measured.set("agents.reconnects", Math.max(0, fleet.logins() - count));
+    measured.set("agents.reconnects", fleet.logins() - fleet.everConnected());
     const { ok, failed } = measured.tally;
     const at_s = Number((elapsedMs() / 1000).toFixed(3));
     measured.series.push({ at_s, connected, ok, failed });

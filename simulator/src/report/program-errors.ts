@@ -34,14 +34,15 @@ export class ProgramErrors {
     return [...this.kinds.values()];
   }
 
-  /** What nobody caught on a device would end its program, or reset it. */
+  /** On a device, what nobody catches may end its program, or reset it. */
   judge(allow: readonly Allowed[] = []): OracleResult {
-    const uncaught = this.all().filter(({ code }) => code === PROGRAM);
     const isAllowed = allow.some(({ code }) => code === PROGRAM);
-    const ok = uncaught.length === 0 || isAllowed;
-    const detail = ok
-      ? `what device programs throw is caught${isAllowed ? ", but for what the scenario allows" : ""}`
-      : (uncaught.map(({ count, example }) => `${example}, ${count} times`)[0] as string);
-    return { name: "uncaught", ok, detail };
+    const first = isAllowed ? undefined : this.all().find(({ code }) => code === PROGRAM);
+    const but = isAllowed ? ", but for what the scenario allows" : "";
+    const detail =
+      first === undefined
+        ? `what device programs throw is caught${but}`
+        : `${first.example}${first.count > 1 ? `, ${first.count} times` : ""}`;
+    return { name: "uncaught", ok: first === undefined, detail };
   }
 }

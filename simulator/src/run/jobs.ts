@@ -50,6 +50,8 @@ export async function runJobs(
     await Promise.race([Promise.all(children.map(work)), aborted(signal)]);
   } finally {
     await stop();
+    // A report that is being written is written to its end.
+    await telling.catch(() => undefined);
   }
 }
 

@@ -1,11 +1,11 @@
 /** Writes a scenario as a file that `run` takes. */
-import { writeFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { stringify } from "yaml";
+import { writeWholeFile } from "../base/whole-file.ts";
 import type { Scenario } from "./schema.ts";
 
 export const writeScenario = (file: string, scenario: Scenario): Promise<void> =>
-  writeFile(file, stringify(scenario, { aliasDuplicateObjects: false }));
+  writeWholeFile(file, stringify(scenario, { aliasDuplicateObjects: false }));
 
 /** Paths relative to the folder `from` as they are written in the folder `to`. */
 export const movedTo = (to: string, scenario: Scenario, from: string): Scenario => {

@@ -53,6 +53,26 @@ const ALL_FAULTS: Fault[] = [
 ];
 
 describe("the virtual world", () => {
+  test("counts a reconnection beside a device that never comes online", async () => {
+    const { report } = await runVirtual(
+      {
+        name: "one is back",
+        duration: "1m",
+        devices: [
+          { group: "away", count: 1, program: "./pump.js" },
+          { group: "back", count: 1, program: "./pump.js" },
+        ],
+        faults: [
+          { at: "0s", kind: "net.cut", devices: "away", for: "1m" },
+          { at: "20s", kind: "device.reboot", devices: "back" },
+        ],
+        thresholds: ["agents.reconnects == 1"],
+      },
+      { seed: 1, programs: PROGRAMS },
+    );
+    expect(report.thresholds).toMatchObject([{ ok: true, value: 1 }]);
+  });
+
   test("serves every call if nothing goes wrong", async () => {
     const { report } = await play(1);
     expect(report.stopped).toBeNull();

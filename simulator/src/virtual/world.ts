@@ -153,8 +153,8 @@ export class World implements Observer {
   private stirred = false;
   private online = 0;
   private connects = 0;
-  /** Devices that were switched on at least once. */
-  private started = 0;
+  /** Devices that were online at least once. */
+  private reached = 0;
   private readonly outboxBytes: number;
   /** Before its session token ends, a client that is used gets another one. */
   private readonly renewalUs: number;
@@ -503,7 +503,6 @@ export class World implements Observer {
 
   born(device: Device, core: AgentCore): void {
     this.spoiled.delete(device.id);
-    if (device.boots === 1) this.started += 1;
     const { sessions } = core;
     const { receive } = sessions;
     const { nonces, packets } = this;
@@ -548,6 +547,7 @@ export class World implements Observer {
     if (!online) return;
     device.onlineSinceUs = this.clock.nowUs;
     this.connects += 1;
+    if (device.logins === 1) this.reached += 1;
     this.spoiled.delete(device.id);
     this.liveness.connected(device.id, this.clock.nowUs);
   }
@@ -745,7 +745,7 @@ export class World implements Observer {
     measured.gaugeAt("relay.bindings", stats?.bindings ?? 0);
     const { client = 0, agent = 0, firmware = 0 } = stats?.connections ?? {};
     measured.gaugeAt("relay.connections", client + agent + firmware);
-    measured.set("agents.reconnects", Math.max(0, this.connects - this.started));
+    measured.set("agents.reconnects", this.connects - this.reached);
     if (stats !== null) this.count(stats.counters);
     measured.series.push({
       at_s: clock.nowUs / 1e6,
