@@ -36,45 +36,35 @@ import type { Codec } from "./tcp-side.ts";
 /** No tool has so many requests at the bridge that are not done; each is a call. */
 const MAX_UNDONE = 256;
 
-/** What a setting is set to; null: it is only asked for, or cannot be. */
-const changeOf = (command: number, body: Uint8Array): Partial<SettingsJson> | null => {
-  const [value = 0] = body;
-  if (command === COM_PORT.setBaudRate) {
-    const rate = decodeRate(body);
-    return rate === 0 ? null : { baud_rate: rate };
-  }
-  if (command === COM_PORT.setDataSize) return value === 0 ? null : { data_bits: value };
-  if (command === COM_PORT.setParity) {
-    const parity = PARITIES[value - 1];
-    return parity === undefined ? null : { parity };
-  }
-  if (command === COM_PORT.setStopSize) {
-    const bits = STOP_BITS[value - 1];
-    return bits === undefined ? null : { stop_bits: bits };
-  }
-  return null;
-};
+interface Setter {
+  /** What is set; nothing if the value is only asked for, or cannot be set. */
+  change(body: Uint8Array): Partial<SettingsJson>;
+  /** The body of an answer: the value that is set now. */
+  answer(settings: SettingsJson): number[];
+}
 
-/** The body of an answer: the value that is set now. */
-const answerOf = (command: number, settings: SettingsJson): number[] => {
-  switch (command) {
-    case COM_PORT.setBaudRate:
-      return encodeRate(settings.baud_rate);
-    case COM_PORT.setDataSize:
-      return [settings.data_bits];
-    case COM_PORT.setParity:
-      return [placeOf(PARITIES, settings.parity)];
-    default:
-      return [placeOf<number>(STOP_BITS, settings.stop_bits)];
-  }
-};
+const known = (name: keyof SettingsJson, value: unknown): Partial<SettingsJson> =>
+  value === undefined ? {} : { [name]: value };
 
-const SETTERS: readonly number[] = [
-  COM_PORT.setBaudRate,
-  COM_PORT.setDataSize,
-  COM_PORT.setParity,
-  COM_PORT.setStopSize,
-];
+/** By command. */
+const SETTERS: { readonly [command: number]: Setter } = {
+  [COM_PORT.setBaudRate]: {
+    change: (body) => known("baud_rate", decodeRate(body) || undefined),
+    answer: ({ baud_rate }) => encodeRate(baud_rate),
+  },
+  [COM_PORT.setDataSize]: {
+    change: ([bits]) => known("data_bits", bits || undefined),
+    answer: ({ data_bits }) => [data_bits],
+  },
+  [COM_PORT.setParity]: {
+    change: ([value = 0]) => known("parity", PARITIES[value - 1]),
+    answer: ({ parity }) => [placeOf(PARITIES, parity)],
+  },
+  [COM_PORT.setStopSize]: {
+    change: ([value = 0]) => known("stop_bits", STOP_BITS[value - 1]),
+    answer: ({ stop_bits }) => [placeOf<number>(STOP_BITS, stop_bits)],
+  },
+};
 
 /** Lines that a value of setControl sets. */
 const LINES: { readonly [value: number]: ControlLines } = {
@@ -204,7 +194,8 @@ class Rfc2217Codec implements Codec {
 
   private told(command: number, body: Uint8Array): void {
     const [value = 0] = body;
-    if (SETTERS.includes(command)) this.set(command, changeOf(command, body));
+    const setter = SETTERS[command];
+    if (setter !== undefined) this.set(command, setter.change(body));
     else if (command === COM_PORT.setControl) this.control(value);
     else if (command === COM_PORT.purgeData) this.purge(value);
     else if (command === COM_PORT.setModemStateMask) {
@@ -218,7 +209,7 @@ class Rfc2217Codec implements Codec {
   }
 
   /** Those that come together make one call. */
-  private set(command: number, change: Partial<SettingsJson> | null): void {
+  private set(command: number, change: Partial<SettingsJson>): void {
     this.change = { ...this.change, ...change };
     this.commands.push(command);
     if (this.isScheduled) return;
@@ -247,7 +238,8 @@ class Rfc2217Codec implements Codec {
       () => {
         const { settings } = this.remote;
         if (settings === null) return;
-        for (const command of commands) this.answer(command, answerOf(command, settings));
+        for (const command of commands)
+          this.answer(command, (SETTERS[command] as Setter).answer(settings));
       },
     );
   }
