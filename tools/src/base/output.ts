@@ -111,7 +111,7 @@ export const table = (
     .join("\n");
 };
 
-/** A list, as JSON with `--json`, else as a table. The user who watches an empty one is told why. */
+/** A list: as JSON with `--json`, else as a table. Of an empty one, the user is told `none`. */
 export const printList = <Item>(
   flags: JsonFlag,
   items: readonly Item[],
