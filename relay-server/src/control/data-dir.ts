@@ -21,6 +21,7 @@ import { userProblem } from "./account.ts";
 import { issuePersistent } from "./issue.ts";
 import {
   adoptNextKey,
+  holdNextKey,
   MasterKeyProblem,
   MasterKeyUnreachable,
   makeMasterKey,
@@ -40,6 +41,8 @@ export interface DataOptions {
   readonly masterKey?: string | undefined;
   /** Replaces the machine's clocks. */
   readonly clocks?: Clocks;
+  /** The caller rotates the key: it has called `holdNextKey`. */
+  readonly holdsNextKey?: boolean;
 }
 
 export interface InitOptions extends DataOptions {
@@ -154,7 +157,10 @@ const rightKey = (options: DataOptions, check: string): Secrets | null => {
   if (secrets.check() === check) return secrets;
   const next = masterKey === undefined ? readNextKey(data) : null;
   if (next === null || new Secrets(next).check() !== check) return null;
-  adoptNextKey(data, Date.now());
+  // A rotation that still runs is about to do it.
+  const release = options.holdsNextKey === true ? () => undefined : holdNextKey(data);
+  if (release !== null) adoptNextKey(data, Date.now());
+  release?.();
   return new Secrets(next);
 };
 

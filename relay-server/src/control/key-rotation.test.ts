@@ -21,7 +21,7 @@ import { findCredential } from "./credentials.ts";
 import { initStore, openData } from "./data-dir.ts";
 import { repeatPersistent } from "./issue.ts";
 import { rekey } from "./key-rotation.ts";
-import { holdNextKey, masterKeyPath } from "./master-key.ts";
+import { adoptNextKey, holdNextKey, masterKeyPath } from "./master-key.ts";
 import { hashToken } from "./secrets.ts";
 
 let rest: Rest;
@@ -200,6 +200,18 @@ test.each(engines.filter(({ skipped }) => !skipped))(
     await (await openData({ data, store })).store.close();
   },
 );
+
+test("while one that has committed is about to adopt its key, others open the store and leave that to it", async () => {
+  const path = masterKeyPath(rest.dataDir);
+  undoAdoption(path, (await rotate()).oldKey);
+  const only = readFileSync(`${path}.next`);
+  const release = holdNextKey(rest.dataDir);
+  expect(await current("x")).toMatch(/^agt_/);
+  adoptNextKey(rest.dataDir, rest.clock.nowMs + 1);
+  release?.();
+  expect(readFileSync(path)).toEqual(only);
+  expect(await current("x")).toMatch(/^agt_/);
+});
 
 test("in a folder without a key nothing is made", async () => {
   const data = join(rest.dataDir, "other");

@@ -61,7 +61,8 @@ export const rekey = async (options: RekeyOptions): Promise<RekeyResult> => {
   const release = holdKeyFile(options);
   if (release === null) throw new Failure("refused", "another rotation runs on this data folder");
   try {
-    await using opened = await openAlone(options); // which completes an interrupted rotation
+    // Completes an interrupted rotation.
+    await using opened = await openAlone({ ...options, holdsNextKey: true });
     return await rotate(options, opened);
   } finally {
     release();
