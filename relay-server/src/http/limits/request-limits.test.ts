@@ -197,13 +197,17 @@ test("documents and bundles are sent once to clients that cache them", async () 
     "/api/asyncapi.json",
     "/api/docs",
     "/api/docs/page.js",
+    "/console",
   ]) {
     const first = await rest.app.inject({ url: path });
     expect(first.statusCode, path).toBe(200);
     const etag = first.headers.etag as string;
     expect(etag).toMatch(/^"[\w-]{43}"$/);
-    const again = await rest.app.inject({ url: path, headers: { "if-none-match": etag } });
-    expect([again.statusCode, again.body, again.headers.etag]).toEqual([304, "", etag]);
+    // The latter as a proxy that compresses makes it.
+    for (const known of [etag, `W/${etag}`]) {
+      const again = await rest.app.inject({ url: path, headers: { "if-none-match": known } });
+      expect([again.statusCode, again.body, again.headers.etag]).toEqual([304, "", etag]);
+    }
     const other = await rest.app.inject({ url: path, headers: { "if-none-match": '"x"' } });
     expect(other.body).toBe(first.body);
   }
