@@ -207,6 +207,25 @@ it("a hub that fails on held messages ends their connection with 1011, and conti
   expect(logged).toHaveLength(1);
 });
 
+it("requests whose reservation is answered too late are returned", async () => {
+  running.stop();
+  const saveRequestsUsed = vi.fn(async () => {});
+  const reserved = Promise.withResolvers<number>();
+  running = start({
+    reserve: () => reserved.promise,
+    writeBehind: { saveRequestsUsed, agentSeen: async () => {} },
+  });
+  authenticate = () => CLIENT;
+  const { said, say } = connect();
+  say({ type: "auth", api_token: "x", client_type: "client" });
+  say(envelope("hello", { agent_id: "lamp" }));
+  await vi.advanceTimersByTimeAsync(31_000);
+  expect(said).toContainEqual(expect.objectContaining({ code: "UNAVAILABLE" }));
+  reserved.resolve(64);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(saveRequestsUsed.mock.calls).toEqual([["hash", 0, -64]]);
+});
+
 it("a hub that fails on a message that waited for a reservation ends only that connection", async () => {
   running.stop();
   running = start({ reserve: async () => 10 });

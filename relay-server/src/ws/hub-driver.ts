@@ -207,7 +207,8 @@ export const runHub = (parts: HubParts): RunningHub => {
         granted(null);
       };
       const fail = failed("the hub failed on a reservation");
-      handOn(timer, () => reserve(sessionHash), granted, lost, fail);
+      const giveBack = (requests: number) => port.saveRequestsUsed(sessionHash, 0, -requests);
+      handOn(timer, () => reserve(sessionHash), granted, lost, fail, giveBack);
     };
   }
   const wallAt = (steadyMs: number) => steadyMs - nowMs() + wallMs();
@@ -265,8 +266,8 @@ const authenticate = (
 
 /**
  * Asks, and passes the answer to `take`, immediately if it is available, or the error to `lost`,
- * within bounded time; `fail` gets what either throws. A late answer is ignored: its connection may
- * have another look-up in progress.
+ * within bounded time; `fail` gets what either throws. A late answer goes to `late` alone: its
+ * connection may have another look-up in progress.
  */
 const handOn = <T>(
   timer: DriverTimer,
@@ -274,6 +275,7 @@ const handOn = <T>(
   take: (value: T) => void,
   lost: (error: unknown) => void,
   fail: (error: unknown) => void,
+  late: (value: T) => void = () => undefined,
 ): void => {
   const tell = <V>(use: (value: V) => void, value: V): void => {
     try {
@@ -299,13 +301,15 @@ const handOn = <T>(
     tell(lost, new Error(`no answer within ${LOOK_UP_TIMEOUT_MS} ms`));
   });
   const hear =
-    <V>(use: (value: V) => void) =>
+    <V>(use: (value: V) => void, useLate: (value: V) => void) =>
     (value: V): void => {
-      if (isLate) return;
       cancel();
-      tell(use, value);
+      tell(isLate ? useLate : use, value);
     };
-  answer.then(hear(take), hear(lost));
+  answer.then(
+    hear(take, late),
+    hear(lost, () => undefined),
+  );
 };
 
 /** Looks at every tick. */
