@@ -78,6 +78,58 @@ it("a port on which another program listens is in use, which is exit 7", async (
   await expect(openTcp(REMOTE, elsewhere)).rejects.toMatchObject({ exitCode: 2 });
 });
 
+it("a program that is done sending still reads, until the next one comes", async () => {
+  const accepted: Socket[] = [];
+  const listener = (one: unknown) => accepted.push((one as { socket: Socket }).socket);
+  subscribe("net.server.socket", listener);
+  onTestFinished(() => {
+    unsubscribe("net.server.socket", listener);
+  });
+  const given: string[] = [];
+  let taken = 0;
+  const remote: Remote = {
+    ...REMOTE,
+    write: (bytes) => given.push(Buffer.from(bytes).toString()),
+    taken: (bytes) => {
+      taken += bytes;
+    },
+  };
+  const [host, closesOnLoss, scheme] = ["127.0.0.1", false, "tcp"] as const;
+  const side = await openTcp(remote, { host, port: 0, closesOnLoss, codec: plainCodec, scheme });
+  onTestFinished(() => side.close());
+  const dial = () => {
+    const port = Number(side.where.split(":").at(-1));
+    const socket = connect({ host, port, allowHalfOpen: true });
+    const seen = { text: "", isOver: false };
+    socket.on("data", (bytes) => {
+      seen.text += bytes;
+    });
+    socket.on("close", () => {
+      seen.isOver = true;
+    });
+    socket.on("end", () => socket.end());
+    socket.on("error", () => undefined);
+    return { socket, seen };
+  };
+  const one = dial();
+  one.socket.end("*IDN?");
+  await until(() => accepted[0]?.readableEnded === true);
+  side.deliver(Buffer.from("a scale"));
+  await until(() => one.seen.text === "a scale");
+  expect([one.seen.isOver, taken]).toEqual([false, 7]);
+  const two = dial();
+  two.socket.write("next");
+  await until(() => given.length === 2 && one.seen.isOver);
+  side.deliver(Buffer.from("for the next"));
+  await until(() => two.seen.text === "for the next");
+  // One that has not ended keeps its place.
+  const three = dial();
+  await until(() => three.seen.isOver);
+  expect([given, two.seen.isOver, taken]).toEqual([["*IDN?", "next"], false, 19]);
+  two.socket.destroy();
+  three.socket.destroy();
+});
+
 it.each([
   ["purges", [255, 250, 44, 12, 3, 255, 240]],
   ["rates, and bytes between them", [255, 250, 44, 1, 0, 0, 0x25, 0x80, 255, 240, 7]],

@@ -39,6 +39,8 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
   const { host, port, scheme, closesOnLoss } = options;
   let socket: Socket | null = null;
   let codec: Codec | null = null;
+  /** The program is done sending: it may still read, until the next one comes. */
+  let isDone = false;
   /** Bytes that the connection has not passed on yet. */
   let untaken = 0;
   /** The same of the codec's answers. */
@@ -53,12 +55,14 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
   const connected = (made: Socket): void => {
     made.on("error", () => undefined);
     const isClosed = closesOnLoss && !remote.isUp;
+    if (isDone && !isClosed) leave();
     if (socket !== null || isClosed) {
       printStatus(`${where}: ${isClosed ? "the port is away" : "in use"}; a connection was closed`);
       made.destroy();
       return;
     }
     socket = made;
+    isDone = false;
     made.setNoDelay(true);
     made.setKeepAlive(true, KEEPALIVE_MS);
     answering = 0;
@@ -79,19 +83,27 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
       made.uncork();
       if (!isReading()) made.pause();
     });
-    // A program that is done sending may still read.
-    made.on("end", () => made.destroy());
+    made.on("end", () => {
+      // A tool that speaks RFC 2217 has nothing more to hear.
+      if (scheme === "rfc2217") made.destroy();
+      else if (socket === made) isDone = true;
+    });
     made.on("close", () => {
       own.end?.();
-      if (socket !== made) return;
-      socket = codec = null;
-      const left = untaken;
-      untaken = 0;
-      remote.taken(left);
+      if (socket === made) leave();
     });
   };
 
-  const server = createServer(connected);
+  const leave = (): void => {
+    socket?.destroy();
+    socket = codec = null;
+    isDone = false;
+    const left = untaken;
+    untaken = 0;
+    remote.taken(left);
+  };
+
+  const server = createServer({ allowHalfOpen: true }, connected);
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const isInUse = error.code === "EADDRINUSE";
