@@ -9,8 +9,10 @@
 
 import { closeSync, openSync, writeSync } from "node:fs";
 import type { Loss } from "@blindrelay/client-sdk/serial";
+import { messageOf } from "@blindrelay/protocol/command-line";
 import { decodeJson, isObject, own } from "@blindrelay/protocol/crypto";
 import { failing } from "../base/failing.ts";
+import { printStatus } from "../base/output.ts";
 
 export interface Recorder {
   bytes(from: "device" | "program", bytes: Uint8Array): void;
@@ -22,11 +24,24 @@ export interface Recorder {
 /** Begins a new file, which only its owner reads. Throws a Failure (usage). */
 export const openRecord = (path: string, agentId: string, port: string | null): Recorder => {
   const file = failing("usage", `cannot record in ${path}: `, () => openSync(path, "wx", 0o600));
-  const put = (line: object): void => {
+  const write = (line: object): void => {
     const at = new Date().toISOString();
     writeSync(file, `${JSON.stringify({ ...line, at })}\n`);
   };
-  put({ record: 1, agent_id: agentId, port });
+  failing("usage", `cannot record in ${path}: `, () =>
+    write({ record: 1, agent_id: agentId, port }),
+  );
+  let isOver = false;
+  const put = (line: object): void => {
+    if (isOver) return;
+    try {
+      write(line);
+    } catch (error) {
+      // A full disk ends the record, not the port.
+      isOver = true;
+      printStatus(`the record ${path} ends here: ${messageOf(error)}`);
+    }
+  };
   return {
     bytes: (from, bytes) => put({ from, data: Buffer.from(bytes).toString("base64") }),
     lost: (lost) => put({ lost }),
