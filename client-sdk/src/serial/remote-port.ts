@@ -232,8 +232,9 @@ export class RemotePort {
     });
   }
 
-  /** Stops resuming. The client's end ends the claim. */
+  /** Stops resuming, and says what was never sent. The client's end ends the claim. */
   stop(): void {
+    if (!this.stopped) this.tellNotSent();
     this.stopped = true;
     this.beginAll();
     this.gather.stop();
@@ -313,12 +314,16 @@ export class RemotePort {
   }
 
   /**
-   * After all that was written before, and before what is written next. While the port is away it
-   * waits only for bytes that are sent again: else its caller is told at once.
+   * After all that was written before, and before what is written next. Once the port was there, it
+   * waits while that is away only for bytes that are sent again: else its caller is told at once.
    */
   private callInOrder(method: string, params: object): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const begin = (): void => {
+        if (this.stopped) {
+          reject(new CallError("CLOSED", "the port is used no more"));
+          return;
+        }
         const beginning = {};
         this.beginning = beginning;
         const goOn = (): void => {
@@ -331,7 +336,7 @@ export class RemotePort {
       };
       this.ordered.push({ at: this.kept.end, begin });
       if (this.isUp && this.attempt?.out) this.send();
-      else if (this.kept.size === 0) this.beginAll();
+      else if (this.stopped || (this.settings !== null && this.kept.size === 0)) this.beginAll();
     });
   }
 
@@ -645,14 +650,19 @@ export class RemotePort {
   }
 
   private tellUnacknowledged(): void {
-    const { kept, sentTo } = this;
-    const tell = (outcome: Loss["outcome"], from: number, to: number): void => {
-      if (to <= from) return;
-      const number = this.isOld ? null : from;
-      this.events.lost({ direction: "to the device", outcome, from: number, bytes: to - from });
-    };
-    tell("unknown", kept.from, Math.min(sentTo, kept.end));
-    tell("not sent", Math.max(kept.from, sentTo), kept.end);
+    this.tellOfKept("unknown", this.kept.from, Math.min(this.sentTo, this.kept.end));
+    this.tellNotSent();
+  }
+
+  private tellNotSent(): void {
+    this.tellOfKept("not sent", Math.max(this.kept.from, this.sentTo), this.kept.end);
+  }
+
+  private tellOfKept(outcome: Loss["outcome"], from: number, to: number): void {
+    if (to <= from) return;
+    // A port that was never there has numbered nothing.
+    const number = this.isOld || this.opening === null ? null : from;
+    this.events.lost({ direction: "to the device", outcome, from: number, bytes: to - from });
   }
 }
 

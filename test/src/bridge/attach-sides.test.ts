@@ -1,6 +1,7 @@
 /** Local sides of `blindrelay attach`, and who may use a port: programs as users start them. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { lstatSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, describe, expect, it } from "vitest";
@@ -110,6 +111,32 @@ describe.skipIf(!HAS_SOCAT)("blindrelay attach, by its local side", () => {
     await until(() => heard.text === "again");
     const { stderr } = await running.stop();
     expect(stderr).toContain("the port is away");
+  });
+
+  it("leaves nothing behind when it is interrupted before the bridge has answered", async () => {
+    const added = await world.add("frozen");
+    const cable = world.cable();
+    await cable.plug();
+    const bridge = world.bridge(added, { port: cable.path, mode: "raw" });
+    await newsOf(bridge, "agent", "online");
+    bridge.child.kill("SIGSTOP");
+    const path = world.house.path("ttyFrozen");
+    const isThere = () => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+    const running = world.house.start(["attach", "frozen", "--pty", path]);
+    await until(isThere);
+    const { code } = await running.stop("SIGINT");
+    expect([code, isThere()]).toEqual([0, false]);
+    bridge.child.kill("SIGCONT");
+  });
+
+  it("says what it has not sent when it is stopped", async () => {
+    const { heard } = await bridged("queue", { byte_delay_ms: 20 });
+    const { running, at } = await listening(["queue", "--tcp", "0"]);
+    const { socket } = await dial(at);
+    socket.write(Buffer.alloc(500_000, "x"));
+    await until(() => heard.text.length > 0);
+    const { code, stdout } = await running.stop();
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/"outcome":"not sent","from":\d+/)]);
   });
 
   it("--watch reads beside the one who writes, writes nothing, and one that stalls stops nobody else", async () => {

@@ -545,6 +545,25 @@ describe("attach to a raw bridge", () => {
     expect(remote.settings?.baud_rate).toBe(57_600);
   });
 
+  it("says at its end what was never sent", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, losses, link } = await started(world);
+    world.tty.slowMs = 1_000;
+    remote.write(bytes(10, 1));
+    await world.run(() => world.tty.device.length === 10);
+    link.cut();
+    remote.write(bytes(20, 2));
+    remote.stop();
+    remote.stop();
+    const lost = { direction: "to the device", outcome: "not sent", from: 10, bytes: 20 };
+    expect(losses).toEqual([lost]);
+    const never = attachTo(world);
+    never.remote.write(Uint8Array.of(1, 2));
+    never.remote.stop();
+    expect(never.losses).toEqual([{ ...lost, from: null, bytes: 2 }]);
+  });
+
   it("runs no more of a session that is over than what runs already, and then what came later", async () => {
     const world = new World();
     world.tty.plug();
@@ -575,6 +594,26 @@ describe("attach to a raw bridge", () => {
     remote.write(Uint8Array.of(3));
     await world.run(() => world.tty.device.length === 3);
     expect([world.tty.device, losses]).toEqual([[1, 2, 3], []]);
+  });
+
+  it("sets before them what was set before the port was there, and nothing of a port that it never had", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote } = attachTo(world);
+    const set: string[] = [];
+    world.tty.configured = ({ baudRate }) => set.push(`${baudRate} at ${world.tty.device.length}`);
+    const first = remote.configure({ baud_rate: 57_600 });
+    remote.write(Uint8Array.of(1, 2));
+    const second = remote.configure({ baud_rate: 9_600 });
+    void remote.start();
+    await done(world, Promise.all([first, second]));
+    expect(set.slice(0, 2)).toEqual(["57600 at 0", "9600 at 2"]);
+    const refused = attachTo(world).remote;
+    const never = refused.configure({ baud_rate: 300 }).catch((error) => error.code);
+    refused.stop();
+    const late = refused.configure({ baud_rate: 300 }).catch((error) => error.code);
+    expect(await Promise.all([never, late])).toEqual(["CLOSED", "CLOSED"]);
+    expect(set.join()).not.toContain("300");
   });
 
   it("sends it to a bridge from before serial.resume, too", async () => {

@@ -6,7 +6,7 @@
 import { closeSync, lstatSync, readlinkSync, rmSync, symlinkSync, write } from "node:fs";
 import { ReadStream } from "node:tty";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { type LineSettings, settingsAsJson } from "@blindrelay/protocol/serial";
+import { settingsAsJson } from "@blindrelay/protocol/serial";
 import { oneLine, printStatus } from "../base/output.ts";
 import { openPty, type Pty } from "../serial/termios.ts";
 import type { LocalSide, Remote } from "./local-side.ts";
@@ -43,7 +43,9 @@ const sideOf = (remote: Remote, where: string, pty: Pty): LocalSide => {
   let isWriting = false;
   let fullMs = FULL_MS;
   let isClosed = false;
-  let known: LineSettings | null = null;
+  /** A program may set something before the port is there. */
+  const initial = pty.settings();
+  let known = initial;
 
   /** Passes on what the program has set, before its next bytes. */
   const followSettings = (): void => {
@@ -100,7 +102,8 @@ const sideOf = (remote: Remote, where: string, pty: Pty): LocalSide => {
       if (remote.room > 0 && !isClosed) reader.resume();
     },
     up: () => {
-      if (remote.settings === null || known !== null) return;
+      followSettings();
+      if (remote.settings === null || known !== initial) return;
       pty.setRate(remote.settings.baud_rate);
       known = pty.settings();
     },

@@ -181,8 +181,9 @@ class Attachment {
     const over = new Promise<void>((done, failed) => {
       this.end = (failure) => (failure === null ? done() : failed(failure));
     });
+    const stopped = Promise.race([over, interrupted()]);
     // It may end before it is waited for.
-    over.catch(() => undefined);
+    stopped.catch(() => undefined);
     const remote = new RemotePort(
       agent,
       {
@@ -225,10 +226,11 @@ class Attachment {
       if (id === agentId && online) remote.retryNow();
     });
     try {
-      await remote.start().catch((error) => {
+      const started = remote.start().catch((error) => {
         throw error instanceof CallError ? startFailure(agentId, error) : error;
       });
-      await Promise.race([over, interrupted()]);
+      await Promise.race([started, stopped]);
+      await stopped;
     } finally {
       remote.stop();
     }

@@ -15,7 +15,16 @@ const AT = { iflag: 0, cflag: 8, ispeed: 36, ospeed: 40 } as const;
 const IXON = 0x400;
 const IXOFF = 0x1000;
 const CBAUD = 0x100f;
+/** Any rate. Programs that know only those with a code of their own read it as 0. */
 const BOTHER = 0x1000;
+/** Their codes are 1 and so on, and 0x1001 and so on. */
+const LOW_RATES = [
+  50, 75, 110, 134, 150, 200, 300, 600, 1200, 1800, 2400, 4800, 9600, 19200, 38400,
+];
+const HIGH_RATES = [
+  ...[57600, 115200, 230400, 460800, 500000, 576000, 921600, 1000000],
+  ...[1152000, 1500000, 2000000, 2500000, 3000000, 3500000, 4000000],
+];
 const CSIZE = 0x30;
 const CSTOPB = 0x40;
 const CREAD = 0x80;
@@ -113,10 +122,16 @@ const settingsIn = (termios: Uint8Array): LineSettings => {
   };
 };
 
+const codeOf = (baudRate: number): number => {
+  const low = LOW_RATES.indexOf(baudRate) + 1;
+  return low === 0 ? BOTHER + HIGH_RATES.indexOf(baudRate) + 1 : low;
+};
+
 const setRateIn = (termios: Uint8Array, baudRate: number): void => {
   const view = viewOf(termios);
   const cflag = view.getUint32(AT.cflag, IS_LITTLE);
-  view.setUint32(AT.cflag, ((cflag & ~CBAUD & ~(CBAUD << 16)) | BOTHER) >>> 0, IS_LITTLE);
+  const others = cflag & ~CBAUD & ~(CBAUD << 16);
+  view.setUint32(AT.cflag, (others | codeOf(baudRate)) >>> 0, IS_LITTLE);
   view.setUint32(AT.ispeed, baudRate, IS_LITTLE);
   view.setUint32(AT.ospeed, baudRate, IS_LITTLE);
 };
