@@ -158,6 +158,8 @@ class Program {
           if (/credit/.test(text)) port.oracle.violate(`${claim}: ${text}`);
         },
         lost: (loss) => {
+          // What it has not sent when it leaves is no loss.
+          if (this.isOver) return;
           this.user.lost(loss);
           port.told(this, loss);
         },
