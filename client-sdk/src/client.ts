@@ -31,6 +31,9 @@ import { WriteStream } from "./write-stream.ts";
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN);
 
+/** Agents whose last report is kept: a hostile relay could name others without end. */
+const MAX_PRESENT = 100_000;
+
 export interface ConnectOptions {
   /** The relay: `https://relay.example` or the full `wss://relay.example/wss`. */
   readonly url: string;
@@ -264,7 +267,11 @@ export class Client {
           this.links.emit(report);
         },
         presence: (presence) => {
-          this.present.set(presence.agentId, presence);
+          const { agentId } = presence;
+          if (!AGENT_ID.test(agentId)) return;
+          if (this.present.size < MAX_PRESENT || this.present.has(agentId)) {
+            this.present.set(agentId, presence);
+          }
           this.presence.emit(presence);
         },
       },

@@ -36,3 +36,24 @@ test("a message has at most 64 fragments, so a hostile relay cannot pile them up
   await new Promise((resolve) => server.close(resolve));
   expect(await hear(65)).toMatch(/^closed/);
 });
+
+test("a relay that pings and reads nothing gets no more pongs than a queue of 1 MiB", async () => {
+  server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as AddressInfo;
+  const queued = await new Promise<number[]>((resolve) => {
+    const link = webSocketLinks().connect(`ws://127.0.0.1:${port}/wss`, {
+      opened: () => {
+        // In one turn nothing leaves the queue.
+        for (let i = 0; i < 200_000; i++) link.send('{"type":"pong"}');
+        const before = link.queuedBytes();
+        link.send("what is not asked for is sent");
+        resolve([before, link.queuedBytes() - before]);
+      },
+      received: () => undefined,
+      closed: () => undefined,
+    });
+  });
+  expect(queued[0]).toBeLessThan(1_048_576 + 100);
+  expect(queued[1]).toBeGreaterThan(0);
+});

@@ -1,8 +1,10 @@
 /** The client in browsers and other runtimes with a global WebSocket and crypto: `connect`. */
 
+import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { systemTimer } from "@blindrelay/protocol/elapsed-clock";
 import { nobleSuite } from "@blindrelay/protocol/suites/noble";
 import { nobleX25519 as x25519 } from "@blindrelay/protocol/suites/noble-x25519";
+import { PONG_TEXT } from "@blindrelay/protocol/wire";
 import { Client, type ConnectOptions, type ListMatching } from "../client.ts";
 import { hedgedRandom } from "../edge-ports.ts";
 import type { LinkPort, Log, Random } from "../ports.ts";
@@ -32,6 +34,8 @@ const link: LinkPort = {
     socket.onclose = ({ code, reason }) => events.closed(code, reason);
     return {
       send: (text) => {
+        // As on Node: a relay that pings without reading needs no more pongs.
+        if (text === PONG_TEXT && socket.bufferedAmount > OUTBOX_BYTES) return;
         if (socket.readyState === WebSocket.OPEN) socket.send(text);
       },
       close: (code, reason) => socket.close(code, reason),

@@ -72,6 +72,9 @@ interface CallRequest {
   readonly sent?: (session: PeerSession) => void;
 }
 
+/** More than ISO 8601 needs: what a relay says is kept. */
+const MAX_TIMESTAMP = 40;
+
 export class ClientCore implements PeerHost, RelayLinkEvents {
   readonly ports: Ports;
   readonly inFlight = new Map<Call, number>();
@@ -373,7 +376,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       if (online) peer.agentOnline();
       else peer.agentOffline();
     }
-    this.events.presence({ agentId, online, at: status.timestamp });
+    this.events.presence({ agentId, online, at: status.timestamp.slice(0, MAX_TIMESTAMP) });
   }
 
   private receiveError(message: RelayError): void {

@@ -1,6 +1,8 @@
 /** The link of section 3: credentials, refusals, reconnects, and silence. */
 import { encodeRestarting } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
+import { Client } from "../client.ts";
+import type { LinkEvents, LinkPort } from "../ports.ts";
 import type { MemoryRelay } from "../testing/relay.ts";
 import { ACCOUNT_TOKEN, SECRET, testToken, World } from "../testing/world.ts";
 import type { LinkReport } from "./client-core.ts";
@@ -393,6 +395,32 @@ describe("connect", () => {
     off();
     await world.run(0);
     expect(late).toEqual(seen);
+  });
+});
+
+describe("presence of agents that there cannot be", () => {
+  it("is not told, and a relay that names agents without end fills no memory", async () => {
+    let events: LinkEvents | null = null;
+    const link: LinkPort = {
+      connect: (_url, given) => {
+        events = given;
+        return { send: () => undefined, close: () => undefined };
+      },
+    };
+    const options = { url: "https://relay.example", accountToken: ACCOUNT_TOKEN };
+    const client = new Client(options, { ...new World().ports, link });
+    client.start();
+    const relay = events as unknown as LinkEvents;
+    relay.opened();
+    relay.received('{"type":"auth_response","status":"authenticated","session_token":"s"}');
+    const name = (agent_id: string) =>
+      relay.received(JSON.stringify({ type: "agent_status", agent_id, online: true }));
+    for (const id of ["x\npump-8", "", "x".repeat(65)]) name(id);
+    for (let n = 0; n < 100_010; n++) name(`a-${n}`);
+    const kept: string[] = [];
+    client.on("presence", ({ agentId }) => kept.push(agentId));
+    await new Promise(setImmediate);
+    expect([kept.length, kept[0]]).toEqual([100_000, "a-0"]);
   });
 });
 

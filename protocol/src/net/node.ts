@@ -6,7 +6,8 @@ import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
 import { Readable } from "node:stream";
 import type { Link, LinkEvents, LinkPort } from "../ports.ts";
-import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES } from "../spec.ts";
+import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES, OUTBOX_BYTES } from "../spec.ts";
+import { PONG_TEXT } from "../wire/ping.ts";
 import type { HttpPort } from "./http.ts";
 import { agentFor, type ProxySetting } from "./proxy.ts";
 import { reasonOfAnswer, reasonOfError } from "./reasons.ts";
@@ -146,6 +147,8 @@ export const linksOver = (WebSocket: WsClass, proxy: ProxySetting): WebSocketLin
     });
     return {
       send: (text) => {
+        // A relay that pings without reading needs no more pongs.
+        if (text === PONG_TEXT && socket.bufferedAmount > OUTBOX_BYTES) return;
         if (socket.readyState === OPEN) socket.send(text, ignoreLateError);
       },
       close: (code, reason) => {
