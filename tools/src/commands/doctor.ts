@@ -274,7 +274,7 @@ const diagnose = async (settings: Settings, agentId: string | undefined): Promis
 
 const asText = ({ name, ok, detail, fix }: Check): string => {
   const mark = ok === null ? "-  " : ok ? "ok " : "BAD";
-  return `${mark} ${name.padEnd(9)} ${detail}${fix === null ? "" : `\n              fix: ${fix}`}`;
+  return `${mark} ${name.padEnd(9)} ${oneLine(detail)}${fix === null ? "" : `\n              fix: ${fix}`}`;
 };
 
 export const addDoctor = (cli: Command, context: Context): void => {

@@ -312,6 +312,16 @@ it("is treated as a board if it has too many methods for system.info", async () 
   expect(await ended(closed.pushed.push(programs, OPTIONS))).toBeInstanceOf(TakesNone);
 });
 
+it("a version that is no text is no state, though the program is the one that runs", async () => {
+  const state = { ...IDLE, id: ID, version: { toString: 1 } };
+  const { pushed } = agentThat((method) => (method === "system.info" ? INFO : state));
+  const failure = await ended(pushed.push(PROGRAM, OPTIONS));
+  expect(failure).toMatchObject({
+    kind: "agentError",
+    message: "pump-7 answered system.push with an invalid state",
+  });
+});
+
 describe("a program that has failed before", () => {
   const FAILED = { ...IDLE, failed: { id: ID, reason: "no pump" } };
 

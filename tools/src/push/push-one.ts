@@ -144,10 +144,9 @@ const refusal = (error: unknown, agentId: string): unknown => {
 };
 
 const isStatus = (value: unknown): value is Status => {
-  const { room, part, id } = (value ?? {}) as Partial<Status>;
-  return (
-    typeof room === "number" && Number.isInteger(part) && Number(part) > 0 && typeof id === "string"
-  );
+  const { room, part, id, version } = (value ?? {}) as Partial<Status>;
+  const isCounted = typeof room === "number" && Number.isInteger(part) && Number(part) > 0;
+  return isCounted && typeof id === "string" && typeof version === "string";
 };
 
 export class PushedAgent {
@@ -179,7 +178,7 @@ export class PushedAgent {
     const named = version ?? labelOf(sha256, this.agentToken);
     const before = await this.overRestarts(() => this.status());
     if (before.id === id && before.trial === null) {
-      return { id, version: before.version, unchanged: true };
+      return { id, version: oneLine(before.version), unchanged: true };
     }
     if (before.trial !== null) {
       throw this.failure("agentError", "is running another trial: try again when it has ended");
