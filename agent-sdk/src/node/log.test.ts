@@ -28,6 +28,14 @@ test("shows a stack without any in full, and nothing if there is no stack", () =
   expect([programFrames("percent"), programFrames({ code: 22 })]).toEqual(["", ""]);
 });
 
+test("shows nothing of an error that cannot be looked at", () => {
+  const message = JSON.parse(`${"[".repeat(20_000)}${"]".repeat(20_000)}`);
+  const stack = "Error\n    at file:///home/ada/valve.js:6:13";
+  expect(programFrames(Object.assign(new Error(), { message, stack }))).toBe("");
+  const get = () => expect.unreachable();
+  expect(programFrames(Object.defineProperty(new Error(), "stack", { get }))).toBe("");
+});
+
 test("a caller's text in a message neither looks like frames nor controls the terminal", () => {
   const hostile = "unknown mode x\n    at \u001b]0;mine\u0007\u009b31m\u202e (valve.js:1:1)";
   const error = new Error(hostile);

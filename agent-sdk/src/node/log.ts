@@ -20,6 +20,14 @@ const OTHERS = ["node:", "/node_modules/"].concat(
  * is no stack. A stack without any is shown in full, because a bundle contains program and SDK.
  */
 export const programFrames = (thrown: unknown): string => {
+  try {
+    return framesOf(thrown);
+  } catch {
+    return ""; // a program may give an error a message that cannot be made a text
+  }
+};
+
+const framesOf = (thrown: unknown): string => {
   const text = thrown instanceof Error && typeof thrown.stack === "string" ? thrown.stack : "";
   // It begins with the message, in which a caller's text may look like frames.
   const said = text === "" ? "" : String(thrown);

@@ -12,6 +12,10 @@ const SDK = `emit (${new URL("./core/agent.ts", import.meta.resolve("@blindrelay
 const NODE = "listOnTimeout (node:internal/timers:573:17)";
 const WS = "Receiver.emit (/home/ada/node_modules/ws/lib/websocket.js:1282:20)";
 
+const UNREADABLE = Object.defineProperty(new Error(), "stack", {
+  get: () => expect.unreachable(),
+});
+
 describe("an error is the program's", () => {
   it.each([
     ["whose code throws", thrown("Timeout._onTimeout (file:///home/ada/pump.mjs:3:40)", NODE)],
@@ -19,6 +23,7 @@ describe("an error is the program's", () => {
     ["that misuses the SDK", thrown(SDK, "tick (file:///home/ada/lib/pump.mjs:3:40)", NODE)],
     ["that was rejected without anybody's code", thrown(NODE)],
     ["that is a text", "oops"],
+    ["that cannot be looked at", UNREADABLE],
   ])("%s", (_what, error) => expect(isOfProgram(error)).toBe(true));
 });
 
@@ -38,4 +43,5 @@ it("begins with the first place in the program, and shows only its frames", () =
     /^Error: oops\n {4}at emit .*\n {4}at listOnTimeout/,
   );
   expect(describeThrown("oops")).toBe("oops");
+  expect(describeThrown(Object.create(null))).toBe("what cannot be made a text");
 });

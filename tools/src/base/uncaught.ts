@@ -51,8 +51,21 @@ const isOurs = ({ file }: Frame): boolean => OURS.some((folder) => file.startsWi
 const isForeign = (frame: Frame): boolean =>
   frame.file.includes("/node_modules/") && !isOurs(frame);
 
-const stackOf = (error: unknown): string =>
-  error instanceof Error && typeof error.stack === "string" ? error.stack : "";
+const stackOf = (error: unknown): string => {
+  try {
+    return error instanceof Error && typeof error.stack === "string" ? error.stack : "";
+  } catch {
+    return ""; // a program may give an error a message that cannot be made a text
+  }
+};
+
+const textOf = (error: unknown): string => {
+  try {
+    return String(error);
+  } catch {
+    return "what cannot be made a text";
+  }
+};
 
 /**
  * Whether a device program threw this: its code is on the stack, or there is no stack, as with a
@@ -71,7 +84,7 @@ export const describeThrown = (error: unknown): string => {
   const stack = stackOf(error);
   const isOwn = (frame: Frame): boolean => !isOurs(frame) && !isForeign(frame);
   const own = framesOf(stack).find(isOwn);
-  if (own === undefined) return stack === "" ? String(error) : stack;
+  if (own === undefined) return stack === "" ? textOf(error) : stack;
   const isShown = (line: string): boolean => !/^\s+at /.test(line) || framesOf(line).some(isOwn);
   return `${own.place}: ${stack.split("\n").filter(isShown).join("\n")}`;
 };
