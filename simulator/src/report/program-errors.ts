@@ -39,10 +39,7 @@ export class ProgramErrors {
     const isAllowed = allow.some(({ code }) => code === PROGRAM);
     const first = isAllowed ? undefined : this.all().find(({ code }) => code === PROGRAM);
     const but = isAllowed ? ", but for what the scenario allows" : "";
-    const detail =
-      first === undefined
-        ? `what device programs throw is caught${but}`
-        : `${first.example}${first.count > 1 ? `, ${first.count} times` : ""}`;
+    const detail = first?.example ?? `what device programs throw is caught${but}`;
     return { name: "uncaught", ok: first === undefined, detail };
   }
 }

@@ -36,8 +36,9 @@ export function brokenBy(
   return all.find(isWanted) ?? null;
 }
 
-/** Which threshold is broken, or how calls end; nothing more of other oracles. */
+/** Which threshold is broken, how calls end, or what a program throws; nothing of other oracles. */
 const whatOf = (oracle: string, detail: string): string => {
   if (oracle === "threshold") return detail;
+  if (oracle === "uncaught") return detail.replace(/[0-9]+/g, "N");
   return oracle === "answers" ? (/: ([A-Z_]+)/.exec(detail)?.[1] ?? "") : "";
 };

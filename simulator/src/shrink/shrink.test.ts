@@ -64,3 +64,37 @@ it("shows no failure that the scenario allows", async () => {
   const shrunk = await shrink(scenario, broken, { ...options, budgetMs: 60_000 });
   expect(shrunk?.detail).toContain("no second start");
 });
+
+it("goes on with the error that broke the run, of several that a program throws", async () => {
+  const program = parseProgram(
+    `export default (agent) => {
+      for (const name of ["one", "two"]) {
+        agent.handle(name, () => {
+          setTimeout(() => {
+            throw new Error(name);
+          });
+          return 1;
+        });
+      }
+    };`,
+    "throws.js",
+  );
+  const scenario: Scenario = {
+    name: "several",
+    duration: "1m",
+    devices: [{ group: "g", count: 2, program: "./throws.js" }],
+    clients: [
+      { devices: "g", call: "one", every: "7s", from: "7s" },
+      { devices: "g", call: "two", every: "7s", from: "7100ms" },
+    ],
+  };
+  const programs = new Map([["./throws.js", program]]);
+  const options = { seed: 1, programs, crypto: "model" } as const;
+  const guard = await startGuard([]);
+  const broken = brokenBy(await playWorld(scenario, options, guard));
+  guard.stop();
+  if (broken === null) throw new Error("nothing broke");
+  const shrunk = await shrink(scenario, broken, { ...options, budgetMs: 60_000 });
+  expect(shrunk?.detail).toMatch(/: a timer of the program failed: Error: one /);
+  expect(shrunk?.scenario.clients).toMatchObject([{ call: "one" }]);
+});
