@@ -1,14 +1,16 @@
 /** What device programs throw: in handlers, whose callers hear of it, and where nobody catches it. */
+import { STREAM_CREDIT, STREAM_DATA, STREAM_END } from "@blindrelay/protocol/streams";
 import { type Allowed, PROGRAM } from "../scenario/schema.ts";
 import type { FailureCount, OracleResult } from "./report.ts";
 
 const HANDLER = "HANDLER";
 const MAX_KINDS = 100;
 
-/** As an agent's core logs what it catches for a program, so that the agent continues. */
+/** As an agent's core logs what it catches for a program, and no caller hears of. */
 const CAUGHT: readonly string[] = [
   "a timer of the device program failed",
   "a listener to the end of a stream failed",
+  ...[STREAM_DATA, STREAM_CREDIT, STREAM_END].map((method) => `the handler of "${method}" failed`),
 ];
 
 /** What a line of the core's log says that a program threw; null: nothing. */

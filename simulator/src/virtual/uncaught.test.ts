@@ -13,7 +13,8 @@ const play = async (text: string, more: Partial<Scenario> = {}, others: LoadedPr
     ...more,
   };
   const own = parseProgram(
-    `export default (agent) => { agent.handle("ok", () => 1); ${text} };`,
+    `import { Streams } from "@blindrelay/agent-sdk/streams";
+    export default (agent) => { agent.handle("ok", () => 1); ${text} };`,
     "p.js",
   );
   const programs = new Map([own, ...others].map((one) => [`./${one.file}`, one]));
@@ -37,6 +38,22 @@ test.each([
   expect((await play(text, { allow: [{ rate: "100%" }] })).ok).toBe(false);
   const allowed = await play(text, { allow: [{ code: "PROGRAM" }] });
   expect([allowed.ok, allowed.failures.map(({ code }) => code)]).toEqual([true, ["PROGRAM"]]);
+});
+
+test("what a program throws while it takes a stream breaks a run, as in a timer", async () => {
+  const text = `
+    const streams = new Streams(agent);
+    agent.handle("write", ({ stream }, { sid }) => {
+      const events = { data: () => { ${THROW} }, ended: () => undefined };
+      streams.incoming(sid, stream, events).grant(9000);
+    });`;
+  const { broken } = await play(text, {
+    clients: [{ devices: "g", every: "10s", steps: [{ write: "write", bytes: "1KB" }] }],
+    allow: [{ code: "TIMED_OUT" }, { code: "NOT_MADE" }],
+  });
+  expect(broken).toEqual([
+    { name: "uncaught", ok: false, detail: expect.stringMatching(/"stream.data" failed .*dry/) },
+  ]);
 });
 
 test("what a handler throws, or a program logs, does not", async () => {
