@@ -254,10 +254,16 @@ describe("blindrelay-sim", () => {
     expect((await sim("merge", "shard-1", "shard-1")).err).toContain("seed 1 is in several");
     const own = JSON.parse(await readFile(join(folder, "shard-2/seed-2/report.json"), "utf8"));
     await mkdir(join(folder, "forged"), { recursive: true });
-    for (const forged of [{ seeds: [0, 4e9] }, { seed: "/../../elsewhere" }, { seeds: [2, 1] }]) {
+    for (const [forged, why] of [
+      [{ seeds: [0, 4e9] }, "its seeds are not those of a run"],
+      [{ seeds: [2, 1] }, "its seeds are not those of a run"],
+      [{ seed: "/../../elsewhere" }, "its seeds are not those of a run"],
+      [{ oracles: undefined }, "it is not a report of blindrelay-sim run"],
+      [{ agents: null }, "it is not a report of blindrelay-sim run"],
+    ] as const) {
       await writeFile(join(folder, "forged/report.json"), JSON.stringify({ ...own, ...forged }));
       const { code, err } = await sim("merge", "forged", "--report", "merged/forged");
-      expect([code, err]).toEqual([2, expect.stringContaining("its seeds are not those of a run")]);
+      expect([code, err]).toEqual([2, expect.stringContaining(why)]);
     }
     expect((await sim(...few, "--shard", "4/5")).err).toContain("there are only 3 seeds");
   });

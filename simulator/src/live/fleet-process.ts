@@ -136,11 +136,10 @@ async function importProgram(file: string): Promise<Program> {
 }
 
 /** Of a program: nothing else in this process throws without catching it. */
-function threw(what: string, error: unknown): void {
+function thrown(error: unknown): string {
   const texts = files.map((file) => describeError(error, { file }));
   // The longest also names a place.
-  const [text] = texts.toSorted((a, b) => b.length - a.length);
-  uncaught.add({ example: `the program ${what}: ${text}` });
+  return texts.toSorted((a, b) => b.length - a.length)[0] as string;
 }
 
 /** The parent reads the reason from the end of our standard error. */
@@ -161,8 +160,10 @@ function report(): void {
   });
 }
 
-process.on("uncaughtException", (error) => threw("failed", error));
-process.on("unhandledRejection", (error) => threw("left a promise rejected", error));
+process.on("uncaughtException", (error) => {
+  uncaught.add({ example: `the program failed: ${thrown(error)}` });
+});
+process.on("unhandledRejection", (error) => uncaught.rejected(thrown(error)));
 process.on("message", (message: ToFleet) => {
   if (message.type === "start") start(message.order).catch(fail);
   else if (message.type === "report") report();

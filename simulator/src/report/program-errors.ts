@@ -1,10 +1,11 @@
-/** What device programs throw: in handlers, whose callers hear of it, and where nobody catches it. */
+/** What programs throw: in handlers, whose callers hear of it, and where nobody catches it. */
 import { STREAM_CREDIT, STREAM_DATA, STREAM_END } from "@blindrelay/protocol/streams";
 import { type Allowed, PROGRAM } from "../scenario/schema.ts";
 import type { FailureCount, OracleResult } from "./report.ts";
 
 const HANDLER = "HANDLER";
 const MAX_KINDS = 100;
+const REJECTED = "the program left a promise rejected: ";
 
 /** As an agent's core logs what it catches for a program, and no caller hears of. */
 const CAUGHT: readonly string[] = [
@@ -32,8 +33,15 @@ export class ProgramErrors {
     }
   }
 
+  /** Node tells of these some time later, by the real clock. */
+  rejected(text: string): void {
+    this.add({ example: `${REJECTED}${text}` });
+  }
+
+  /** In the same order whenever the same was thrown. */
   all(): FailureCount[] {
-    return [...this.kinds.values()];
+    const isLate = ({ example }: FailureCount): number => Number(example.startsWith(REJECTED));
+    return [...this.kinds.values()].sort((a, b) => isLate(a) - isLate(b));
   }
 
   /** On a device, what nobody catches may end its program, or reset it. */

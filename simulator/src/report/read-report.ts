@@ -6,6 +6,15 @@ import { decodeText, parseJson } from "@blindrelay/protocol/parse-json";
 import { MAX_SEED, MAX_SEEDS } from "../scenario/limits.ts";
 import type { Report } from "./report.ts";
 
+const LISTS = [
+  ...(["thresholds", "kinds", "failures", "phases", "series"] as const),
+  ...(["outliers", "oracles", "faults", "dropped"] as const),
+];
+const OBJECTS = [
+  ...(["scenario", "programs", "agents", "calls", "relay"] as const),
+  ...(["simulator", "histogram", "heat", "machine"] as const),
+];
+
 const isSeed = (one: unknown): boolean =>
   Number.isInteger(one) && (one as number) >= 0 && (one as number) <= MAX_SEED;
 
@@ -14,7 +23,10 @@ export function readReport(path: string): Report {
   const file = extname(path) === ".json" ? path : join(path, "report.json");
   try {
     const report = parseJson(decodeText(readFileSync(file))) as Report;
-    if (typeof report.scenario?.name !== "string" || typeof report.trace !== "string") {
+    const isWhole =
+      LISTS.every((name) => Array.isArray(report[name])) &&
+      OBJECTS.every((name) => typeof report[name] === "object" && report[name] !== null);
+    if (!isWhole || typeof report.scenario.name !== "string" || typeof report.trace !== "string") {
       throw new Error("it is not a report of blindrelay-sim run");
     }
     const [from = 0, to = from] = report.seeds ?? [];

@@ -34,9 +34,7 @@ export async function startGuard(
         if (text === undefined) throw reason;
         // Its power went, and nobody is left to hear of it.
         if (reason instanceof PowerCut) return;
-        world.measured.programErrors.add({
-          example: `the program left a promise rejected: ${text}`,
-        });
+        world.measured.programErrors.rejected(text);
       };
       process.on("unhandledRejection", unhandled);
       try {
