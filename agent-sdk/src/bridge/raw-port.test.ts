@@ -40,6 +40,7 @@ class Desk {
     let part!: SessionPart;
     const streams = new Streams({
       log: () => undefined,
+      after: () => () => undefined,
       attach: (attached: SessionPart) => {
         part = attached;
         return {

@@ -427,8 +427,7 @@ export class RawPort {
         this.send(claim);
         this.bound();
       },
-      ended: (error) => {
-        this.tellEnd(sid, out.id, out.sent, error);
+      ended: () => {
         if (claim.out !== out) return;
         claim.out = null;
         claim.heardAt = this.lastHeard(claim);
@@ -514,7 +513,6 @@ export class RawPort {
       },
       ended: (error) => {
         if (error !== null) {
-          this.tellEnd(sid, stream.id, stream.received, error);
           if (claim.in !== stream) return;
           claim.in = null;
           claim.heardAt = this.lastHeard(claim);
@@ -788,21 +786,6 @@ export class RawPort {
       claim.writes = false;
       this.bound();
     });
-  }
-
-  /**
-   * A stream that ended because nothing could be sent is over at this end only: the other side is
-   * told as soon as the link carries it. One that knows already ignores it.
-   */
-  private tellEnd(sid: string, stream: number, bytes: number, error: string | null): void {
-    if (error === null) return;
-    const { sessions } = this;
-    const tell = (): void => {
-      if (sessions === null || sessions.heardAt(sid) === null) return;
-      if (sessions.notify(sid, "stream.end", { stream, bytes, error })) return;
-      this.timer.set(LOOK_MS, tell);
-    };
-    tell();
   }
 
   away(): DeviceAway {

@@ -186,6 +186,7 @@ export class RawProgram {
     let wiring!: SessionWiring;
     const streams = new Streams({
       log: agent.log,
+      after: (ms, fn) => agent.after(ms, fn),
       attach: (part: SessionPart) => {
         wiring = agent.attach({
           methods: part.methods,

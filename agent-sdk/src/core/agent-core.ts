@@ -197,8 +197,8 @@ export class AgentCore {
 
   /** Ends the link, the program's timers and the sessions, permanently. Harmless when repeated. */
   stop(): void {
-    this.agent.stopTimers();
     this.tellPart(null, "the agent stopped");
+    this.agent.stopTimers();
     this.link.stop();
     // A program may keep a reference to its agent, and a board's `save()` stores what that reaches
     // (section 2).

@@ -71,7 +71,8 @@ export class Agent {
    */
   declare expose: (name: string, read: () => unknown) => void;
   declare private readonly parts: AgentParts;
-  declare private timers: ProgramTimer[];
+  /** Null: the agent has stopped. */
+  declare private timers: ProgramTimer[] | null;
 
   constructor(id: string, name: string, parts: AgentParts) {
     this.id = id;
@@ -118,14 +119,16 @@ export class Agent {
     return this.schedule(ms, fn, false);
   }
 
-  /** Cancels every timer. Called by the core when it stops. */
+  /** Cancels every timer; none starts afterwards. Called by the core when it stops. */
   stopTimers(): void {
-    for (const timer of this.timers) this.cancel(timer);
-    this.timers = [];
+    if (this.timers !== null) for (const timer of this.timers) this.cancel(timer);
+    this.timers = null;
   }
 
   private schedule(ms: number, fn: () => void, again: boolean): () => void {
     if (!(ms >= 0) || (again && ms === 0)) throw new Error(`a timer of ${ms} ms`);
+    // A promise of the program may settle later.
+    if (this.timers === null) return () => undefined;
     const timer: ProgramTimer = { handle: null, live: true };
     const fire = (): void => {
       if (again) timer.handle = this.parts.ports.timer.set(ms, fire);
@@ -144,7 +147,7 @@ export class Agent {
 
   private drop(timer: ProgramTimer): void {
     this.cancel(timer);
-    this.timers = this.timers.filter((other) => other.live);
+    if (this.timers !== null) this.timers = this.timers.filter((other) => other.live);
   }
 
   private cancel(timer: ProgramTimer): void {

@@ -166,16 +166,93 @@ describe("a stream of an agent", () => {
     },
   );
 
-  it("ends with an error while the link is down", () => {
+  it.each(["data", "ended"])(
+    "is not confirmed to the client if the program's `%s` throws",
+    (which) => {
+      const opened = open();
+      const ended: (string | null)[] = [];
+      opened.world.core.agent.handle("log.write", (params, { sid }) => {
+        const stream = opened.streams.incoming(sid, params.stream, {
+          data: () => {
+            if (which === "data") throw new Error("the disk is full");
+          },
+          ended: (error) => {
+            ended.push(error);
+            if (which === "ended") throw new Error("the disk is full");
+            stream.confirm();
+          },
+        });
+        stream.grant(10);
+        return {};
+      });
+      let outcome: string | null | undefined;
+      const stream = opened.table.outgoing(1, {
+        writable: () => undefined,
+        ended: (error) => {
+          outcome = error;
+        },
+      });
+      opened.client.call("log.write", { stream: 1 });
+      opened.pump();
+      stream.write(new Uint8Array([7]));
+      stream.end();
+      opened.client.pump();
+      opened.pump();
+      expect(outcome).toBe("the disk is full");
+      expect(ended).toEqual([which === "data" ? "the disk is full" : null]);
+      expect(opened.world.logs.filter((line) => line.startsWith("error"))).toHaveLength(
+        which === "data" ? 0 : 1,
+      );
+    },
+  );
+
+  it("ends with an error if the program's `writable` throws", () => {
+    const opened = open();
+    let outcome: string | null | undefined;
+    opened.world.core.agent.handle("log.read", (params, { sid }) => {
+      opened.streams.outgoing(sid, params.stream, {
+        writable: () => {
+          throw new Error("no such file");
+        },
+        ended: () => undefined,
+      });
+      return {};
+    });
+    const stream = opened.table.incoming(1, {
+      data: () => undefined,
+      ended: (error) => {
+        outcome = error;
+      },
+    });
+    opened.client.call("log.read", { stream: 1 });
+    stream.grant(10);
+    opened.client.pump();
+    opened.pump();
+    expect(outcome).toBe("no such file");
+  });
+
+  it("ends with an error while the link is down, which the client is told afterwards", () => {
     const opened = open();
     const { seen, stream } = outgoing(opened);
-    const incoming = opened.table.incoming(1, { data() {}, ended() {} });
+    let told: string | null | undefined;
+    const incoming = opened.table.incoming(1, {
+      data() {},
+      ended: (error) => {
+        told = error;
+      },
+    });
     opened.client.call("log.read", { stream: 1 });
     incoming.grant(10);
     opened.world.link().end.close(1006, "");
     opened.world.settle();
     stream().write(new Uint8Array(5));
     expect(seen.ended).toContain("does not carry");
+    opened.world.untilConnected();
+    opened.world.accept();
+    opened.world.timer.advance(1000);
+    opened.client.pump();
+    opened.pump();
+    expect(told).toBe("the session did not carry it");
   });
 
   it("is received even while the maximum of calls is running", () => {

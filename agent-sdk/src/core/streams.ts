@@ -19,6 +19,7 @@ import type {
   IncomingStream,
   OutgoingEvents,
   OutgoingStream,
+  StreamParams,
 } from "@blindrelay/protocol/streams";
 import { STREAM_CREDIT, STREAM_DATA, STREAM_END, StreamTable } from "@blindrelay/protocol/streams";
 import type { Agent, SessionWiring } from "./agent.ts";
@@ -28,17 +29,22 @@ import { reasonOf } from "./dispatch.ts";
 const MAX_CHUNK = 12288;
 /** A notification around its base64, with the longest stream number. */
 const NOTICE_OVERHEAD = 96;
+/** Between two attempts to tell an end. */
+const TELL_AGAIN_MS = 250;
+
+const noticeOf = (method: string, params: StreamParams): string =>
+  `{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`;
 
 export class Streams {
   declare readonly methods: readonly string[];
-  declare private readonly agent: Pick<Agent, "attach" | "log">;
+  declare private readonly agent: Pick<Agent, "attach" | "log" | "after">;
   declare private readonly wiring: SessionWiring;
   /** Sids and, at the same index, their streams. */
   declare private sids: string[];
   declare private tables: StreamTable[];
 
   /** Throws if the agent already has Streams. */
-  constructor(agent: Pick<Agent, "attach" | "log">) {
+  constructor(agent: Pick<Agent, "attach" | "log" | "after">) {
     this.agent = agent;
     this.methods = [STREAM_DATA, STREAM_CREDIT, STREAM_END];
     this.sids = [];
@@ -51,10 +57,11 @@ export class Streams {
    * `writable`. Throws an Error if the number is invalid or in use.
    */
   outgoing(sid: string, id: unknown, events: OutgoingEvents): OutgoingStream {
-    return this.tableOf(sid).outgoing(id, {
-      writable: () => events.writable(),
-      ended: (error) => this.tellEnd(events, error),
+    const stream: OutgoingStream = this.tableOf(sid).outgoing(id, {
+      writable: () => this.run(stream, () => events.writable()),
+      ended: (error) => this.tellEnd(stream, events, error),
     });
+    return stream;
   }
 
   /**
@@ -62,10 +69,11 @@ export class Streams {
    * `outgoing` does.
    */
   incoming(sid: string, id: unknown, events: IncomingEvents): IncomingStream {
-    return this.tableOf(sid).incoming(id, {
-      data: (bytes) => events.data(bytes),
-      ended: (error) => this.tellEnd(events, error),
+    const stream: IncomingStream = this.tableOf(sid).incoming(id, {
+      data: (bytes) => this.run(stream, () => events.data(bytes)),
+      ended: (error) => this.tellEnd(stream, events, error),
     });
+    return stream;
   }
 
   /** Ends every stream of every session. */
@@ -91,14 +99,42 @@ export class Streams {
     this.sweep();
   }
 
-  /** A stream may end in the middle of the core's work, and others with it. */
-  private tellEnd(events: OutgoingEvents | IncomingEvents, error: string | null): void {
+  /** A program that failed has not taken those bytes, or will write no more. */
+  private run(stream: OutgoingStream | IncomingStream, fn: () => void): void {
     try {
-      events.ended(error);
+      fn();
+    } catch (thrown) {
+      stream.abort(reasonOf(thrown));
+      throw thrown;
+    }
+  }
+
+  /** A stream may end in the middle of the core's work, and others with it. */
+  private tellEnd(
+    stream: OutgoingStream | IncomingStream,
+    events: OutgoingEvents | IncomingEvents,
+    error: string | null,
+  ): void {
+    try {
+      this.run(stream, () => events.ended(error));
     } catch (thrown) {
       const reason = { reason: reasonOf(thrown) };
       this.agent.log("error", "a listener to the end of a stream failed", reason, thrown);
     }
+  }
+
+  /**
+   * A stream that ended because nothing could be sent is over at this end only: the other side is
+   * told as soon as the link carries it. One that knows already ignores it.
+   */
+  private tellLater(sid: string, params: StreamParams): void {
+    if (this.wiring.heardAt(sid) === null) return;
+    const bytes = params.bytes === undefined ? 0 : params.bytes;
+    const error = params.error === undefined ? "the session did not carry it" : params.error;
+    const end = { stream: params.stream, bytes: bytes, error: error };
+    this.agent.after(TELL_AGAIN_MS, () => {
+      if (!this.wiring.send(sid, noticeOf(STREAM_END, end))) this.tellLater(sid, end);
+    });
   }
 
   private tableOf(sid: string): StreamTable {
@@ -108,11 +144,11 @@ export class Streams {
     const room = Math.floor((this.wiring.maxPlaintext - NOTICE_OVERHEAD) / 4) * 3;
     const table = new StreamTable({
       maxChunk: Math.max(1, Math.min(MAX_CHUNK, room)),
-      notify: (method, params) =>
-        this.wiring.send(
-          sid,
-          `{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`,
-        ),
+      notify: (method, params) => {
+        const isSent = this.wiring.send(sid, noticeOf(method, params));
+        if (!isSent) this.tellLater(sid, params);
+        return isSent;
+      },
     });
     this.sids.push(sid);
     this.tables.push(table);

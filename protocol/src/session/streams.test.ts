@@ -183,6 +183,38 @@ describe("a stream", () => {
     expect(other.arrival).toBe("changed my mind");
   });
 
+  // As in a program in JavaScript: without a reason, an end says that all bytes were sent.
+  it.each([undefined, null, "", new Error("full"), 7])(
+    "is not complete when aborted with %j",
+    (why) => {
+      const pair = new Pair().open();
+      pair.in.grant(100);
+      pair.run();
+      pair.out.write(new Uint8Array(3));
+      pair.out.abort(why as string);
+      pair.run();
+      expect([pair.outcome, pair.arrival]).toEqual(Array(2).fill("no reason was given"));
+      const other = new Pair().open();
+      other.in.abort(why as string);
+      other.run();
+      expect([other.outcome, other.arrival]).toEqual(Array(2).fill("no reason was given"));
+    },
+  );
+
+  it.each(["x", "é", "\0", "😀", '"'])(
+    "tells of a long reason of %j what fits one packet",
+    (of) => {
+      const pair = new Pair().open();
+      pair.in.abort(of.repeat(50_000));
+      const { params } = (pair.wire[0] as { notice: Notice }).notice;
+      const json = JSON.stringify(params.error).replace(/[^ -~]/g, "\\u0000");
+      expect(json.length).toBeGreaterThan(150);
+      expect(json.length).toBeLessThanOrEqual(240);
+      pair.run();
+      expect(pair.outcome).toBe(params.error);
+    },
+  );
+
   it("ends, once, if the session cannot carry it", () => {
     const pair = new Pair().open();
     pair.in.grant(100);

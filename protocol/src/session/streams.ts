@@ -18,7 +18,7 @@
  * [portable]
  */
 import { fromBase64url, toBase64url } from "../encoding/base64url.ts";
-import { isObject, own } from "../encoding/json.ts";
+import { encodeJson, isObject, own } from "../encoding/json.ts";
 
 export const STREAM_DATA = "stream.data";
 export const STREAM_CREDIT = "stream.credit";
@@ -47,6 +47,8 @@ export interface IncomingEvents {
 }
 
 const LAST_STREAM = 2147483647;
+/** Of a reason as JSON: with its notification it fits into the shortest plaintext, of 384 bytes. */
+const MAX_REASON_JSON = 240;
 
 /** Whether a value can be a stream's number. */
 const isStreamNumber = (value: unknown): value is number =>
@@ -57,6 +59,15 @@ const isCount = (value: unknown): value is number =>
   value >= 0 &&
   value <= 9007199254740991 &&
   Math.floor(value) === value;
+
+/** Without one, an end would say that the stream is complete. */
+const toldReason = (given: unknown): string => {
+  let text = typeof given === "string" && given !== "" ? given : "no reason was given";
+  text = text.substring(0, MAX_REASON_JSON);
+  while ((encodeJson(text) as string).length > MAX_REASON_JSON)
+    text = text.substring(0, text.length - 8);
+  return text;
+};
 
 /** RFC 4648 section 4, padded. */
 export const toBase64 = (bytes: Uint8Array): string => {
@@ -131,8 +142,9 @@ export class OutgoingStream {
   /** Gives up; the receiver is told the reason. */
   abort(error: string): void {
     if (this.over) return;
-    this.table.notify(STREAM_END, { stream: this.id, bytes: this.sent, error: error });
-    this.conclude(error);
+    const told = toldReason(error);
+    this.table.notify(STREAM_END, { stream: this.id, bytes: this.sent, error: told });
+    this.conclude(told);
   }
 
   receive(method: string, params: object): void {
@@ -211,8 +223,9 @@ export class IncomingStream {
   /** Gives up; the sender is told the reason. */
   abort(error: string): void {
     if (this.over) return;
-    this.table.notify(STREAM_END, { stream: this.id, bytes: this.received, error: error });
-    this.conclude(error);
+    const told = toldReason(error);
+    this.table.notify(STREAM_END, { stream: this.id, bytes: this.received, error: told });
+    this.conclude(told);
   }
 
   receive(method: string, params: object): void {
