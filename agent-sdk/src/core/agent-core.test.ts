@@ -705,28 +705,6 @@ describe("a call", () => {
     expect(wrapped.inbox.at(-1)).toMatchObject({ result: {} });
   });
 
-  it("waits for memory to answer in, but not many at once", () => {
-    let hasMemory = true;
-    const canSeal = (): boolean => hasMemory;
-    const world = new World({ core: { canSeal, maxPlaintext: 2_000 } }).online();
-    world.core.agent.handle("long", () => "x".repeat(1_900));
-    const client = new Client(world).open();
-    hasMemory = false;
-    const before = world.timer.count();
-    for (let i = 0; i < 100; i++) client.call("long");
-    expect(world.timer.count() - before).toBe(4);
-    hasMemory = true;
-    world.timer.advance(250);
-    client.pump();
-    expect(client.inbox.filter(({ result }) => result?.length === 1_900)).toHaveLength(4);
-    // The room is there again.
-    hasMemory = false;
-    for (let i = 0; i < 100; i++) client.call("long");
-    expect(world.timer.count() - before).toBe(4);
-    world.timer.advance(3_000);
-    expect(world.timer.count()).toBe(before);
-  });
-
   it("is not answered if its client left, and the session is gone at once", () => {
     const world = new World().online();
     world.core.agent.handle("slow", () => new Promise(() => {}));

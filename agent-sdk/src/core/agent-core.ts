@@ -43,8 +43,6 @@ import { RelayLink } from "./link.ts";
 /** How often, and after what pause, an answer looks again for memory. */
 const MEMORY_TRIES = 8;
 const MEMORY_WAIT_MS = 250;
-/** Answers that look again at the same time, in the bytes of so many of the longest. */
-const MEMORY_WAITING = 4;
 
 export interface AgentPorts extends LinkPorts {
   readonly suite: Suite;
@@ -134,8 +132,6 @@ export class AgentCore {
   private timerAt: number | null = null;
   /** Whether a session may have missed events without being told. */
   private unsaid = false;
-  /** Bytes of answers that wait for memory. */
-  private waiting = 0;
 
   /** Of the envelopes' signatures, the first one that fits; null: not derived yet. */
   signatureKeys: HmacKey[] | null = null;
@@ -394,14 +390,8 @@ export class AgentCore {
   private sendAnswer(sid: string, plaintext: Uint8Array, form: Form, tries: number): void {
     if (this.sendSealed(sid, plaintext, form) || tries === 0) return;
     if (this.options.canSeal === undefined) return;
-    const bytes = plaintext.length;
-    // What waits takes memory, too.
-    if (this.waiting + bytes > MEMORY_WAITING * this.maxPlaintext) return;
-    this.waiting += bytes;
-    this.ports.timer.set(MEMORY_WAIT_MS, () => {
-      this.waiting -= bytes;
-      this.sendAnswer(sid, plaintext, form, tries - 1);
-    });
+    const again = () => this.sendAnswer(sid, plaintext, form, tries - 1);
+    this.ports.timer.set(MEMORY_WAIT_MS, again);
   }
 
   private sendSealed(sid: string, plaintext: Uint8Array, form: Form): boolean {

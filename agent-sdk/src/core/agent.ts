@@ -71,8 +71,7 @@ export class Agent {
    */
   declare expose: (name: string, read: () => unknown) => void;
   declare private readonly parts: AgentParts;
-  /** Null: the agent has stopped. */
-  declare private timers: ProgramTimer[] | null;
+  declare private timers: ProgramTimer[];
 
   constructor(id: string, name: string, parts: AgentParts) {
     this.id = id;
@@ -121,14 +120,14 @@ export class Agent {
 
   /** Cancels every timer; none starts afterwards. Called by the core when it stops. */
   stopTimers(): void {
-    if (this.timers !== null) for (const timer of this.timers) this.cancel(timer);
-    this.timers = null;
+    for (const timer of this.timers) this.cancel(timer);
+    this.timers = [];
+    // A promise of the program may settle later.
+    this.schedule = () => () => undefined;
   }
 
   private schedule(ms: number, fn: () => void, again: boolean): () => void {
     if (!(ms >= 0) || (again && ms === 0)) throw new Error(`a timer of ${ms} ms`);
-    // A promise of the program may settle later.
-    if (this.timers === null) return () => undefined;
     const timer: ProgramTimer = { handle: null, live: true };
     const fire = (): void => {
       if (again) timer.handle = this.parts.ports.timer.set(ms, fire);
@@ -147,7 +146,7 @@ export class Agent {
 
   private drop(timer: ProgramTimer): void {
     this.cancel(timer);
-    if (this.timers !== null) this.timers = this.timers.filter((other) => other.live);
+    this.timers = this.timers.filter((other) => other.live);
   }
 
   private cancel(timer: ProgramTimer): void {

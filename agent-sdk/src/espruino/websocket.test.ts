@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
-import { PING_TEXT } from "@blindrelay/protocol/wire";
+import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { WebSocketServer } from "ws";
@@ -153,6 +153,47 @@ it("receives once what is repeated while it waits", async () => {
   const texts = ["one", "two", "one", "end"].map((text) => frame(TEXT, text));
   const { log } = await hear(texts.join(""));
   expect(log).toEqual(["opened", "one", "two", "end"]);
+});
+
+it("queues one pong for any number of pings that come while it can send nothing", async () => {
+  const written: string[] = [];
+  let socket!: { data: (bytes: string) => void; key: string };
+  const links = new WebSocketLinks({
+    ...{ tls: null, random, crypto, timer: systemTimer(), maxMessage: 4096 },
+    net: {
+      connect: (_options, connected) => {
+        setTimeout(connected);
+        socket = { data: () => undefined, key: "" };
+        return {
+          on: (event: string, fn: (data: never) => void) => {
+            if (event === "data") socket.data = fn as (bytes: string) => void;
+          },
+          write: (bytes: string) => {
+            written.push(bytes);
+            return false;
+          },
+          end: () => undefined,
+        };
+      },
+    },
+  });
+  let isOpen = false;
+  const link = links.connect("ws://relay.test/wss", {
+    opened: () => {
+      isOpen = true;
+    },
+    received: () => link.send(PONG_TEXT),
+    closed: () => undefined,
+  }) as unknown as { send(text: string): void; queue: string[] };
+  await until(() => written.length > 0);
+  const key = /sec-websocket-key: (.*)\r/i.exec(written[0] as string)?.[1];
+  const accept = createHash("sha1")
+    .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+    .digest("base64");
+  socket.data(upgraded(accept));
+  await until(() => isOpen);
+  for (let n = 0; n < 1000; n++) socket.data(frame(TEXT, PING_TEXT));
+  expect(link.queue).toEqual([PONG_TEXT]);
 });
 
 it("drops the oldest that it has no room for while one is handled, and lets no ping of the relay wait", async () => {

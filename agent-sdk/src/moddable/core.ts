@@ -25,6 +25,7 @@ export {
 } from "@blindrelay/protocol/crypto";
 /** For program-forward.ts and program-rekey.ts. */
 export { AgentSessions, LOOKUPS, OPENINGS } from "@blindrelay/protocol/session";
+export { PONG_TEXT } from "@blindrelay/protocol/wire";
 export { hashToken, raiseBootCount } from "../core/bootcount.ts";
 /** For programs that are pushed. */
 export { reasonOf } from "../core/dispatch.ts";

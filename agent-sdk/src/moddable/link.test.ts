@@ -2,6 +2,7 @@
  * What the shared conformance tests cannot provoke: a client's message parts, limits and failures,
  * one by one.
  */
+import { PONG_TEXT } from "@blindrelay/protocol/wire";
 import { expect, it } from "vitest";
 import { ManualTimer } from "../memory/index.ts";
 import { ecmaLinks } from "./link.ts";
@@ -96,6 +97,14 @@ it("closes with 1009 on a message over the limit, before buffering it, and recei
   timer.advance(5000);
   expect(log).toEqual(["opened", "closed 1009 message too large"]);
   expect(client.closed).toBe(1);
+});
+
+it("queues one pong for any number of pings while the socket accepts nothing", () => {
+  const { link, client } = open();
+  client.allow(0);
+  for (let n = 0; n < 1000; n++) link.send(PONG_TEXT);
+  link.send("another");
+  expect(link.queuedBytes?.()).toBe(PONG_TEXT.length + 7);
 });
 
 it("sends a long message in parts, as the socket accepts them, and in order", () => {

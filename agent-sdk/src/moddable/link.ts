@@ -4,7 +4,7 @@
  * gives no reason for a failed connection.
  */
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
-import { asciiBytes, asciiText } from "./core.ts";
+import { asciiBytes, asciiText, PONG_TEXT } from "./core.ts";
 import type { EcmaNetwork, EcmaWebSocket } from "./sdk.ts";
 import { parseAddress, type RelayAddress } from "./url.ts";
 
@@ -83,6 +83,8 @@ class EcmaLink implements Link {
 
   send(text: string): void {
     if (this.state !== "open") return;
+    // One pong answers every ping before it; a relay may send any number and read nothing.
+    if (text === PONG_TEXT && this.queue.some(({ bytes }) => bytes.length === text.length)) return;
     const bytes = asciiBytes(text);
     this.queue.push({ bytes, sent: 0 });
     this.queued += bytes.length;

@@ -2,6 +2,7 @@
  * Both ends of a serial line in virtual time: the device's LinkPort, the bridge's carrier, a relay
  * in memory behind it, and a line that loses and inserts bytes on request.
  */
+import { PONG_TEXT } from "@blindrelay/protocol/wire";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ManualTimer, memoryNetwork, seededRandom } from "../memory/index.ts";
 import type { LinkEvents } from "../ports.ts";
@@ -369,6 +370,17 @@ describe("a device behind a serial line", () => {
     line.carrier.writable();
     line.timer.advance(10);
     expect(log).toEqual(["opened", "later"]);
+  });
+
+  it("queues one pong for any number of pings while it has no credit", () => {
+    const line = new Line();
+    const { link } = line.connect();
+    line.timer.advance(100);
+    line.toBridge = () => new Uint8Array(0);
+    while (link.queuedBytes?.() === 0) link.send("x".repeat(60_000));
+    const before = link.queuedBytes?.() as number;
+    for (let n = 0; n < 1000; n++) link.send(PONG_TEXT);
+    expect(link.queuedBytes?.()).toBe(before + PONG_TEXT.length);
   });
 
   it("gets no credit while the relay accepts nothing", () => {

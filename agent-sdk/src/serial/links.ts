@@ -8,6 +8,7 @@
  * [portable]
  */
 import { asciiBytes, asciiText } from "@blindrelay/protocol/crypto";
+import { PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Link, LinkEvents, LinkPort, TimerPort } from "../ports.ts";
 import { ReceiveWindow, SendWindow } from "./flow.ts";
 import type { Checksum } from "./frames.ts";
@@ -143,6 +144,9 @@ export class SerialLinks implements LinkPort {
 
   private send(link: SerialLink, text: Uint8Array): void {
     if (link.over || link.outgoing === null) return;
+    // One pong answers every ping before it; a relay may send any number and read nothing.
+    if (text.length === PONG_TEXT.length)
+      for (const queued of link.queue) if (queued.length === text.length) return;
     link.queue.push(text);
     link.queued += text.length;
     this.flush(link);
