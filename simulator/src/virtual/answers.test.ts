@@ -244,6 +244,8 @@ describe("a scenario", () => {
     expect(problem({ allow: [{ code: "TIMEDOUT" }] })).toMatch(/no call ends so.*TIMED_OUT/);
     expect(problem({ allow: [{}] })).toMatch(/scenario:1:1/);
     expect(problem({ allow: [{ code: "REMOTE -32601", rate: "5%" }] })).toBe("");
+    expect(problem({ allow: [{ code: "PROGRAM" }] })).toBe("");
+    expect(problem({ allow: [{ code: "PROGRAM", rate: "5%" }] })).toMatch(/is not how calls end/);
     expect(problem({ timezone: "Europe/Berln" })).toMatch(/there is no time zone Europe\/Berln/);
     expect(problem({ start: "2026-13-01T00:00:00Z" })).toMatch(/there is no such time/);
   });
