@@ -481,6 +481,13 @@ describe("a slow receiver", () => {
     expect(w.hub.stats().queueBytes).toBe(lamp.queued());
   });
 
+  it("that is gone is not counted, though its link still says that it queues", () => {
+    const { w, lamp } = stuck();
+    lamp.hangUp();
+    w.hub.queues(lamp.connection);
+    expect([w.hub.stats().queueBytes, lamp.queued() > 0]).toEqual([0, true]);
+  });
+
   it("works in the other direction too: the agent gets the error", () => {
     const w = world();
     const lamp = w.agent("lamp");

@@ -91,6 +91,20 @@ describe("an envelope from a client", () => {
     expect(ann.codes()).toEqual(["AGENT_NOT_FOUND"]);
   });
 
+  it("leaves nothing behind of an owner who was deleted during the look-up", () => {
+    const { w, ann } = world();
+    w.user("eve", "reused");
+    w.slowStore = true;
+    ann.say(to("reused", "x"));
+    w.hub.endUser("eve", "REVOKED", w.now);
+    w.user("ann", "reused"); // another agent of that name
+    w.slowStore = false;
+    w.settle();
+    expect(ann.codes()).toEqual(["AGENT_OFFLINE"]);
+    ann.say(to("reused", "x"));
+    expect(ann.codes()).toEqual(["AGENT_OFFLINE"]);
+  });
+
   it.each<[string, (w: World) => void]>([
     ["its agent's token was renewed", (w) => w.hub.endAgent("away", "REVOKED", w.now)],
     [
