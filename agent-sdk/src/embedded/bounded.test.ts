@@ -7,11 +7,7 @@ import { KnownNames } from "./names.ts";
 const open = (maxMessage: number) => {
   const heard: string[] = [];
   let relay: LinkEvents | null = null;
-  const bounds = {
-    maxNesting: SMALL_MAX_NESTING,
-    names: new KnownNames(180),
-    packetNames: new KnownNames(100),
-  };
+  const bounds = { maxNesting: SMALL_MAX_NESTING, names: new KnownNames(180) };
   const port: LinkPort = {
     connect: (_url, events) => {
       relay = events;

@@ -63,11 +63,6 @@ interface CallBounds extends TextBounds {
   readonly maxPlaintext: number;
 }
 
-interface LinkBounds extends TextBounds {
-  /** Of packets, apart from the relay's own messages: clients write them. */
-  readonly packetNames: KnownNames | null;
-}
-
 /**
  * A link port that ends a link with 1009 for a message over `maxMessage` bytes, and ignores one
  * that is nested too deep or has too many values or new names, as it would an unknown one; so is
@@ -76,13 +71,13 @@ interface LinkBounds extends TextBounds {
 export const boundedLinks = (
   port: LinkPort,
   maxMessage: number,
-  { maxNesting, names, packetNames }: LinkBounds,
+  { maxNesting, names }: TextBounds,
 ): LinkPort => {
-  const fits = (text: string, known: KnownNames | null): boolean => {
+  const fits = (text: string): boolean => {
     const characters = charactersOf(text);
     const { levels, values } = shapeOf(characters);
     if (levels > maxNesting || values > MESSAGE_VALUES) return false;
-    return known === null || known.admit(characters);
+    return names === null || names.admit(characters);
   };
   const connect: LinkPort["connect"] = (url, events) => {
     const link = port.connect(url, {
@@ -93,11 +88,11 @@ export const boundedLinks = (
           link.close(TOO_BIG, "message too large");
           return;
         }
-        if (!fits(text, names)) return;
+        if (!fits(text)) return;
         // A packet in an envelope is a text in a text, which is parsed, too.
         const message = decodeForAgent(text);
         const isInside = message.kind === "packet" && message.form.enveloped;
-        if (!isInside || fits(message.text, packetNames)) events.received(text);
+        if (!isInside || fits(message.text)) events.received(text);
       },
     });
     return link;

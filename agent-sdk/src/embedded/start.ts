@@ -22,19 +22,18 @@ import type { RuntimePorts } from "./host.ts";
 import { KnownNames } from "./names.ts";
 
 const SEED_BYTES = 32;
-/** Bytes. */
-const RELAY_NAMES = 2048;
-const PACKET_NAMES = 512;
-/** Known before anybody invents others: in a bare packet, which a relay forwards, a client can. */
-const OF_A_PACKET = '"v":0,"sid":0,"seq":0,"p":0}';
-const OF_A_RELAY = `"type":0,"status":0,"session_token":0,"expires_in":0,"max_requests":0,"renewed":0,"error":0,"code":0,"retry_after":0,"reconnect_in":0,"agent_id":0,"payload":0,"signature":0,"request_id":0,${OF_A_PACKET}`;
+/** Bytes; messages have twenty names. */
+const LINK_NAMES = 2048;
+/**
+ * Those that a login does not bring. Known before anybody invents others: a relay forwards a bare
+ * packet as its client wrote it.
+ */
+const OF_MESSAGES = asciiBytes(
+  '{"error","code","retry_after","reconnect_in","agent_id","payload","signature","request_id","v","sid","seq","p"}',
+);
 
-const namesOf = (bytes: number | null, known?: string): KnownNames | null => {
-  if (bytes === null) return null;
-  const names = new KnownNames(bytes);
-  if (known !== undefined) names.admit(asciiBytes(`{${known}`));
-  return names;
-};
+const namesOf = (bytes: number | null): KnownNames | null =>
+  bytes === null ? null : new KnownNames(bytes);
 
 export interface StartOptions extends DeviceOptions {
   /** The relay's WebSocket: wss://relay.example/wss. */
@@ -68,6 +67,8 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
   const { maxPlaintext = SMALL_MAX_PLAINTEXT, maxNesting = SMALL_MAX_NESTING } = options;
   const { keptNames = null } = options;
   const ofCalls = { maxPlaintext, maxNesting, names: namesOf(keptNames) };
+  const names = namesOf(keptNames && LINK_NAMES);
+  names?.admit(OF_MESSAGES);
   const { packetVersion = "1", deviceKey } = options;
   const secrets = [agentToken, options.relayToken, ...(deviceKey ? [deviceKey] : [])];
   const kept = options.keepLog?.(ports, secrets, boot.count);
@@ -94,11 +95,7 @@ export const startAgent = (ports: RuntimePorts, options: StartOptions): AgentCor
     bootCount: boot.count,
     ports: {
       ...ports,
-      link: boundedLinks(ports.link, messageBytes(maxPlaintext), {
-        maxNesting,
-        names: namesOf(keptNames && RELAY_NAMES, OF_A_RELAY),
-        packetNames: namesOf(keptNames && PACKET_NAMES, OF_A_PACKET),
-      }),
+      link: boundedLinks(ports.link, messageBytes(maxPlaintext), { maxNesting, names }),
       log: kept?.log ?? ports.log,
     },
   });
