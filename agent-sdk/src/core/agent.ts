@@ -118,12 +118,10 @@ export class Agent {
     return this.schedule(ms, fn, false);
   }
 
-  /** Cancels every timer; none starts afterwards. Called by the core when it stops. */
+  /** Cancels every timer. Called by the core when it stops. */
   stopTimers(): void {
     for (const timer of this.timers) this.cancel(timer);
     this.timers = [];
-    // A promise of the program may settle later.
-    this.schedule = () => () => undefined;
   }
 
   private schedule(ms: number, fn: () => void, again: boolean): () => void {
