@@ -1,11 +1,9 @@
 /** One link for the core, while the relay's nodes restart. */
-import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import {
   encodeAuthenticated,
   encodeAuthFailed,
   encodeError,
   encodeRestarting,
-  PONG_TEXT,
 } from "@blindrelay/protocol/wire";
 import { expect, test } from "vitest";
 import { ManualTimer, memoryNetwork, type RelayEnd } from "../memory/index.ts";
@@ -249,26 +247,4 @@ test("a link that is closed no longer moves", () => {
   pass(60_000);
   expect(core).toEqual(["closed 1000"]);
   expect(nodes).toHaveLength(1);
-});
-
-test("a relay that reads nothing gets no pong once the queue is full", () => {
-  const sent: string[] = [];
-  let queued = 0;
-  const port: LinkPort = {
-    connect: () => ({
-      send: (text) => sent.push(text),
-      close: () => undefined,
-      queuedBytes: () => queued,
-    }),
-  };
-  const timer = new ManualTimer();
-  const ports = { link: port, timer, random: () => new Uint8Array(), log: () => undefined };
-  const login = { agentId: "pump", relayToken: "agt_1", runtime: "test" };
-  const quiet = { opened: () => undefined, received: () => undefined, closed: () => undefined };
-  const link = movingLinks({ ...login, ports }).connect("wss://relay.example/wss", quiet);
-  link.send(PONG_TEXT);
-  queued = OUTBOX_BYTES + 1;
-  link.send(PONG_TEXT);
-  link.send("a packet");
-  expect(sent).toEqual([PONG_TEXT, "a packet"]);
 });

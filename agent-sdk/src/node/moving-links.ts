@@ -2,9 +2,9 @@
  * Make before break on Node: the agent's side of protocol's MovingLink. This is not in the core,
  * because boards can hold only one connection and have no bytes to spare.
  */
-import { authFailure, MAX_ASKED_WAIT_MS, OUTBOX_BYTES } from "@blindrelay/protocol";
+import { authFailure, MAX_ASKED_WAIT_MS } from "@blindrelay/protocol";
 import { type LoginAnswer, MovingLink, type MovingSide } from "@blindrelay/protocol/moving-link";
-import { decodeForAgent, encodeAgentAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
+import { decodeForAgent, encodeAgentAuth } from "@blindrelay/protocol/wire";
 import type { LinkOptions } from "../core/link.ts";
 import type { Link, LinkEvents, LinkPort } from "../ports.ts";
 
@@ -43,8 +43,6 @@ class AgentSide implements Link, MovingSide {
   }
 
   send(text: string): void {
-    // A relay may send any number of pings and read nothing.
-    if (text === PONG_TEXT && this.queuedBytes() > OUTBOX_BYTES) return;
     this.link.send(text);
   }
 
