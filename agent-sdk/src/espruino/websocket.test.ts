@@ -192,7 +192,10 @@ it("queues one pong for any number of pings that come while it can send nothing"
     .digest("base64");
   socket.data(upgraded(accept));
   await until(() => isOpen);
+  const before = written.length;
+  for (let n = 0; n < 1000; n++) socket.data(frame(9, "a frame that asks for another"));
   for (let n = 0; n < 1000; n++) socket.data(frame(TEXT, PING_TEXT));
+  expect(written).toHaveLength(before + 1);
   expect(link.queue).toEqual([PONG_TEXT]);
 });
 

@@ -287,8 +287,9 @@ class WebSocketLink implements Link {
     if (opcode === OP_CLOSE) {
       this.state = "closing";
       this.options.timer.set(0, () => this.answerClose(payload));
-    } else if (opcode === OP_PING) this.write(OP_PONG, payload);
-    else if (opcode === OP_TEXT || opcode === OP_CONTINUATION)
+    } else if (opcode === OP_PING) {
+      if (!this.blocked) this.blocked = !this.write(OP_PONG, payload);
+    } else if (opcode === OP_TEXT || opcode === OP_CONTINUATION)
       return this.addFragment(opcode, final, payload);
     else if (opcode !== OP_PONG) return this.fail(1003, "text only");
     return true;
