@@ -58,6 +58,16 @@ describe("messages that wait", () => {
     }
   });
 
+  it("may be one that is as long as any that the relay accepts, beside no others", () => {
+    const { w, client } = world({ maxMessageBytes: 1_048_576 });
+    w.slowStore = true;
+    client.say(envelope("x".repeat(500_000), { agent_id: "unknown" }));
+    client.say(toLamp({ payload: "x".repeat(500_000) }));
+    w.slowStore = false;
+    w.settle();
+    expect(client.codes()).toEqual(["RATE_LIMITED", "AGENT_NOT_FOUND"]);
+  });
+
   it("of connections that leave meanwhile make room again", () => {
     const { w } = world();
     w.slowStore = true;
