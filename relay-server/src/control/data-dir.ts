@@ -159,8 +159,11 @@ const rightKey = (options: DataOptions, check: string): Secrets | null => {
   if (next === null || new Secrets(next).check() !== check) return null;
   // A rotation that still runs is about to do it.
   const release = options.holdsNextKey === true ? () => undefined : holdNextKey(data);
-  if (release !== null) adoptNextKey(data, Date.now());
-  release?.();
+  try {
+    if (release !== null) adoptNextKey(data, Date.now());
+  } finally {
+    release?.();
+  }
   return new Secrets(next);
 };
 

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { systemClocks } from "../base/clock.ts";
 import { type Rest, startRest } from "../http/testing/test-rest.ts";
 import { listActs } from "../store/audit.ts";
@@ -211,6 +211,17 @@ test("while one that has committed is about to adopt its key, others open the st
   release?.();
   expect(readFileSync(path)).toEqual(only);
   expect(await current("x")).toMatch(/^agt_/);
+});
+
+test("one whose key cannot be put in place when the store is opened keeps no other off", async () => {
+  const path = masterKeyPath(rest.dataDir);
+  undoAdoption(path, (await rotate()).oldKey);
+  const now = vi.spyOn(Date, "now").mockReturnValue(Number.NaN);
+  await expect(current("x")).rejects.toThrow("Invalid time value");
+  now.mockRestore();
+  const release = holdNextKey(rest.dataDir);
+  expect(release).not.toBeNull();
+  release?.();
 });
 
 test("in a folder without a key nothing is made", async () => {
