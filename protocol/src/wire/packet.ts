@@ -47,6 +47,7 @@ export const firstPart = (sid: string): string => {
 /** Whether a text has 1 to `max` characters: code points, as in JSON Schema. */
 export const hasCharacters = (text: string, max: number): boolean =>
   text.length >= 1 &&
+  text.length <= 2 * max &&
   (text.length <= max || text.replace(/[\ud800-\udbff][\udc00-\udfff]/g, "x").length <= max);
 
 /** The first part of a sid if the relay can bind it (1 to 64 characters), else null. */
