@@ -1,4 +1,5 @@
 /** How much one user can make the relay remember, over all connections. */
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   FREE_PER_CONNECTION,
@@ -70,5 +71,57 @@ describe("request ids of a user with too many", () => {
     expect([user.requestIds, ids.size]).toEqual([FREE_PER_CONNECTION, FREE_PER_CONNECTION + 4096]);
     ids.drop(late);
     expect(user.requestIds).toBe(0);
+  });
+});
+
+describe("what is charged to a share", () => {
+  it("is what its connections have, however they came to it and lose it", () => {
+    const user = {};
+    const shareOf = ({ share }: { share: { bindings: number; requestIds: number } }) => share;
+    const act = fc.record({
+      what: fc.nat(6),
+      of: fc.nat(5),
+      name: fc.constantFrom("C", "D", "E"),
+      agent: fc.constantFrom("lamp", "pump"),
+      now: fc.constantFrom(0, 59_999, 60_000),
+    });
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 40 }), (acts) => {
+        const shares = [0, 1].map(() => ({ bindings: 0, requestIds: 0 }));
+        // Of each session there is one with an access key, and one of another node that is not
+        // known to have one.
+        const clients = [0, 1, 2, 3, 4, 5].map((n) => ({
+          sessionHash: `#${n % 3}`,
+          renews: n < 3 ? "#0" : undefined,
+          bound: new Set<string>(),
+          latest: null,
+          requests: new Set<string>(),
+          user,
+          share: shares[n % 2] as (typeof shares)[0],
+        }));
+        const bindings = new Bindings<(typeof clients)[0]>({ bindings: 0 }, shareOf);
+        const ids = new RequestIds<(typeof clients)[0]>(shareOf);
+        for (const { what, of, name, agent, now } of acts) {
+          const client = clients[of] as (typeof clients)[0];
+          if (what === 0) bindings.bind(name, client, agent);
+          else if (what === 1) bindings.agentFor(name, client);
+          else if (what === 2) bindings.bindIfFree(name, client, agent);
+          else if (what === 3) bindings.dropAgent(agent);
+          else if (what === 4) ids.remember(agent, name, client, now);
+          else if (what === 5) ids.expire(now);
+          else {
+            bindings.drop(client);
+            ids.drop(client);
+          }
+          for (const share of shares) {
+            const theirs = clients.filter((each) => each.share === share);
+            expect(share).toEqual({
+              bindings: theirs.reduce((sum, { bound }) => sum + bound.size, 0),
+              requestIds: theirs.reduce((sum, { requests }) => sum + requests.size, 0),
+            });
+          }
+        }
+      }),
+    );
   });
 });
