@@ -22,7 +22,8 @@ import {
 import { holdKey } from "../../store/key-rotation.ts";
 import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
-import { HttpProblem } from "./problem.ts";
+import { jsonText } from "./json-text.ts";
+import { HttpProblem, invalidBody } from "./problem.ts";
 
 /**
  * Of the account, and of all its access keys. A script that needs more within a day loses its
@@ -71,9 +72,9 @@ const answerOnce = async <T>(
 ): Promise<T> => {
   const { store, secrets } = context;
   const nowMs = context.nowMs();
-  const print = secrets.requestPrint(
-    `${userId}\n${request.method} ${request.url}\n${JSON.stringify(request.body ?? null)}`,
-  );
+  const text = jsonText(request.body ?? null);
+  if (text === null) throw invalidBody("", "is nested too deeply");
+  const print = secrets.requestPrint(`${userId}\n${request.method} ${request.url}\n${text}`);
   const lapsedBefore = nowMs - IDEMPOTENCY_TTL_S * 1000;
   const claimed = await store.write(async (tx) => {
     await holdKey(tx, secrets.check());

@@ -64,12 +64,15 @@ describe("creating", () => {
     ).toBe(true);
   });
 
-  test("metadata nested deeper than the stack is refused, not a fault", async () => {
+  test.each<[string, Record<string, string>]>([
+    ["without a key", {}],
+    ["with an Idempotency-Key", { "idempotency-key": "deep" }],
+  ])("metadata nested deeper than the stack is refused, not a fault, %s", async (_, more) => {
     const body = `{"name":"x","metadata":{"toJSON":1,"a":${"[".repeat(32_000)}${"]".repeat(32_000)}}}`;
     const answer = await rest.call("POST", "/agents", {
       token,
       body,
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", ...more },
     });
     expect(answer.statusCode).toBe(422);
   });

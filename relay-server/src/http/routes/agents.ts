@@ -40,6 +40,7 @@ import { currentToken } from "../../store/tokens.ts";
 import { AGENT_READERS, AGENT_WRITERS, credentialOf, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { IDEMPOTENCY_PROBLEMS, type IsTrue, idempotently } from "../base/idempotency.ts";
+import { jsonText } from "../base/json-text.ts";
 import { HttpProblem, invalidBody, notFound } from "../base/problem.ts";
 import { httpBase, relayUrl } from "../base/relay-url.ts";
 import { timestamp } from "../base/time.ts";
@@ -305,17 +306,4 @@ const metadataText = (metadata: Agent["metadata"]): string => {
     throw invalidBody("/metadata", `must have at most ${MAX_METADATA_BYTES} bytes as JSON text`);
   }
   return text;
-};
-
-/**
- * Null if JSON.stringify exceeds the stack: for a key `toJSON` it recurses, and JSON.parse does
- * not.
- */
-const jsonText = (value: unknown): string | null => {
-  try {
-    return JSON.stringify(value);
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
 };
