@@ -138,4 +138,21 @@ describe("agents that do not answer", () => {
     await world.run(6_000);
     expect(answered).toEqual({ times: 1, result: [1] });
   });
+
+  it("are awaited no longer than until they do: then only the pace counts", async () => {
+    const world = new World();
+    // Every answer is there before the pace allows one more call.
+    world.relay.latencyMs = 0;
+    world.relay.toAgent = () => 0;
+    const client = await world.connected();
+    const pumps = Array.from({ length: 10 }, (_, n) => {
+      world.agent(`pump-${n}`);
+      return client.agent(`pump-${n}`, SECRET);
+    });
+    const calls = pumps.flatMap((pump) =>
+      Array.from({ length: 200 }, () => world.follow(pump.call("echo", [1]))),
+    );
+    await world.run(1_500);
+    expect(calls.filter(({ times }) => times === 1)).toHaveLength(2_000);
+  });
 });

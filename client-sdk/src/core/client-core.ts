@@ -91,6 +91,8 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   /** Peers that may have something to send, in the order of their turns. */
   private readonly pending = new Set<Peer>();
   private readonly pace: Alarm;
+  /** When `pace` is due, while it is set. */
+  private pumpAt = 0;
   private readonly drain: Alarm;
   /** Set while streams are held. */
   private readonly quiet: Alarm;
@@ -271,8 +273,12 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     return false;
   }
 
+  /** Or sooner: what is awaited may have come meanwhile, so that only the pace is left. */
   private pumpIn(ms: number): void {
-    if (!this.pace.isSet) this.pace.set(ms, () => this.pump());
+    const at = this.ports.timer.now() + ms;
+    if (this.pace.isSet && this.pumpAt <= at) return;
+    this.pumpAt = at;
+    this.pace.set(ms, () => this.pump());
   }
 
   /**
