@@ -11,3 +11,10 @@ it("lists rejected promises last: when Node tells of them is not the run's time"
   };
   expect(codes(false)).toEqual(codes(true));
 });
+
+it("finds what nobody catches also after handlers threw whatever they liked", () => {
+  const errors = new ProgramErrors();
+  for (let n = 0; n < 200; n++) errors.add({ code: "HANDLER", example: "a".repeat(n) });
+  errors.add({ example: "the program failed" });
+  expect([errors.judge().ok, errors.all().length]).toEqual([false, 101]);
+});

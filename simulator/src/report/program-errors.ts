@@ -4,6 +4,7 @@ import { type Allowed, PROGRAM } from "../scenario/schema.ts";
 import type { FailureCount, OracleResult } from "./report.ts";
 
 const HANDLER = "HANDLER";
+/** Of each code: what handlers throw must not hide what nobody catches. */
 const MAX_KINDS = 100;
 const REJECTED = "the program left a promise rejected: ";
 
@@ -27,8 +28,9 @@ export class ProgramErrors {
   add({ code = PROGRAM, example, count = 1 }: Partial<FailureCount> & { example: string }): void {
     const key = (example.split("\n", 1)[0] as string).replace(/[0-9]+/g, "N");
     const known = this.kinds.get(key);
+    const isAlike = (one: FailureCount): boolean => one.code === code;
     if (known !== undefined) known.count += count;
-    else if (this.kinds.size < MAX_KINDS) {
+    else if ([...this.kinds.values()].filter(isAlike).length < MAX_KINDS) {
       this.kinds.set(key, { code, count, example: example.slice(0, 500) });
     }
   }

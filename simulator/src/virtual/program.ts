@@ -163,6 +163,8 @@ const SAME_LANGUAGE = new Script(`{
   }
 }`);
 
+const UNSHOWN = "something that cannot be shown";
+
 /**
  * What a program threw, and where in it, in a line: `Error: no water (pump.js:3:9)`. Without the
  * folders that a stack names, so that a trace is the same on every machine and in a replay.
@@ -173,9 +175,18 @@ export function describeError(error: unknown, { file }: Pick<LoadedProgram, "fil
     const { stack } = Object(error) as Error;
     const [, place] = String(stack).split(`${name}:`);
     const at = /^[0-9]+:[0-9]+/.exec(place ?? "");
-    return at === null ? String(error) : `${String(error)} (${name}:${at[0]})`;
+    return at === null ? textOf(error) : `${textOf(error)} (${name}:${at[0]})`;
   } catch {
-    return "something that cannot be shown"; // such as an object without a prototype
+    return UNSHOWN;
+  }
+}
+
+/** Of what a program threw. */
+export function textOf(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return UNSHOWN; // such as an object without a prototype
   }
 }
 

@@ -96,3 +96,9 @@ test("a timer that throws ends a program's trial, as on a device", async () => {
   );
   expect([broken, failures]).toEqual([[], []]);
 });
+
+test("what cannot be made a text breaks a run like any error", async () => {
+  const { broken } = await play("setTimeout(() => { throw Object.create(null); }, 9000);");
+  const detail = "g-00001: a timer of the program failed: something that cannot be shown";
+  expect(broken).toEqual([{ name: "uncaught", ok: false, detail }]);
+});
