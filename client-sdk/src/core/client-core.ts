@@ -48,7 +48,7 @@ const LAST_STREAM = 2 ** 31 - 1;
 export interface Presence {
   readonly agentId: string;
   readonly online: boolean;
-  /** ISO 8601, by the relay's clock. */
+  /** ISO 8601, by the relay's clock; empty: it said none, or something longer. */
   readonly at: string;
 }
 
@@ -382,7 +382,9 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       if (online) peer.agentOnline();
       else peer.agentOffline();
     }
-    this.events.presence({ agentId, online, at: status.timestamp.slice(0, MAX_TIMESTAMP) });
+    // Not cut: an engine may keep the whole text of which another is a part.
+    const at = status.timestamp.length > MAX_TIMESTAMP ? "" : status.timestamp;
+    this.events.presence({ agentId, online, at });
   }
 
   private receiveError(message: RelayError): void {

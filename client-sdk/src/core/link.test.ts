@@ -5,7 +5,7 @@ import { Client } from "../client.ts";
 import type { LinkEvents, LinkPort } from "../ports.ts";
 import type { MemoryRelay } from "../testing/relay.ts";
 import { ACCOUNT_TOKEN, SECRET, testToken, World } from "../testing/world.ts";
-import type { LinkReport } from "./client-core.ts";
+import type { LinkReport, Presence } from "./client-core.ts";
 import { RelayLink } from "./link.ts";
 
 const HOUR_MS = 3_600_000;
@@ -413,14 +413,16 @@ describe("presence of agents that there cannot be", () => {
     const relay = events as unknown as LinkEvents;
     relay.opened();
     relay.received('{"type":"auth_response","status":"authenticated","session_token":"s"}');
-    const name = (agent_id: string) =>
-      relay.received(JSON.stringify({ type: "agent_status", agent_id, online: true }));
+    const name = (agent_id: string, timestamp?: string) =>
+      relay.received(JSON.stringify({ type: "agent_status", agent_id, online: true, timestamp }));
+    name("a-0", "2026-11-21T09:41:07.250Z".padEnd(50_000));
     for (const id of ["x\npump-8", "", "x".repeat(65)]) name(id);
-    for (let n = 0; n < 100_010; n++) name(`a-${n}`);
-    const kept: string[] = [];
-    client.on("presence", ({ agentId }) => kept.push(agentId));
+    for (let n = 1; n < 100_010; n++) name(`a-${n}`);
+    const kept: Presence[] = [];
+    client.on("presence", (presence) => kept.push(presence));
     await new Promise(setImmediate);
-    expect([kept.length, kept[0]]).toEqual([100_000, "a-0"]);
+    const first = { agentId: "a-0", online: true, at: "" };
+    expect([kept.length, kept[0]]).toEqual([100_000, first]);
   });
 });
 
