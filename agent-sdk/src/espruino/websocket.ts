@@ -287,9 +287,8 @@ class WebSocketLink implements Link {
     if (opcode === OP_CLOSE) {
       this.state = "closing";
       this.options.timer.set(0, () => this.answerClose(payload));
-    } else if (opcode === OP_PING) {
-      if (!this.blocked) this.blocked = !this.write(OP_PONG, payload);
-    } else if (opcode === OP_TEXT || opcode === OP_CONTINUATION)
+    } else if (opcode === OP_PING) this.blocked = this.blocked || !this.write(OP_PONG, payload);
+    else if (opcode === OP_TEXT || opcode === OP_CONTINUATION)
       return this.addFragment(opcode, final, payload);
     else if (opcode !== OP_PONG) return this.fail(1003, "text only");
     return true;
@@ -301,7 +300,7 @@ class WebSocketLink implements Link {
     const message = begun === null ? payload : begun + payload;
     if (message.length > this.options.maxMessage) return this.fail(1009, "too large");
     this.fragments = final ? 0 : this.fragments + 1;
-    if (this.fragments >= MAX_FRAGMENTS) return this.fail(1008, "too many fragments");
+    if (this.fragments >= MAX_FRAGMENTS) return this.fail(1008, "too large");
     this.message = final ? null : message;
     if (final) this.wait(message);
     return true;
