@@ -402,6 +402,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       await page.getByText(/^agt_/).waitFor();
       expect(keys).toEqual([keys[0], keys[0]]);
       expect(keys[0]).toMatch(/^[\w-]{22}$/);
+      await api("DELETE", "/agents/spare-7", accountToken);
     });
 
     it("lists an agent no more that another program has deleted", async () => {
