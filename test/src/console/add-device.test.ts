@@ -369,7 +369,7 @@ export default start;
       const held = new Promise<void>((resolve) => {
         answer = resolve;
       });
-      await page.route("**/agents/pump-8", async (route) => {
+      await page.route("**/agents/lamp-8", async (route) => {
         await held;
         await route.continue();
       });
@@ -380,7 +380,7 @@ export default start;
         await setUp(page);
         await page.getByText(/^Writing the SDK/).waitFor();
       };
-      await write("pump-8");
+      await write("lamp-8");
       let stays = false;
       page.on("dialog", (dialog) => void (stays ? dialog.dismiss() : dialog.accept()));
       const asked = page.waitForRequest((request) => request.method() === "DELETE");
@@ -388,7 +388,7 @@ export default start;
       await asked;
       await page.getByRole("link", { name: "Agents" }).click();
       await page.getByRole("link", { name: "Add a device" }).first().click();
-      await write("pump-9");
+      await write("lamp-9");
       const removed = page.waitForResponse((given) => given.request().method() === "DELETE");
       answer();
       await removed;

@@ -32,14 +32,21 @@ describe("what a connection holds", () => {
   it("is bounded, and each message costs more than its bytes", () => {
     const share = new UserShare<Connection>();
     const [one, other] = [holding(), holding()];
-    const [full, more, small] = frames(FULL, FULL + 1, 0) as [Uint8Array, Uint8Array, Uint8Array];
-    expect(hold(one.connection, share, "", more, Infinity)).toBe(false);
+    const [full, small] = frames(FULL, 0) as [Uint8Array, Uint8Array];
     expect(hold(one.connection, share, "", full, Infinity)).toBe(true);
     expect(hold(one.connection, share, "", small, Infinity)).toBe(false);
     expect(share.heldBytes).toBe(HELD_BYTES);
     let count = 0;
     while (hold(other.connection, share, "", small, Infinity)) count += 1;
     expect(count).toBe(HELD_BYTES / HELD_OVERHEAD_BYTES);
+  });
+
+  it("may be one longer message, and nothing beside it", () => {
+    const { connection } = holding();
+    const [long, small] = frames(FULL + 1, 0) as [Uint8Array, Uint8Array];
+    const share = new UserShare<Connection>();
+    expect(hold(connection, share, "", long, Infinity)).toBe(true);
+    expect(hold(connection, share, "", small, Infinity)).toBe(false);
   });
 
   it("is little when its user's connections hold much, and never nothing", () => {
