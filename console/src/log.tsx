@@ -63,5 +63,5 @@ export const LogOf = ({ opened }: { opened: Opened }): JSX.Element | null => {
 const startText = ({ boot, restart: { reason, text }, dropped }: DeviceStart): string => {
   const why = restartText(reason);
   const failure = text === "" ? "" : ` Last failure: ${text}.`;
-  return `Start ${boot}: ${why}.${failure}${dropped > 0 ? ` ${dropped} lines are no longer kept.` : ""}`;
+  return `Start ${boot}; ${why}.${failure}${dropped > 0 ? ` ${dropped} lines are no longer kept.` : ""}`;
 };

@@ -702,7 +702,7 @@ describe.skipIf(!HAS_CHROMIUM)(
       const { page } = await open();
       await logIn(page);
       await openAgent(page, "pump-7");
-      await page.getByText(/^Start \d+:/).waitFor();
+      await page.getByText(/^Start \d+;/).waitFor();
       await call(page, "valve.jam", "");
       await page.getByRole("log", { name: "Log, oldest first" }).getByText("jammed").waitFor();
       await lookAt(page, "log");
