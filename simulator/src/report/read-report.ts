@@ -7,13 +7,27 @@ import { MAX_SEED, MAX_SEEDS } from "../scenario/limits.ts";
 import type { Report } from "./report.ts";
 
 const LISTS = [
-  ...(["thresholds", "kinds", "failures", "phases", "series"] as const),
-  ...(["outliers", "oracles", "faults", "dropped"] as const),
-];
+  "thresholds",
+  "kinds",
+  "failures",
+  "phases",
+  "series",
+  "outliers",
+  "oracles",
+  "faults",
+  "dropped",
+] as const;
 const OBJECTS = [
-  ...(["scenario", "programs", "agents", "calls", "relay"] as const),
-  ...(["simulator", "histogram", "heat", "machine"] as const),
-];
+  "scenario",
+  "programs",
+  "agents",
+  "calls",
+  "relay",
+  "simulator",
+  "histogram",
+  "heat",
+  "machine",
+] as const;
 
 const isSeed = (one: unknown): boolean =>
   Number.isInteger(one) && (one as number) >= 0 && (one as number) <= MAX_SEED;

@@ -75,13 +75,30 @@ export type AdminStats = Static<typeof AdminStats>;
 
 /** `<what>.<what was done to it>` */
 export const AuditAction = OneOf([
-  ...(["user.create", "user.role", "user.disable", "user.enable"] as const),
-  ...(["user.password", "user.totp_enable", "user.totp_disable"] as const),
-  ...(["user.rotate_token", "user.delete", "user.unlock"] as const),
-  ...(["agent.create", "agent.rotate_token", "agent.export", "agent.delete"] as const),
-  ...(["release.create", "release.upload", "release.sign", "release.publish"] as const),
-  ...(["release.rollout", "release.yank", "release.delete"] as const),
-  ...(["key.create", "key.delete", "relay.rekey"] as const),
+  "user.create",
+  "user.role",
+  "user.disable",
+  "user.enable",
+  "user.password",
+  "user.totp_enable",
+  "user.totp_disable",
+  "user.rotate_token",
+  "user.delete",
+  "user.unlock",
+  "agent.create",
+  "agent.rotate_token",
+  "agent.export",
+  "agent.delete",
+  "release.create",
+  "release.upload",
+  "release.sign",
+  "release.publish",
+  "release.rollout",
+  "release.yank",
+  "release.delete",
+  "key.create",
+  "key.delete",
+  "relay.rekey",
 ]);
 export type AuditAction = Static<typeof AuditAction>;
 
