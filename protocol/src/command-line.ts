@@ -35,6 +35,15 @@ export class Failure extends Error {
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
+/** Of whatever a program threw. */
+export const textOfThrown = (error: unknown): string => {
+  try {
+    return String(error);
+  } catch {
+    return "something that cannot be shown"; // such as an object without a prototype
+  }
+};
+
 /** As commander's InvalidArgumentError: the value of a flag is refused with this message. */
 class InvalidValue extends Error {
   readonly code = "commander.invalidArgument";

@@ -11,7 +11,7 @@ import { Stream } from "../base/random-streams.ts";
 import { kindNamed } from "../devices/kinds.ts";
 import { ProgramErrors, thrownIn } from "../report/program-errors.ts";
 import { PROGRAM } from "../scenario/schema.ts";
-import { describeError } from "../virtual/program.ts";
+import { describeErrorOf } from "../virtual/program.ts";
 import { programFile } from "./board-programs.ts";
 import { type BoardMember, Boards } from "./boards.ts";
 import { Fleet, type FleetMember } from "./fleet.ts";
@@ -33,7 +33,7 @@ let rssBefore = 0;
 const outages = new Outages();
 let executions: Map<string, number> | null = null;
 const uncaught = new ProgramErrors();
-let files: readonly string[] = [];
+let files: readonly { file: string }[] = [];
 const ids: string[] = [];
 const shapers = new Map<number, Shaper>();
 
@@ -43,7 +43,7 @@ function tell(message: FromFleet): void {
 }
 
 async function start(order: FleetOrder): Promise<void> {
-  files = order.programs;
+  files = order.programs.map((file) => ({ file }));
   const isOnNode = order.programs.map((_, n) =>
     order.agents.some(({ program, engine }) => program === n && engine === undefined),
   );
@@ -136,11 +136,7 @@ async function importProgram(file: string): Promise<Program> {
 }
 
 /** Of a program: nothing else in this process throws without catching it. */
-function thrown(error: unknown): string {
-  const texts = files.map((file) => describeError(error, { file }));
-  // The longest also names a place.
-  return texts.toSorted((a, b) => b.length - a.length)[0] as string;
-}
+const thrown = (error: unknown): string => describeErrorOf(files, error) as string;
 
 /** The parent reads the reason from the end of our standard error. */
 function fail(error: unknown): void {

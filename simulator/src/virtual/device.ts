@@ -19,6 +19,7 @@ import {
 import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
 import type { LinkEvents, LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
 import { makeToken } from "@blindrelay/protocol";
+import { textOfThrown } from "@blindrelay/protocol/command-line";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
 import type { OracleName } from "../oracle/names.ts";
@@ -28,7 +29,7 @@ import { PROGRAM } from "../scenario/schema.ts";
 import type { Clock, Happening, Prepared } from "./clock.ts";
 import type { Running } from "./globals.ts";
 import { Conditions, type Net, type Peer, type Wire } from "./net.ts";
-import { describeError, type Globals, type LoadedProgram, textOf } from "./program.ts";
+import { describeError, type Globals, type LoadedProgram } from "./program.ts";
 import { ProgramSlots } from "./program-slots.ts";
 import { type Stubs, stubsOf } from "./stubs.ts";
 
@@ -312,7 +313,7 @@ export class Device implements Peer, Running {
 
   /** An uncaught error fails a program that is on trial, and nothing else. */
   private endsTrial(error: unknown, why: string): boolean {
-    if (!this.slots.failed(this.storage, textOf(error))) return false;
+    if (!this.slots.failed(this.storage, textOfThrown(error))) return false;
     this.print("error", `on trial, ${why}`);
     return true;
   }

@@ -4,7 +4,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { PowerCut } from "@blindrelay/agent-sdk/memory";
-import { describeError, type LoadedProgram } from "./program.ts";
+import { describeErrorOf, type LoadedProgram } from "./program.ts";
 import { startWatchdog } from "./watchdog.ts";
 import type { World } from "./world.ts";
 
@@ -28,9 +28,7 @@ export async function startGuard(
   return {
     async play(world, breathe) {
       const unhandled = (reason: unknown): void => {
-        const texts = asynchronous.map((program) => describeError(reason, program));
-        // The longest also names a place.
-        const [text] = texts.toSorted((a, b) => b.length - a.length);
+        const text = describeErrorOf(asynchronous, reason);
         if (text === undefined) throw reason;
         // Its power went, and nobody is left to hear of it.
         if (reason instanceof PowerCut) return;

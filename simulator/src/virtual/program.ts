@@ -11,6 +11,7 @@ import { basename } from "node:path";
 import { constants, createContext, Script } from "node:vm";
 import type { Program } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
+import { textOfThrown } from "@blindrelay/protocol/command-line";
 import { getOrMake } from "../base/maps.ts";
 import { type Problem, ScenarioError } from "../scenario/problems.ts";
 import {
@@ -163,31 +164,31 @@ const SAME_LANGUAGE = new Script(`{
   }
 }`);
 
-const UNSHOWN = "something that cannot be shown";
-
 /**
  * What a program threw, and where in it, in a line: `Error: no water (pump.js:3:9)`. Without the
  * folders that a stack names, so that a trace is the same on every machine and in a replay.
  */
 export function describeError(error: unknown, { file }: Pick<LoadedProgram, "file">): string {
   const name = basename(file);
+  const text = textOfThrown(error);
   try {
     const { stack } = Object(error) as Error;
     const [, place] = String(stack).split(`${name}:`);
     const at = /^[0-9]+:[0-9]+/.exec(place ?? "");
-    return at === null ? textOf(error) : `${textOf(error)} (${name}:${at[0]})`;
+    return at === null ? text : `${text} (${name}:${at[0]})`;
   } catch {
-    return UNSHOWN;
+    return text; // a program may give an error a stack that cannot be read
   }
 }
 
-/** Of what a program threw. */
-export function textOf(error: unknown): string {
-  try {
-    return String(error);
-  } catch {
-    return UNSHOWN; // such as an object without a prototype
-  }
+/** As above, of an error that one of several programs threw; undefined if there are none. */
+export function describeErrorOf(
+  programs: readonly Pick<LoadedProgram, "file">[],
+  error: unknown,
+): string | undefined {
+  const texts = programs.map((program) => describeError(error, program));
+  // The longest also names a place.
+  return texts.toSorted((a, b) => b.length - a.length)[0];
 }
 
 function examine(tree: Tree, file: string): Problem[] {

@@ -43,5 +43,5 @@ it("begins with the first place in the program, and shows only its frames", () =
     /^Error: oops\n {4}at emit .*\n {4}at listOnTimeout/,
   );
   expect(describeThrown("oops")).toBe("oops");
-  expect(describeThrown(Object.create(null))).toBe("what cannot be made a text");
+  expect(describeThrown(Object.create(null))).toBe("something that cannot be shown");
 });

@@ -3,6 +3,7 @@
  * its timers and promises are the program's; all others are bugs in blindrelay.
  */
 import { fileURLToPath } from "node:url";
+import { textOfThrown } from "@blindrelay/protocol/command-line";
 
 /** Claims the error, or returns false to end the process. */
 type Claim = (error: unknown) => boolean;
@@ -59,14 +60,6 @@ const stackOf = (error: unknown): string => {
   }
 };
 
-const textOf = (error: unknown): string => {
-  try {
-    return String(error);
-  } catch {
-    return "what cannot be made a text";
-  }
-};
-
 /**
  * Whether a device program threw this: its code is on the stack, or there is no stack, as with a
  * rejection with a text.
@@ -84,7 +77,7 @@ export const describeThrown = (error: unknown): string => {
   const stack = stackOf(error);
   const isOwn = (frame: Frame): boolean => !isOurs(frame) && !isForeign(frame);
   const own = framesOf(stack).find(isOwn);
-  if (own === undefined) return stack === "" ? textOf(error) : stack;
+  if (own === undefined) return stack === "" ? textOfThrown(error) : stack;
   const isShown = (line: string): boolean => !/^\s+at /.test(line) || framesOf(line).some(isOwn);
   return `${own.place}: ${stack.split("\n").filter(isShown).join("\n")}`;
 };
