@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { print } from "../base/output.ts";
-import { writeWholeFile } from "../base/whole-file.ts";
+import { replaceFile } from "../base/replace-file.ts";
 import { annotationsOf } from "../report/annotations.ts";
 import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
@@ -253,7 +253,7 @@ export async function writeReport(folder: string, report: Report, earlier?: Repo
 /** Throws a Failure that is not reported as a bug: a disk may be full. */
 async function write(file: string, text: string): Promise<void> {
   try {
-    await writeWholeFile(file, text);
+    await replaceFile(file, text);
   } catch (error) {
     throw new Failure("fault", `${file} could not be written: ${(error as Error).message}`);
   }

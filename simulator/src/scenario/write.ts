@@ -1,11 +1,11 @@
 /** Writes a scenario as a file that `run` takes. */
 import { relative, resolve } from "node:path";
 import { stringify } from "yaml";
-import { writeWholeFile } from "../base/whole-file.ts";
+import { replaceFile } from "../base/replace-file.ts";
 import type { Scenario } from "./schema.ts";
 
 export const writeScenario = (file: string, scenario: Scenario): Promise<void> =>
-  writeWholeFile(file, stringify(scenario, { aliasDuplicateObjects: false }));
+  replaceFile(file, stringify(scenario, { aliasDuplicateObjects: false }));
 
 /** Paths relative to the folder `from` as they are written in the folder `to`. */
 export const movedTo = (to: string, scenario: Scenario, from: string): Scenario => {

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { writeWholeFile } from "./whole-file.ts";
+import { replaceFile } from "./replace-file.ts";
 
 let folder = "";
 beforeEach(async () => {
@@ -12,20 +12,20 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 it("replaces a file as a whole, and leaves it as it was where it cannot", async () => {
   const file = join(folder, "report.json");
-  await writeWholeFile(file, "one");
-  await writeWholeFile(file, "two");
+  await replaceFile(file, "one");
+  await replaceFile(file, "two");
   // Fails half-way, as on a full disk.
   const text = (async function* () {
     yield "half";
     throw new Error("no space");
   })();
-  await expect(writeWholeFile(file, text as never)).rejects.toThrow("no space");
+  await expect(replaceFile(file, text as never)).rejects.toThrow("no space");
   expect([await readFile(file, "utf8"), await readdir(folder)]).toEqual(["two", ["report.json"]]);
 });
 
 it("writes to what is no file, and does not replace it", async () => {
   const file = join(folder, "null");
   await symlink("/dev/null", file);
-  await writeWholeFile(file, "text");
+  await replaceFile(file, "text");
   expect(await readFile(file, "utf8")).toBe("");
 });

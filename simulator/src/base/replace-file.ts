@@ -2,7 +2,7 @@
 import { rename, rm, stat, writeFile } from "node:fs/promises";
 
 /** Rejects with the file system's error. */
-export async function writeWholeFile(file: string, text: string): Promise<void> {
+export async function replaceFile(file: string, text: string): Promise<void> {
   const there = await stat(file).catch(() => null);
   // Such as /dev/stdout, which is not to be replaced.
   if (there !== null && !there.isFile()) return writeFile(file, text);
