@@ -2,7 +2,7 @@
 import { STREAM_WINDOW_BYTES } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
-import { broken, CALLED_AGAIN, type Opening, openStream, reasonText } from "./streams.ts";
+import { broken, CALLED_AGAIN, type Opening, openStream } from "./streams.ts";
 
 /** Iterate once; leaving the loop early cancels it. */
 export class ReadStream implements AsyncIterable<Uint8Array> {
@@ -63,10 +63,10 @@ export class ReadStream implements AsyncIterable<Uint8Array> {
     return null;
   }
 
-  /** Cancels the stream; the agent gets the reason. */
+  /** Cancels the stream; the agent gets the reason. A program without types may pass an error. */
   cancel(reason = "the reader left"): void {
     this.chunks.length = 0;
-    this.stream?.abort(reasonText(reason));
+    this.stream?.abort(String(reason));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {

@@ -81,12 +81,6 @@ export interface Opening {
 export const broken = (method: string, error: string, bytes: number): CallError =>
   new CallError("OUTCOME_UNKNOWN", `the stream of ${method} broke after ${bytes} bytes: ${error}`);
 
-/** Characters of a reason that the agent gets: six bytes each at most, they fit a packet. */
-const MAX_REASON = 500;
-
-/** Why a program gives a stream up. One without types may pass an error. */
-export const reasonText = (reason: unknown): string => String(reason).slice(0, MAX_REASON);
-
 /** Why a stream ends whose call is made again in another session. */
 export const CALLED_AGAIN = "the agent refused its call as too late";
 

@@ -7,7 +7,7 @@ import type { ClientCore } from "./core/client-core.ts";
 import { MAX_STREAM_CHUNK, WRITE_CREDIT_MS, WRITE_GATHER_MS } from "./core/defaults.ts";
 import type { PeerSession } from "./core/session.ts";
 import { CallError } from "./errors.ts";
-import { broken, CALLED_AGAIN, type Opening, openStream, reasonText, tell } from "./streams.ts";
+import { broken, CALLED_AGAIN, type Opening, openStream, tell } from "./streams.ts";
 
 interface Pending {
   bytes: Uint8Array;
@@ -93,9 +93,9 @@ export class WriteStream {
     });
   }
 
-  /** Aborts the stream; the agent gets the reason. */
+  /** Aborts the stream; the agent gets the reason. A program without types may pass an error. */
   abort(reason = "the writer left"): void {
-    this.stream?.abort(reasonText(reason));
+    this.stream?.abort(String(reason));
   }
 
   /** Called once if the stream breaks, even while nothing is being written. */

@@ -239,25 +239,54 @@ export class Rest {
     };
     const limitMs = this.limits.answerMs;
     const sent: Sent = { method, path, headers, ...(json === null ? {} : { body: json }), limitMs };
-    const isOnce = key === null && ["POST", "DELETE"].includes(method);
-    let lost: RestError | null = null;
+    const isOnce = ["POST", "DELETE"].includes(method);
+    try {
+      return key === null
+        ? await this.sendOrRetry(answer, sent, (error) => waitOf(error, isOnce))
+        : await this.sendWithKey(answer, sent, what, key);
+    } catch (error) {
+      throw error instanceof RestError ? this.fail(error) : error;
+    }
+  }
+
+  /** Sends it as often as `waitFor` names a wait in seconds that a person would sit through. */
+  private async sendOrRetry(
+    answer: AnswerName | null,
+    sent: Sent,
+    waitFor: (error: RestError) => number | null,
+  ): Promise<unknown> {
     for (let tries = 0; ; tries++) {
       try {
         return await this.send(answer, sent);
       } catch (error) {
-        if (!(error instanceof RestError)) throw error;
-        const isLoss = key !== null && isLost(error);
-        const again = isLoss && lost === null ? LOST_WAIT_S : null;
-        const waitS = waitOf(error, isOnce) ?? again;
-        if (isLoss) lost = error;
+        const waitS = error instanceof RestError ? waitFor(error) : null;
         const isSoon = waitS !== null && waitS <= this.limits.longestWaitS;
-        if (!isSoon || tries === this.limits.retries) {
-          const isOpen = isLoss || (lost !== null && UNDECIDED.includes(error.status));
-          if (isOpen && key !== null) this.keepKey(what, key);
-          throw this.fail(isOpen && lost !== null ? lost : error);
-        }
+        if (!isSoon || tries === this.limits.retries) throw error;
         await pause(waitS * 1000, this.signal);
       }
+    }
+  }
+
+  /** Once more after a loss. The key of a request that may have been done is kept. */
+  private async sendWithKey(
+    answer: AnswerName | null,
+    sent: Sent,
+    what: string,
+    key: string,
+  ): Promise<unknown> {
+    const losses: RestError[] = [];
+    try {
+      return await this.sendOrRetry(answer, sent, (error) => {
+        if (isLost(error)) losses.push(error);
+        const again = losses.length === 1 && losses[0] === error ? LOST_WAIT_S : null;
+        return waitOf(error, false) ?? again;
+      });
+    } catch (error) {
+      const lost = losses.at(-1);
+      const isUndecided = error instanceof RestError && UNDECIDED.includes(error.status);
+      if (lost === undefined || (error !== lost && !isUndecided)) throw error;
+      this.keepKey(what, key);
+      throw lost;
     }
   }
 
