@@ -103,8 +103,8 @@ export const Bodies = {
           userId: Name,
           sessionHash: Name,
           renews: Type.Optional(Name),
-          /** Absent if it came in without an access key, or the node runs an older version. */
-          isKeyed: Type.Optional(Type.Literal(true)),
+          /** Absent if the node runs an older version. */
+          isKeyed: Type.Optional(Type.Boolean()),
           firsts: Firsts,
         }),
         { maxItems: MAX_FIRSTS },
@@ -147,7 +147,7 @@ const KEYED = "key";
 export const wordsOf = (origin: Origin): (string | number)[] => {
   const { node, connection, userId, sessionHash, renews, isKeyed } = origin;
   const words = [node, connection, userId, sessionHash];
-  if (isKeyed !== undefined) return [...words, renews ?? NONE, KEYED];
+  if (isKeyed) return [...words, renews ?? NONE, KEYED];
   return renews === undefined ? words : [...words, renews];
 };
 
@@ -157,11 +157,11 @@ export const readOrigin = (words: readonly string[]): Origin => {
   if (key !== undefined && key !== KEYED) throw new Malformed("neither with a key nor without");
   return {
     ...(renews === NONE ? {} : { renews: readName(renews) }),
-    ...(key === undefined ? {} : { isKeyed: true }),
     node: readName(node),
     connection: readCount(connection),
     userId: readName(userId),
     sessionHash: readName(sessionHash),
+    isKeyed: key === KEYED,
   };
 };
 

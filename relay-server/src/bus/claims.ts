@@ -20,7 +20,11 @@ const YIELD_MS = 25;
 const MAX_YIELD_WAITS = 24;
 
 /** Parts of sids that lead from one client to an agent. */
-type Bound = Origin & { readonly firsts: readonly string[] };
+type Bound = Omit<Origin, "isKeyed"> & {
+  /** Absent if the node runs an older version. */
+  readonly isKeyed?: boolean;
+  readonly firsts: readonly string[];
+};
 
 /** A node's answer to a claim, with the sessions that lead to the agent. */
 type ClaimAnswer = Claim & { readonly bindings?: readonly Bound[] };
@@ -141,10 +145,10 @@ export class Claims {
 
   #bind(agentId: string, bindings: readonly Bound[]): void {
     const { subjects, hub, nowMs } = this.#parts;
-    for (const { firsts, ...origin } of bindings) {
+    for (const { firsts, isKeyed = false, ...origin } of bindings) {
       // This node's own clients have bound theirs here.
       if (origin.node === subjects.node) continue;
-      hub().guests.bind(origin, agentId, firsts, nowMs());
+      hub().guests.bind({ ...origin, isKeyed }, agentId, firsts, nowMs());
     }
   }
 }

@@ -828,7 +828,7 @@ test("what a client with an access key sends over nodes is charged to its accoun
   for (const [at, client] of [account, ...keys].entries()) client.receive(call(`C${at}`));
   world.run(100);
   const known = [
-    ["C0", undefined, undefined],
+    ["C0", undefined, false],
     ["C1", undefined, true],
     ["C2", "k1", true],
   ];
@@ -862,7 +862,7 @@ test("the words of an older node name a guest without an access key, and other w
   expect(a.hub.stats().guests).toBe(2);
   const [bound] = a.hub.guests.bindingsOf("u", "pump");
   const last = { node: "X", connection: 2, userId: "u", sessionHash: "h", renews: "older" };
-  expect(bound).toEqual({ ...last, firsts: ["C"] });
+  expect(bound).toEqual({ ...last, isKeyed: false, firsts: ["C"] });
 });
 
 test("a newcomer on a draining node is sent on at once only while another node says that it is ready", () => {

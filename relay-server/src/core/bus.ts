@@ -17,8 +17,8 @@ export interface Origin {
   readonly sessionHash: string;
   /** The session token that it renews, as a hash. */
   readonly renews?: string;
-  /** It came in with an access key. Absent: it did not, or its node runs an older version. */
-  readonly isKeyed?: true;
+  /** It came in with an access key. A node of an older version does not say so. */
+  readonly isKeyed: boolean;
 }
 
 /** An agent's link on another node, as this one knows it. */

@@ -42,13 +42,18 @@ describe("a message to an agent that is not here", () => {
     ann.say(open("C"));
     ann.say(packet("C.A", 2));
     bob.say(open("D", "bobs"));
-    const from = { connection: 1, userId: "ann", sessionHash: `#${ann.session}` };
+    const from = {
+      connection: 1,
+      userId: "ann",
+      sessionHash: `#${ann.session}`,
+      isKeyed: false,
+    };
     expect(sent).toEqual([
       { agentId: "lamp", from, ticket: 1, text: JSON.stringify(open("C")) },
       { agentId: "lamp", from, ticket: 2, text: JSON.stringify(packet("C.A", 2)) },
       {
         agentId: "bobs",
-        from: { connection: 2, userId: "bob", sessionHash: `#${bob.session}` },
+        from: { ...from, connection: 2, userId: "bob", sessionHash: `#${bob.session}` },
         ticket: 3,
         text: JSON.stringify(open("D", "bobs")),
       },

@@ -146,7 +146,7 @@ export class RemoteRouting {
       userId,
       sessionHash,
       ...(renews === undefined ? {} : { renews }),
-      ...(isKeyed(client) ? { isKeyed: true } : {}),
+      isKeyed: isKeyed(client),
     };
   }
 

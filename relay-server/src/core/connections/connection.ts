@@ -182,7 +182,7 @@ export type Peer = ClientPeer | AgentPeer;
 
 /** Whether a client came in with an access key, here or on its own node. */
 export const isKeyed = (client: ClientPeer): boolean =>
-  client.origin === null ? client.key !== null : client.origin.isKeyed !== undefined;
+  client.origin === null ? client.key !== null : client.origin.isKeyed;
 
 /** What a peer's messages and its queue are charged to. */
 export const shareOf = (peer: Peer): UserShare<Connection> =>

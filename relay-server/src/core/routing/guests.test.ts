@@ -9,9 +9,15 @@ import {
 } from "../limits/limits.ts";
 import { envelope, type Fields, packet, World } from "../testing/test-hub.ts";
 
-const ANN: Origin = { node: "B", connection: 7, userId: "ann", sessionHash: "#ann" };
+const ANN: Origin = {
+  node: "B",
+  connection: 7,
+  userId: "ann",
+  sessionHash: "#ann",
+  isKeyed: false,
+};
 const KEYED: Origin = { ...ANN, connection: 9, isKeyed: true };
-const BOB: Origin = { node: "B", connection: 8, userId: "bob", sessionHash: "#bob" };
+const BOB: Origin = { ...ANN, connection: 8, userId: "bob", sessionHash: "#bob" };
 
 /** A hub whose bus keeps what it is asked to send. */
 class Node extends World {
