@@ -1,11 +1,21 @@
 import { expect, it } from "vitest";
 import type { Scenario } from "../scenario/schema.ts";
 import { startGuard } from "../virtual/guard.ts";
-import { parseProgram } from "../virtual/program.ts";
+import { type LoadedProgram, parseProgram } from "../virtual/program.ts";
 import { loadPrograms } from "../virtual/programs.ts";
 import { playWorld } from "../virtual/run.ts";
 import { brokenBy } from "./broken.ts";
 import { shrink } from "./shrink.ts";
+
+/** Plays a scenario that breaks, and shrinks it. */
+async function shrunkFrom(scenario: Scenario, programs: Map<string, LoadedProgram>) {
+  const options = { seed: 1, programs, crypto: "model" } as const;
+  const guard = await startGuard([]);
+  const broken = brokenBy(await playWorld(scenario, options, guard));
+  guard.stop();
+  if (broken === null) throw new Error("nothing broke");
+  return shrink(scenario, broken, { ...options, budgetMs: 60_000 });
+}
 
 it("drops the promises of groups that are gone, and those that nobody needs", async () => {
   const scenario: Scenario = {
@@ -22,12 +32,7 @@ it("drops the promises of groups that are gone, and those that nobody needs", as
       { devices: "lamps", always: "other == 1" },
     ],
   };
-  const options = { seed: 1, programs: loadPrograms(scenario, "."), crypto: "model" } as const;
-  const guard = await startGuard([]);
-  const broken = brokenBy(await playWorld(scenario, options, guard));
-  guard.stop();
-  if (broken === null) throw new Error("nothing broke");
-  const shrunk = await shrink(scenario, broken, { ...options, budgetMs: 60_000 });
+  const shrunk = await shrunkFrom(scenario, loadPrograms(scenario, "."));
   expect(shrunk?.scenario.devices).toMatchObject([{ count: 1 }]);
   expect(shrunk?.scenario.invariants).toHaveLength(1);
   const [device] = shrunk?.scenario.devices ?? [];
@@ -55,13 +60,7 @@ it("shows no failure that the scenario allows", async () => {
     faults: [{ at: "50s", kind: "device.reboot" }],
     allow: [{ code: "TIMED_OUT" }],
   };
-  const programs = new Map([["./once.js", program]]);
-  const options = { seed: 1, programs, crypto: "model" } as const;
-  const guard = await startGuard([]);
-  const broken = brokenBy(await playWorld(scenario, options, guard));
-  guard.stop();
-  if (broken === null) throw new Error("nothing broke");
-  const shrunk = await shrink(scenario, broken, { ...options, budgetMs: 60_000 });
+  const shrunk = await shrunkFrom(scenario, new Map([["./once.js", program]]));
   expect(shrunk?.detail).toContain("no second start");
 });
 
@@ -88,13 +87,7 @@ it("goes on with the error that broke the run, of several that a program throws"
       { devices: "g", call: "two", every: "7s", from: "7100ms" },
     ],
   };
-  const programs = new Map([["./throws.js", program]]);
-  const options = { seed: 1, programs, crypto: "model" } as const;
-  const guard = await startGuard([]);
-  const broken = brokenBy(await playWorld(scenario, options, guard));
-  guard.stop();
-  if (broken === null) throw new Error("nothing broke");
-  const shrunk = await shrink(scenario, broken, { ...options, budgetMs: 60_000 });
+  const shrunk = await shrunkFrom(scenario, new Map([["./throws.js", program]]));
   expect(shrunk?.detail).toMatch(/: a timer of the program failed: Error: one /);
   expect(shrunk?.scenario.clients).toMatchObject([{ call: "one" }]);
 });
