@@ -29,7 +29,7 @@ const each = async (count: number, work: (n: number) => Promise<void>): Promise<
 };
 
 /** What an agent needs to log in and to be called. */
-export interface Identity {
+interface Identity {
   readonly url: string;
   readonly agentId: string;
   readonly relayToken: string;
@@ -45,20 +45,7 @@ export class FleetWorld {
   private relay: Running | null = null;
 
   /** `program`: of agent `n`; `ran` counts a run of it. */
-  open(count: number, program: (n: number, ran: () => void) => Program): Promise<void> {
-    return this.openWith(count, (identity, n) =>
-      this.start(
-        identity,
-        program(n, () => this.count(identity.agentId)),
-      ),
-    );
-  }
-
-  /** `begin` starts agent `n`, and resolves when it is online. */
-  async openWith(
-    count: number,
-    begin: (identity: Identity, n: number) => Promise<void>,
-  ): Promise<void> {
+  async open(count: number, program: (n: number, ran: () => void) => Program): Promise<void> {
     const data = join(this.folder, "relay");
     await initStore({ data, username: "ada", password: PASSWORD, totp: false });
     // Its sockets are not this process's.
@@ -79,7 +66,11 @@ export class FleetWorld {
       keyring[id] = { agent_token: agentToken, packet_version: "1" };
       this.ids[n] = id;
       const socketUrl = `${url.replace(/^http/, "ws")}/wss`;
-      await begin({ url: socketUrl, agentId: id, relayToken: made.api_token, agentToken }, n);
+      const identity = { url: socketUrl, agentId: id, relayToken: made.api_token, agentToken };
+      await this.start(
+        identity,
+        program(n, () => this.count(id)),
+      );
     });
     const profile = { url, username: "ada", account_token: accountToken, keyring };
     writeFileSync(join(this.folder, "default.json"), JSON.stringify(profile), { mode: 0o600 });
