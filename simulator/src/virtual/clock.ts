@@ -111,10 +111,6 @@ export class Clock {
     act(a as never, b as never);
   }
 
-  get pending(): number {
-    return this.items.length;
-  }
-
   private push(dueUs: number, place: number, item: Happening): void {
     const { items } = this;
     const atUs = dueUs > this.nowUs ? Math.ceil(dueUs) : this.nowUs;
