@@ -20,6 +20,7 @@ import { MIGRATIONS } from "../store/migrations/index.ts";
 import { PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
 import { readOnlySqliteDialect } from "../store/sqlite.ts";
+import { WAY_BACK } from "../store/sqlite-failures.ts";
 import type { Tables } from "../store/tables.ts";
 import { StoreDamaged, unavailability } from "../store/unavailable.ts";
 import { isHotJournal } from "../store/verify.ts";
@@ -109,7 +110,7 @@ const unreachable = (error: unknown): Finding =>
 const unreadable = (data: string, error: unknown): Finding => {
   const detail = `cannot be read: ${messageOf(error)}`;
   if (unavailability(error) instanceof StoreDamaged) {
-    return bad("store", detail, "restore the newest backup over it, with the relay stopped");
+    return bad("store", detail, WAY_BACK);
   }
   if (hasNoTable(error)) return unfinished(data);
   if (isHotJournal(error)) {
@@ -135,7 +136,7 @@ const sqliteIntegrity = async (db: Kysely<Tables>): Promise<Finding> => {
   return bad(
     "integrity",
     problem === "ok" ? `${links.rows.length} rows point nowhere` : problem,
-    "stop the relay and restore the newest backup",
+    WAY_BACK,
   );
 };
 

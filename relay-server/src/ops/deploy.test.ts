@@ -163,6 +163,14 @@ test("no secret is in the manifests", () => {
   }
 });
 
+test("the image leaves out what git does: the secrets that the commands write", () => {
+  const ignored = read("Containerfile.dockerignore").split("\n");
+  const [, secrets = ""] = read("../../.gitignore").split("nobody should publish");
+  const patterns = secrets.split("\n").filter((line) => /^[.*\w]/.test(line));
+  expect(patterns).toContain(".env");
+  expect(ignored).toEqual(expect.arrayContaining(patterns.map((pattern) => `**/${pattern}`)));
+});
+
 test("one selector finds the pods, and not all of them may be evicted at once", () => {
   const { labels } = ofKind("Deployment").spec.template.metadata;
   expect(ofKind("Service").spec.selector).toEqual(labels);

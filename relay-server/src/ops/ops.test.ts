@@ -189,7 +189,7 @@ describe("check", () => {
     damage();
     const [finding] = await failing();
     expect(finding?.what).toMatch(/integrity|store/);
-    expect(finding?.fix).toContain("restore the newest backup");
+    expect(finding?.fix).toContain("with its -wal and -shm away, and restore the newest backup");
   });
 
   test("a store of a newer version", async () => {

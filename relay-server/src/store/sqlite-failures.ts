@@ -24,11 +24,15 @@ const DAMAGED: { readonly [name: string]: number } = { SQLITE_CORRUPT: 11, SQLIT
 /** The same of SQLITE_IOERR: _READ, _SHORT_READ, _DATA, _CORRUPTFS. */
 const UNREADABLE: readonly number[] = [266, 522, 8202, 8458];
 
+/** The log of a damaged store would be applied to the backup, which it does not belong to. */
+export const WAY_BACK =
+  "stop the relay, move the store with its -wal and -shm away, and restore the newest backup";
+
 export const sqliteDamage = (cause: unknown, path: string): StoreDamaged =>
   new StoreDamaged(
     cause,
     `the store ${path}`,
-    'stop the relay and restore the newest backup over it (docs/keys-and-backups.md, "A damaged store")',
+    `${WAY_BACK} (docs/keys-and-backups.md, "A damaged store")`,
   );
 
 /** The store's failure that an error of node:sqlite is; null if it is the caller's. */
