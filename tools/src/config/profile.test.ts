@@ -171,6 +171,15 @@ it("goes back to the last good copy, past broken ones, and keeps the file before
   expect(readFileSync(`${path}.replaced-2`, "utf8")).toBe("broken 2");
 });
 
+it("makes no new profile in place of one that is gone while its copies are there", async () => {
+  writeProfile(path, PROFILE);
+  writeProfile(path, PROFILE);
+  rmSync(path);
+  expect(() => writeProfile(path, { ...PROFILE, keyring: {} })).toThrow("profile restore");
+  await profileCommand("restore");
+  expect(readProfile(path)?.keyring).toEqual(PROFILE.keyring);
+});
+
 it("removes no file that was replaced while only that has a secret", async () => {
   const home = join(folder, "restored");
   const file = join(home, "default.json");

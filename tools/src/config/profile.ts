@@ -192,13 +192,18 @@ const isGoodFile = (path: string): boolean => {
 /**
  * Writes the profile so that a crash leaves the old one or the new one, and keeps a copy of the old
  * one. `passphrase`: null keeps it readable by anyone who can read the file. Throws a Failure
- * (usage); then nothing was changed.
+ * (usage), also if the file is gone and only its copies are left, which those of a new one would
+ * replace; then nothing was changed.
  */
 export const writeProfile = (
   path: string,
   profile: Profile,
   passphrase: string | null = null,
 ): void => {
+  if (!existsSync(path) && existsSync(copyPath(path, 1))) {
+    const back = "go back to them: blindrelay profile restore; or use --profile NAME";
+    throw new Failure("usage", `${path} is gone, and its last copies hold its secrets: ${back}`);
+  }
   const text = `${JSON.stringify(asFile(profile, passphrase), null, 2)}\n`;
   writeKeptFile(path, text, isGoodFile(path));
 };
