@@ -344,6 +344,13 @@ describe("the systemd units of relay and bridge", () => {
     expect(readFileSync(bridge, "utf8")).not.toContain("/etc/blindrelay/");
   });
 
+  test("start nothing before the service, whose exit code would not keep it from restarts", () => {
+    for (const path of Object.values(UNITS)) {
+      expect(setting(path, "RestartPreventExitStatus")).toMatch(/^2 5/);
+      expect(setting(path, "ExecStartPre")).toBe("");
+    }
+  });
+
   test("name the users that their installation makes", () => {
     const made = [
       ...readFileSync(UNITS.bridge, "utf8").matchAll(/useradd .* (\S+)$/gm),
