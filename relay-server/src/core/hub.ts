@@ -20,7 +20,7 @@ import type { RemoteRouting } from "./cluster/remote-routing.ts";
 import type { AgentLabels } from "./connections/access-key.ts";
 import { Connection, type Content, isGuest } from "./connections/connection.ts";
 import { discharge } from "./connections/hold-queue.ts";
-import type { Revocation } from "./connections/revocations.ts";
+import { concerns, type Revocation } from "./connections/revocations.ts";
 import type { Counters } from "./counters.ts";
 import type { ConnectionKind } from "./gauges.ts";
 import { Authenticator } from "./lifecycle/auth.ts";
@@ -126,32 +126,26 @@ export class Hub {
    * seconds. What it sent before is still handled; what waits for a look-up, until `closed`.
    */
   ended(connection: Connection, now: number): void {
-    if (connection.state !== "closing") this.#go(connection, now);
+    // Messages that wait for their turn have it first: thousands at once would delay everybody.
+    connection.isGoing = connection.peer !== null && this.#state.scheduler.awaits(connection);
+    if (!connection.isGoing) this.#leave(connection, now);
   }
 
   /** The socket was closed by either side. The last event of a connection. */
   closed(connection: Connection, now: number): void {
     this.#state.connections.delete(connection);
-    this.#go(connection, now);
-  }
-
-  /** Messages that wait for their turn have it first: thousands at once would delay everybody. */
-  #go(connection: Connection, now: number): void {
-    const isServed = connection.state === "closing" || connection.peer === null;
-    connection.isGoing = !isServed && this.#state.scheduler.awaits(connection);
-    if (!connection.isGoing) this.#leave(connection, now);
+    this.ended(connection, now);
   }
 
   #leave(connection: Connection, now: number): void {
-    const { connections, scheduler, unauthenticated, gauges, outbox } = this.#state;
+    const { connections, unauthenticated, gauges, outbox } = this.#state;
     const isGone = !connections.has(connection);
-    scheduler.leave(connection);
-    if (isGone) unauthenticated.leave(connection);
     const waits = connection.held !== null && connection.peer !== null;
     if (connection.state !== "closing" && (isGone || !waits)) {
       this.#disconnector.detach(connection, now);
     }
     if (!isGone) return;
+    unauthenticated.leave(connection);
     gauges.gone();
     outbox.drop(connection);
   }
@@ -168,7 +162,7 @@ export class Hub {
    * would replace a link that is alive.
    */
   isAuthenticating(connection: Connection): boolean {
-    return this.#state.connections.has(connection) && connection.state === "authenticating";
+    return connection.state === "authenticating";
   }
 
   /** `claim`: what the other nodes reported about an agent. */
@@ -206,19 +200,12 @@ export class Hub {
 
   /** `owner` is null when there is no such agent. */
   ownerFound(connection: Connection, owner: string | null, now: number): void {
-    const { unrouted, peer } = connection;
-    if (unrouted === null || peer?.role !== "client") {
-      return;
-    }
-    const { envelope, frame } = unrouted;
+    const { unrouted } = connection;
+    if (unrouted === null) return;
+    const { client, envelope, frame } = unrouted;
     const { ownerCache, revocations, port } = this.#state;
-    const isStale = revocations.since(
-      connection.askedAt,
-      (each) =>
-        (each.kind === "agent" && each.agentId === envelope.agentId) ||
-        (each.kind === "user" && each.userId === owner),
-    );
-    if (isStale) {
+    const agent = { role: "agent", userId: owner, agentId: envelope.agentId } as const;
+    if (revocations.since(connection.askedAt, (each) => concerns(each, agent))) {
       // The agent may be gone, or just have a new token.
       connection.askedAt = revocations.mark();
       port.findOwner(connection, envelope.agentId);
@@ -227,7 +214,7 @@ export class Hub {
     connection.unrouted = null;
     discharge(connection, frame);
     if (owner !== null) ownerCache.remember(envelope.agentId, owner);
-    this.#routing.envelopeFromClient(peer, envelope, owner, frame, now);
+    this.#routing.envelopeFromClient(client, envelope, owner, frame, now);
     this.#inbound.resume(connection, now);
   }
 
@@ -262,7 +249,7 @@ export class Hub {
         try {
           this.#inbound.resume(connection, now);
         } finally {
-          if (connection.isGoing) this.#go(connection, now);
+          if (connection.isGoing) this.ended(connection, now);
         }
       }),
     );
@@ -424,7 +411,7 @@ export class Hub {
     const { revocations, peers } = this.#state;
     revocations.add(revocation);
     for (const { connection } of peers.concerned(revocation)) {
-      if (connection.state !== "closing") this.#disconnector.endWith(connection, code, null, now);
+      this.#disconnector.endWith(connection, code, null, now);
     }
   }
 

@@ -83,9 +83,10 @@ export class Connection implements Waiting {
   /** It is gone, or its peer is; it ends after the turn of the last message that waits. */
   isGoing = false;
   /** The client's envelope for which an agent is being looked up. */
-  unrouted: { envelope: ClientEnvelope; frame: Uint8Array } | null = null;
+  unrouted: { client: ClientPeer; envelope: ClientEnvelope; frame: Uint8Array } | null = null;
   /** The client's message that waits until requests are reserved in the store. */
-  uncounted: { message: Envelope | PacketHead; frame: Uint8Array } | null = null;
+  uncounted: { client: LocalClient; message: Envelope | PacketHead; frame: Uint8Array } | null =
+    null;
   /** From `Revocations.mark`, taken when the current look-up began. */
   askedAt = 0;
   /** The same from `Views.mark`. */

@@ -92,11 +92,6 @@ export class FairScheduler {
     }
   }
 
-  /** Stops waiting; returns whether the connection held messages until its user's next turn. */
-  leave(connection: Connection): boolean {
-    return this.shareOf(connection).waiting.delete(connection);
-  }
-
   /** Asks for the next turn, once. */
   ask(): void {
     if (this.#asked) return;

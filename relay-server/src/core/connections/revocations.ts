@@ -44,11 +44,13 @@ export class Revocations {
   }
 }
 
-/** What a revocation may end: a connection, or credentials being looked up. */
+/** What a revocation may concern: a connection, or what is being looked up. */
 interface Concerned {
   readonly role: "client" | "agent";
-  readonly userId: string;
-  readonly sessionHash: string;
+  /** Null: nobody's. */
+  readonly userId: string | null;
+  /** Absent for an agent that has no link. */
+  readonly sessionHash?: string;
   /** Present for agents. */
   readonly agentId?: string;
   /** Present for clients that came in with an access key. */

@@ -232,7 +232,7 @@ export class Inbound {
     } else if (why === "away" || !this.#charge(connection, frame)) {
       controlMessages.refuse(connection, "UNAVAILABLE", message, now);
     } else {
-      connection.uncounted = { message, frame };
+      connection.uncounted = { client, message, frame };
       startHolding(connection);
       const waiting = this.#waiting.get(sessionHash);
       if (waiting === undefined) this.#waiting.set(sessionHash, new Set([connection]));
@@ -251,13 +251,14 @@ export class Inbound {
   }
 
   #countAgain(connection: Connection, now: number): void {
-    const { uncounted, peer } = connection;
-    if (uncounted === null || peer?.role !== "client" || peer.origin !== null) return;
+    const { uncounted } = connection;
+    if (uncounted === null) return;
+    const { client, message, frame } = uncounted;
     const held = connection.held ?? [];
     connection.uncounted = null;
     connection.held = null;
-    discharge(connection, uncounted.frame);
-    this.#fromClient(peer, uncounted.message, uncounted.frame, now);
+    discharge(connection, frame);
+    this.#fromClient(client, message, frame, now);
     // It may now wait for something else, and the messages behind it with it.
     const waitsAgain = connection.held as HeldMessage[] | null;
     connection.held = waitsAgain === null ? held : [...waitsAgain, ...held];
@@ -275,7 +276,7 @@ export class Inbound {
     if (owner !== undefined) {
       this.#routing.envelopeFromClient(client, envelope, owner, frame, now);
     } else if (this.#charge(connection, frame)) {
-      connection.unrouted = { envelope, frame };
+      connection.unrouted = { client, envelope, frame };
       this.#startLookUp(connection);
       this.#state.port.findOwner(connection, envelope.agentId);
     } else {
