@@ -2,9 +2,10 @@
  * What happens to connections over time and when they are full: pings, presence, slow receivers,
  * shutdown.
  */
+import { LOCKOUT_S } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { NEWS_KEPT, NEWS_PER_TURN, TURN_COST } from "../limits/limits.ts";
-import { envelope, packet, World } from "../testing/test-hub.ts";
+import { authOf, envelope, packet, World } from "../testing/test-hub.ts";
 
 const world = () => {
   const w = new World();
@@ -449,6 +450,20 @@ describe("a peer that has ended its side, while its socket stays", () => {
     client.hangUp();
     expect(w.hub.stats().connections).toMatchObject({ client: 0, closing: 0 });
   });
+
+  it("and waits for its login, takes nobody's place, but counts against its address", () => {
+    const w = new World({ waitingPerAddress: 1 });
+    w.user("ann", "lamp");
+    const lamp = w.agent("lamp");
+    const again = w.connect();
+    w.slowStore = true;
+    again.say(authOf("lamp"));
+    w.hub.ended(again.connection, w.now);
+    w.answer();
+    expect([lamp.closed, again.take(), w.hub.hasRoom("192.0.2.1")]).toEqual([null, [], false]);
+    again.hangUp();
+    expect(w.hub.hasRoom("192.0.2.1")).toBe(true);
+  });
 });
 
 describe("a slow receiver", () => {
@@ -507,7 +522,8 @@ describe("a slow receiver", () => {
     w.advance(29_900);
     expect(lamp.closed).toBeNull();
     w.advance(200);
-    expect(lamp.closed?.code).toBe(1013);
+    expect(lamp.closed).toEqual({ code: 1013, reason: "slow consumer" });
+    expect(w.hub.counters.closedForSlowness).toBe(1);
     expect(client.take()).toMatchObject([{ type: "agent_status", online: false }]);
   });
 
@@ -582,18 +598,22 @@ describe("figures", () => {
     client.say(packet("D.A"));
     const { counters, connections, agentsOnline } = w.hub.stats();
     expect(counters).toMatchObject({ received: 3, forwardedToAgents: 1, forwardedToClients: 1 });
+    expect(counters.connectionsOpened).toBe(2);
     expect(w.dropped()).toEqual({ UNKNOWN_SESSION: 1 });
     expect(Object.fromEntries(counters.errors)).toEqual({ UNKNOWN_SESSION: 1 });
     expect(connections).toEqual({ client: 1, agent: 1, firmware: 0, waiting: 0, closing: 0 });
     expect(agentsOnline).toBe(1);
   });
 
-  it("count failed authentications and lockouts", () => {
+  it("count failed authentications and lockouts, which are forgotten when they are over", () => {
     const w = world();
     for (let i = 0; i < 5; i++) {
       w.connect().say({ type: "auth", api_token: "acct:eve", client_type: "client" });
     }
-    expect(w.lockout).toMatchObject({ lockouts: 1, failures: 5 });
+    expect(w.lockout).toMatchObject({ lockouts: 1, failures: 5, size: 1 });
     expect(w.hub.counters.authFailures).toBe(5);
+    w.now += 1000 * LOCKOUT_S;
+    w.advance(1);
+    expect(w.lockout.size).toBe(0);
   });
 });

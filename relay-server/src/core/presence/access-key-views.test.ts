@@ -175,6 +175,18 @@ describe("labels that change", () => {
     expect(ci.codes()).toEqual(["AGENT_NOT_FOUND"]);
   });
 
+  it("of a deleted agent show no new one of its name, even while the store is slow", () => {
+    const { w } = world();
+    const ci = w.clientWithKey("hall");
+    w.hub.forgetAgent("lamp", "REVOKED", w.now);
+    const lamp = w.agent("lamp");
+    w.slowStore = true;
+    w.hub.relabel("lamp");
+    ci.take();
+    ci.say(to("lamp", packet("C")));
+    expect([ci.codes(), lamp.take()]).toEqual([["AGENT_NOT_FOUND"], []]);
+  });
+
   it("of another account's agent show it to nobody", () => {
     const { w, relabel } = world();
     w.agent("bobs");

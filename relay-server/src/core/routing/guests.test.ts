@@ -349,3 +349,26 @@ describe("a guest", () => {
     expect(bound(w)).toEqual([]);
   });
 });
+
+it("a node that asks a share of its peers to move expects them elsewhere until 5 s after the last left", () => {
+  const w = new Node();
+  const ids = Array.from({ length: 10 }, (_, i) => `a${i}`);
+  w.user("ann", ...ids);
+  const agents = ids.map((id) => w.agent(id));
+  w.connect(); // has not logged in, and is not asked
+  expect(w.hub.rebalance(30)).toEqual({ links: 10, asked: 3 });
+  w.advance(100);
+  const asked = agents.filter((agent) => agent.take().length > 0);
+  for (const [left, agent] of asked.entries()) {
+    expect(w.hub.yetToMove).toBe(3 - left);
+    agent.hangUp();
+  }
+  const call = () => {
+    w.hear(open("C", "a1"), "a1");
+    return [w.hub.yetToMove, ...w.codes()];
+  };
+  w.advance(4_900);
+  expect(call()).toEqual([0, [7, "UNAVAILABLE"]]);
+  w.advance(100);
+  expect(call()).toEqual([null, [7, "AGENT_OFFLINE"]]);
+});
