@@ -90,6 +90,9 @@ describe("the requests of a session token", () => {
     expect(counts.size).toBe(1);
     counts.tick(3 * KEEP_SESSION_MS);
     expect(counts.size).toBe(0);
+    counts.join("#b", 0, EXPIRES_AT);
+    counts.tick(4 * KEEP_SESSION_MS);
+    expect(counts.size).toBe(1);
   });
 });
 

@@ -31,13 +31,13 @@ export class RequestCounts {
   readonly #unsaved = new Set<SessionUse>();
   readonly #maxRequests: number;
   readonly #port: RequestCountPort;
-  readonly #reservations: Reservations | null;
+  readonly #reservations: Reservations;
   #saveAt = 0;
 
   constructor(maxRequests: number, port: RequestCountPort) {
     this.#maxRequests = maxRequests;
     this.#port = port;
-    this.#reservations = port.reserveRequests === undefined ? null : new Reservations(port);
+    this.#reservations = new Reservations(port);
   }
 
   /** Requests used, as far as known: the store's count, or the one here if that is higher. */
@@ -49,7 +49,7 @@ export class RequestCounts {
   join(hash: string, stored: number, expiresAtMs: number): SessionUse {
     let session = this.#sessions.get(hash);
     if (session === undefined) {
-      const block = this.#reservations?.open(hash) ?? null;
+      const block = this.#port.reserveRequests === undefined ? null : this.#reservations.open(hash);
       session = {
         hash,
         expiresAtMs,
@@ -73,21 +73,19 @@ export class RequestCounts {
       session.idleSince = now;
       this.#idle.add(session);
       this.#saveOne(session);
-      if (session.block !== null) this.#reservations?.giveBack(session.block);
+      if (session.block !== null) this.#reservations.giveBack(session.block);
     }
   }
 
   /** Counts one request, if the session has one left. */
   count(session: SessionUse, now: number): Counted {
-    if (session.block !== null && this.#reservations !== null) {
-      return this.#reservations.count(session.block, now);
-    }
+    if (session.block !== null) return this.#reservations.count(session.block, now);
     if (session.used >= this.#maxRequests) {
       return "used up";
     }
     session.used += 1;
     session.unsaved += 1;
-    if (session.unsaved === 1) this.#unsaved.add(session);
+    this.#unsaved.add(session);
     // REST knows only what is saved, and is to refuse it from now on.
     if (session.used >= this.#maxRequests) this.#saveOne(session);
     return "counted";
@@ -96,9 +94,7 @@ export class RequestCounts {
   /** The store's answer to `reserveRequests`; true: those that wait for it can continue. */
   granted(hash: string, requests: number | null, now: number): boolean {
     const block = this.#sessions.get(hash)?.block ?? null;
-    if (block !== null && this.#reservations !== null) {
-      return this.#reservations.granted(block, requests, now);
-    }
+    if (block !== null) return this.#reservations.granted(block, requests, now);
     if (requests !== null) this.#port.saveRequestsUsed(hash, 0, -requests); // nobody is here now
     return false;
   }
@@ -111,7 +107,7 @@ export class RequestCounts {
    * Saves changed counts every few seconds, and drops sessions that have long had no connection.
    */
   tick(now: number): void {
-    this.#reservations?.tick(now);
+    this.#reservations.tick(now);
     if (now >= this.#saveAt) {
       this.#saveAt = now + SAVE_REQUESTS_MS;
       for (const session of this.#unsaved) {
