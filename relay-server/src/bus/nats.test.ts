@@ -1,5 +1,5 @@
 /** The transport over NATS, tested with a real server. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nkeys } from "@nats-io/transport-node";
@@ -147,7 +147,10 @@ test.skipIf(noNatsServer)("a credentials file authenticates the relay with a key
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-creds-"));
   const user = nkeys.createUser();
   const config = join(folder, "nats.conf");
-  writeFileSync(config, `authorization: { users: [ { nkey: ${user.getPublicKey()} } ] }`);
+  const users = (nkey: string) => `authorization: { users: [ { nkey: ${nkey} } ] }`;
+  writeFileSync(config, users(user.getPublicKey()));
+  let refused = 0;
+  const log = { ...silent, error: () => (refused += 1) } as unknown as typeof silent;
   const credsOf = (seed: Uint8Array) => {
     const path = join(folder, "relay.creds");
     const part = (name: string, text: string) =>
@@ -158,8 +161,18 @@ test.skipIf(noNatsServer)("a credentials file authenticates the relay with a key
   };
   const nats = await ownNatsServer(["-c", config]);
   try {
-    const transport = await open({ url: nats.url, creds: credsOf(user.getSeed()) });
+    const creds = credsOf(user.getSeed());
+    const transport = await openNats({ url: nats.url, name: "node", minBytes: 1000, creds }, log);
     expect(await carries(transport)).toBe(true);
+    const renewed = nkeys.createUser();
+    await nats.stop();
+    writeFileSync(config, users(renewed.getPublicKey()));
+    await nats.start();
+    await expect.poll(() => transport.isUp).toBe(false);
+    rmSync(join(folder, "relay.creds"));
+    await expect.poll(() => refused).toBeGreaterThan(1);
+    credsOf(renewed.getSeed());
+    expect(await carries(transport), "with the file as it is now").toBe(true);
     await transport.close();
     const other = await open({ url: nats.url, creds: credsOf(nkeys.createUser().getSeed()) });
     expect(other.isUp).toBe(false);
@@ -169,3 +182,33 @@ test.skipIf(noNatsServer)("a credentials file authenticates the relay with a key
     rmSync(folder, { recursive: true });
   }
 });
+
+// nats-io/nats.rs#1471, nats-io/nats.go#1363
+test.skipIf(noNatsServer || noOpenssl)(
+  "a certificate that is renewed while the relay runs is used for the next connection",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "blindrelay-renewed-"));
+    const { ca, cert, key, clientCert, clientKey } = makeCertificates(folder, "relay");
+    const other = makeCertificates(mkdtempSync(join(folder, "other-")), "relay");
+    const flags = (of: { ca: string; cert: string; key: string }) => [
+      ...["--tls", "--tlscert", of.cert, "--tlskey", of.key, "--tlscacert", of.ca, "--tlsverify"],
+    ];
+    const nats = await ownNatsServer(flags({ ca, cert, key }));
+    const url = nats.url.replace("nats:", "tls:");
+    const transport = await open({ url, ca, cert: clientCert, key: clientKey });
+    try {
+      expect(transport.isUp).toBe(true);
+      await nats.stop();
+      copyFileSync(other.ca, ca);
+      copyFileSync(other.clientCert, clientCert);
+      copyFileSync(other.clientKey, clientKey);
+      await nats.start(flags(other));
+      await expect.poll(() => transport.isUp).toBe(false);
+      expect(await carries(transport)).toBe(true);
+    } finally {
+      await transport.close();
+      await nats.stop();
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -8,6 +8,7 @@ import { isIP } from "node:net";
 import { checkServerIdentity } from "node:tls";
 import { Failure } from "@blindrelay/protocol/command-line";
 import {
+  type Authenticator,
   type ConnectionOptions,
   connect,
   credsAuthenticator,
@@ -80,16 +81,17 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
   const { protocol, username, password } = first;
   const login =
     creds !== undefined
-      ? { authenticator: credsAuthenticator(readFile("--bus-creds", creds)) }
+      ? { authenticator: credsIn(readable("--bus-creds", creds)) }
       : password !== ""
         ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
         : username !== ""
           ? { token: decodeURIComponent(username) }
           : {};
+  // By name, so that each connection reads them again: they are renewed while the relay runs.
   const files = {
-    ...(ca === undefined ? {} : { ca: readText("--bus-ca", ca) }),
-    ...(cert === undefined ? {} : { cert: readText("--bus-cert", cert) }),
-    ...(key === undefined ? {} : { key: readText("--bus-key", key) }),
+    ...(ca === undefined ? {} : { caFile: readable("--bus-ca", ca) }),
+    ...(cert === undefined ? {} : { certFile: readable("--bus-cert", cert) }),
+    ...(key === undefined ? {} : { keyFile: readable("--bus-key", key) }),
   };
   const isTls = protocol === "tls:" || Object.keys(files).length > 0;
   return {
@@ -125,16 +127,28 @@ const identityOf = (servers: readonly URL[]) => {
   return { checkServerIdentity: check };
 };
 
-const readFile = (flag: string, path: string): Uint8Array => {
+/** The path, if there is a file to be read. */
+const readable = (flag: string, path: string): string => {
   try {
-    return readFileSync(path);
+    readFileSync(path);
+    return path;
   } catch (error) {
     throw new Failure("usage", `${flag} cannot be read: ${(error as Error).message}`, error);
   }
 };
 
-const readText = (flag: string, path: string): string =>
-  Buffer.from(readFile(flag, path)).toString();
+/** Reads the file for each login; while it is away, as in a renewal, the last one counts. */
+const credsIn = (path: string): Authenticator => {
+  let creds = readFileSync(path);
+  return (nonce) => {
+    try {
+      creds = readFileSync(path);
+    } catch {
+      // The server refuses what has ended, and the next attempt reads again.
+    }
+    return credsAuthenticator(creds)(nonce);
+  };
+};
 
 interface Subscribed {
   readonly subject: string;
