@@ -5,7 +5,16 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -120,6 +129,38 @@ test("a full disk is reported, makes the relay not ready, and nothing acknowledg
   await vi.waitUntil(isReady, 120_000);
   acknowledged.push(...(await addAgents(5)));
   await expectKept(acknowledged);
+});
+
+/** Logs for as long as it lives. */
+const LOGGING = `
+const { createLog } = await import(process.argv[1]);
+const log = createLog("info");
+setInterval(() => log.info("x".repeat(500)), 5);
+`;
+
+// log4js-node/log4js-node#1424, stellar/stellar-core#2288
+test("a log whose disk was full goes on when there is room again", async (context) => {
+  if (!mount()) context.skip("a small disk cannot be mounted here");
+  const path = join(data, "log");
+  const file = openSync(path, "a");
+  const args = ["--input-type=module", "--eval", LOGGING, join(import.meta.dirname, "log.ts")];
+  child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", file] });
+  closeSync(file);
+  await vi.waitUntil(() => statSync(path).size > 0, 120_000);
+  try {
+    writeFileSync(join(data, "ballast"), Buffer.alloc(8 * 2 ** 20));
+  } catch (error) {
+    expect(error).toMatchObject({ code: "ENOSPC" });
+  }
+  let size = 0;
+  const isStill = () => {
+    const before = size;
+    size = statSync(path).size;
+    return size === before;
+  };
+  await vi.waitUntil(isStill, { interval: 1000, timeout: 120_000 });
+  rmSync(join(data, "ballast"));
+  await vi.waitUntil(() => statSync(path).size > size + 10_000, 30_000);
 });
 
 /** Below the store: fails, delays or holds the syncs and writes of its files, as `fault` says. */

@@ -9,7 +9,7 @@ import { contained } from "./base/contain.ts";
 
 /** Lines that wait for a slow reader of the log; further lines are dropped and counted. */
 const MAX_WAITING = 4096;
-/** How soon to try again after a reader accepted nothing. */
+/** How soon to try again after a reader, or a full disk, accepted nothing. */
 const RETRY_MS = 100;
 /** How long an ending process waits for a reader that accepts nothing. */
 const FLUSH_MS = 1000;
@@ -38,9 +38,9 @@ export const createLog = (level: string, out: DestinationStream = standardError(
   );
 
 /**
- * Standard error, whatever its reader does: a slow reader delays nothing, and if the reader is
- * gone, only logging ends. pino's own destination holds any number of lines for a stalled reader,
- * and at exit tries endlessly to write them to one that is gone.
+ * Standard error, whatever its reader does: a slow reader or a full disk delays nothing, and if the
+ * reader is gone, only logging ends. pino's own destination holds any number of lines for a stalled
+ * reader, and at exit tries endlessly to write them to one that is gone.
  */
 class LogStream implements DestinationStream {
   readonly #fd: number;
@@ -113,7 +113,10 @@ class LogStream implements DestinationStream {
   }
 }
 
-const isFull = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "EAGAIN";
+/** Of a pipe, or of a disk: neither lasts, as a reader's end does. */
+const FULL: readonly (string | undefined)[] = ["EAGAIN", "ENOSPC", "EDQUOT"];
+
+const isFull = (error: unknown): boolean => FULL.includes((error as NodeJS.ErrnoException).code);
 
 let shared: LogStream | null = null;
 
