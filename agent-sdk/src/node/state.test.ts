@@ -77,6 +77,14 @@ describe("a state folder", () => {
     expect(readdirSync(folder)).toEqual(["notes.txt"]);
   });
 
+  // sixeyed/kiamol#72, canonical/postgresql-operator#1336
+  it("that is the root of a volume is provisioned like an empty one", async () => {
+    const folder = freshFolder();
+    mkdirSync(join(folder, "lost+found"));
+    await runOnce(folder);
+    expect(highest(folder)).toBe(2);
+  });
+
   it("with a damaged count is refused", async () => {
     const folder = freshFolder();
     await runOnce(folder);

@@ -55,9 +55,15 @@ export const folderStorage = (folder: string): StoragePort => ({
   },
 });
 
+/** What a file system puts at the root of a volume, which a state folder may be. */
+const OF_VOLUMES = ["lost+found", ".snapshot", "System Volume Information"];
+
 /**
- * Whether nothing was ever stored here: there are no entries except locks, which contain no state,
- * and new files that a power cut left incomplete.
+ * Whether nothing was ever stored here: there are no entries except those of the volume, locks,
+ * which contain no state, and new files that a power cut left incomplete.
  */
 export const isUnused = (folder: string): boolean =>
-  readdirSync(folder).every((name) => name.startsWith(LOCK_PREFIX) || name.endsWith(NEW_SUFFIX));
+  readdirSync(folder).every(
+    (name) =>
+      name.startsWith(LOCK_PREFIX) || name.endsWith(NEW_SUFFIX) || OF_VOLUMES.includes(name),
+  );
