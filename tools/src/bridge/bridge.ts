@@ -67,6 +67,9 @@ type Program = (agent: Agent) => void;
 /** Before the first login these mean that the credentials are wrong. */
 const CREDENTIALS = ["INVALID_TOKEN", "WRONG_TOKEN_KIND", "REVOKED", "BAD_MESSAGE"];
 
+/** The disk may be full for a while, or another process have the folder. */
+const PASSING: readonly string[] = ["medium", "locked"];
+
 const asFailure = (error: unknown): unknown => {
   if (error instanceof StateError) return new Failure("device", error.message, error);
   if (error instanceof ConfigError) return new Failure("refused", error.message, error);
@@ -77,6 +80,8 @@ const asFailure = (error: unknown): unknown => {
 class NeededAgent {
   private readonly startOne: (program: Program) => Promise<RunningAgent>;
   private running: RunningAgent | null = null;
+  /** It has run: whatever is wrong now was right before. */
+  hasRun = false;
   private needs = 0;
   /** Starts and stops, one after the other. */
   private turn: Promise<void> = Promise.resolve();
@@ -91,6 +96,7 @@ class NeededAgent {
     return this.next(async () => {
       try {
         this.running ??= await this.startOne(program);
+        this.hasRun = true;
       } catch (error) {
         this.needs--;
         throw error;
@@ -154,6 +160,8 @@ export class Bridge {
       byteDelayMs: plan.byteDelayMs,
       timer: this.timer,
       use,
+      mayPass: (error) =>
+        this.agent.hasRun && error instanceof StateError && PASSING.includes(error.problem),
       report: (state, reason, waitMs) => {
         const base = { event: "port", name: plan.name, port: plan.port } as const;
         if (state === "open") news({ ...base, state });

@@ -219,6 +219,7 @@ describe.skipIf(!HAS_SOCAT)("a serial port (on a pseudo terminal by socat)", () 
         }
         return { data: () => undefined, end: async () => undefined };
       },
+      mayPass: () => false,
       report: (state, reason) => states.push(`${state} ${reason}`),
       failed: (error) => states.push(String(error)),
     });
@@ -408,6 +409,7 @@ describe("the supervisor", () => {
       there: true,
       events: null as PortEvents | null,
       useFails: false,
+      mayPass: false,
       writes: true,
       closes: Promise.resolve(),
     };
@@ -444,6 +446,7 @@ describe("the supervisor", () => {
         flow.push("use");
         return { data: () => undefined, end: async (reason) => void log.push(`end ${reason}`) };
       },
+      mayPass: () => state.mayPass,
       report: (what, reason, waitMs) => log.push(`${what} ${reason} ${waitMs}`),
       failed: (error) => log.push(`failed ${(error as Error).message}`),
     });
@@ -555,6 +558,21 @@ describe("the supervisor", () => {
     closing.resolve();
     await run(1000);
     expect(log).toEqual(["open  0", "end stalled", "lost stalled 250", "open  0"]);
+  });
+
+  // BlackZork/mqmgateway#9, Opentrons/opentrons#21920
+  it("tries again while what keeps its user from starting may pass", async () => {
+    const { log, state, supervisor, run } = world();
+    supervisor.start();
+    await run(100);
+    Object.assign(state, { useFails: true, mayPass: true });
+    state.events?.closed("unplugged");
+    await run(20_000);
+    expect(log).toContain("absent the state folder is broken 500");
+    state.useFails = false;
+    await run(20_000);
+    expect(log.at(-1)).toBe("open  0");
+    expect(log.join()).not.toContain("failed");
   });
 
   it("ends if its user cannot continue, and when it is stopped", async () => {

@@ -32,8 +32,10 @@ interface SupervisorOptions {
   /** Between two bytes, for a device that is slower than its line. */
   readonly byteDelayMs?: number;
   readonly timer: TimerPort;
-  /** A port is open. An exception ends the supervision; see `failed`. */
+  /** A port is open. An exception ends the supervision, unless it may pass; see `failed`. */
   use(port: OpenPort): Promise<PortUser>;
+  /** Whether `use` may succeed later after this failure: then the port counts as absent. */
+  mayPass(error: unknown): boolean;
   /**
    * For people: the port opened, was lost, or could not be opened; `waitMs` to the next attempt,
    * counted from when the system has closed the port.
@@ -79,9 +81,9 @@ export class PortSupervisor {
     );
   }
 
-  /** From one opening to its end. Rejects only if `use` did. */
+  /** From one opening to its end. Rejects only if `use` did, for good. */
   private async life(): Promise<string> {
-    const { open, timer, use, report } = this.options;
+    const { open, timer, use, mayPass, report } = this.options;
     let user: PortUser | null = null;
     const early: Uint8Array[] = [];
     const { promise: gone, resolve: closed } = Promise.withResolvers<string>();
@@ -109,7 +111,12 @@ export class PortSupervisor {
     try {
       // What the device sends meanwhile waits in the system's buffer, which is bounded.
       port.pause();
-      user = await use(this.guarded(port, closed));
+      try {
+        user = await use(this.guarded(port, closed));
+      } catch (error) {
+        if (mayPass(error)) return messageOf(error);
+        throw error;
+      }
       for (const bytes of early.splice(0)) user.data(bytes);
       port.resume();
       const reason = await gone;
