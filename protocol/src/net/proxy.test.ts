@@ -59,6 +59,10 @@ describe("NO_PROXY", () => {
     ["https://10.1.2.3", "10.0.0.0/99", false],
     ["https://[fd00::7]:444", "fd00::7", true],
     ["https://[fd00::7]:444", "[fd00::7]:444", true],
+    // nodejs/undici#5616
+    ["https://[fd00::7]:444", "FD00:0:0::0007", true],
+    ["https://[fd00::7]:444", "[fd00:0::7]:444", true],
+    ["https://[fd00::7]:444", "fd00:0::8", false],
     ["https://[fd00::7]:444", "fd00::/8", true],
     ["https://[fd00::7]:444", "fe00::/8", false],
     ["https://relay.example", "10.0.0.0/8", false],

@@ -100,6 +100,8 @@ const exempts = (entry: string, host: string, port: string): boolean => {
   const [, name = entry, itsPort] = (isIPv6(entry) ? null : /^(.*?)(?::(\d+))?$/.exec(entry)) ?? [];
   if (itsPort !== undefined && itsPort !== port) return false;
   const domain = bare(name.replace(/^\*?\./, ""));
+  // One address has several spellings.
+  if (isIPv6(domain)) return isInRange(host, `${domain}/128`);
   return domain !== "" && (host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`)));
 };
 
