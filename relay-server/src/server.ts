@@ -5,13 +5,15 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { dirname } from "node:path";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import type { Logger } from "pino";
 import { assemble, complaint, type Parts } from "./assemble.ts";
 import { type Clocks, clockWatch, systemClocks } from "./base/clock.ts";
 import { contained } from "./base/contain.ts";
+import { networkProblem } from "./base/disk-problem.ts";
 import { openBus } from "./bus/open.ts";
-import { openAlone } from "./control/data-dir.ts";
+import { openAlone, storePath } from "./control/data-dir.ts";
 import type { Hub } from "./core/hub.ts";
 import { descriptorWatch, maxOpenFiles } from "./descriptors.ts";
 import { type AddressReader, addressReader } from "./http/base/client-address.ts";
@@ -83,7 +85,10 @@ export const startServer = async (
     const tls = opened.adopt(certificate(config, log, machine.wallMs), (each) => each?.stop());
     const data = await openAlone({ ...config, masterKey, clocks: machine });
     opened.defer(data.store.close);
-    const open = openPaths(config.data, config.store === "sqlite", masterKey);
+    const isEmbedded = config.store === "sqlite";
+    const network = isEmbedded ? networkProblem(dirname(storePath(config.data))) : null;
+    if (network !== null) log.warn(`${network.what}: ${network.fix}`);
+    const open = openPaths(config.data, isEmbedded, masterKey);
     for (const path of open.others) {
       log.warn({ path }, `others may enter or read ${path}: chmod go= ${path}`);
     }

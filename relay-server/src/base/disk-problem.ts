@@ -35,6 +35,25 @@ export const diskProblem = (path: string): DiskProblem | null => {
   };
 };
 
+/** `f_type` of statfs(2). */
+const NETWORKS: { readonly [type: number]: string } = {
+  26985: "NFS", // 0x6969
+  20859: "SMB", // 0x517b
+  4266872130: "SMB", // 0xfe534d42
+  4283649346: "SMB", // 0xff534d42: CIFS
+};
+
+/** Of an existing folder for SQLite, which needs locks and memory that one machine shares. */
+export const networkProblem = (folder: string): DiskProblem | null => {
+  // Some systems report it with a sign.
+  const name = NETWORKS[statfsSync(folder).type >>> 0];
+  if (name === undefined) return null;
+  return {
+    what: `${folder} is on ${name}, where SQLite may damage a store`,
+    fix: "move it to a disk of this machine, or use --store postgres://...",
+  };
+};
+
 /** The error, and the problem if there is one: one line for a person. */
 export const withDiskProblem = (error: unknown, folder: string): string => {
   const problem = diskProblem(folder);

@@ -9,7 +9,7 @@ import { messageOf } from "@blindrelay/protocol/command-line";
 import { IS_WINDOWS } from "@blindrelay/protocol/platform";
 import { Kysely, sql } from "kysely";
 import type { Clocks } from "../base/clock.ts";
-import { diskProblem } from "../base/disk-problem.ts";
+import { diskProblem, networkProblem } from "../base/disk-problem.ts";
 import { storePath } from "../control/data-dir.ts";
 import { masterKeyPath, readMasterKey } from "../control/master-key.ts";
 import { Secrets } from "../control/secrets.ts";
@@ -232,7 +232,8 @@ const freeSpace = (data: string, embedded: boolean): Finding => {
 };
 
 const disk = (data: string, embedded: boolean): Finding => {
-  const problem = embedded ? diskProblem(dirname(storePath(data))) : null;
+  const folder = dirname(storePath(data));
+  const problem = embedded ? (diskProblem(folder) ?? networkProblem(folder)) : null;
   return problem === null ? freeSpace(data, embedded) : bad("disk", problem.what, problem.fix);
 };
 

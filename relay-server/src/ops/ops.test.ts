@@ -223,6 +223,25 @@ describe("check", () => {
     expect(findings.map(({ what }) => what)).toEqual(["store", "free space"]); // no permissions
   });
 
+  // anomalyco/opencode#14970, David-Crty/databasement#344
+  test("a store on the disk of another machine, which `start` logs too", async () => {
+    // What statfs(2) reports: tests cannot mount one.
+    const preload = `
+      import fs from "node:fs";
+      import { syncBuiltinESMExports } from "node:module";
+      const { statfsSync } = fs;
+      fs.statfsSync = (path) => ({ ...statfsSync(path), type: 0x6969 });
+      syncBuiltinESMExports();`;
+    const environment = {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}`,
+    };
+    const { code, out } = await run(["check"], "", environment);
+    expect([code, out]).toEqual([1, expect.stringContaining("is on NFS")]);
+    // Not an address of this machine, so that it ends.
+    const started = await run(["start", "--host", "192.0.2.1"], "", environment);
+    expect(started.err).toContain("is on NFS");
+  });
+
   test("a certificate that cannot be read", async () => {
     expect(await failing({ tlsCert: join(folder, "nothing") })).toMatchObject([
       { what: "certificate" },
