@@ -2,8 +2,12 @@
  * Checks the files of `deploy/` and docs/operations.md against a running relay: each flag, port,
  * probe, metric and label in them exists.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttp, type RequestListener } from "node:http";
+import { createServer as createHttps } from "node:https";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,6 +16,7 @@ import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { CONFIG_KEYS, flagOf, variableOf } from "../settings/config.ts";
 import { POSTGRES, postgres } from "../store/testing/engines.ts";
 import { type FlakyNetwork, flakyNetwork } from "../store/testing/flaky-network.ts";
+import { makeCertificates, noOpenssl } from "../testing/certificates.ts";
 import { type Node, noCluster, startCluster, type TestCluster } from "../testing/nodes.ts";
 
 const DEPLOY = join(import.meta.dirname, "../../deploy");
@@ -69,6 +74,40 @@ test("the pages for operators name only settings and flags that exist", () => {
   expect(flags).toContain("--drain-delay");
   expect(flags.filter((flag) => !flagsKnown.includes(flag))).toEqual([]);
 });
+
+// teleproxy/teleproxy#38, filebrowser/filebrowser#1487
+test.skipIf(noOpenssl)(
+  "the image's health check asks where the relay listens, over http or https",
+  async () => {
+    const [, ...probe] = JSON.parse(/^ {2}CMD (.*)$/m.exec(read("Containerfile"))?.[1] as string);
+    const exitOf = async (environment: Record<string, string>) => {
+      const env = { PATH: process.env.PATH ?? "", ...environment };
+      const child = spawn(process.execPath, probe, { env, stdio: "ignore" });
+      return (await once(child, "exit"))[0];
+    };
+    const folder = mkdtempSync(join(tmpdir(), "blindrelay-probe-"));
+    const { cert, key } = makeCertificates(folder, "relay");
+    const answer: RequestListener = ({ url }, response) =>
+      response.writeHead(url === "/health/live" ? 200 : 404).end();
+    const pair = { cert: readFileSync(cert), key: readFileSync(key) };
+    const servers = [createHttp(answer), createHttps(pair, answer)] as const;
+    try {
+      const [plain, secure] = await Promise.all(
+        servers.map(async (server) => {
+          await once(server.listen(0, "127.0.0.1"), "listening");
+          return String((server.address() as AddressInfo).port);
+        }),
+      );
+      const port = { BLINDRELAY_PORT: plain as string };
+      const tls = { BLINDRELAY_PORT: secure as string, BLINDRELAY_TLS_CERT: cert };
+      expect(await Promise.all([port, tls].map(exitOf))).toEqual([0, 0]);
+      expect(await exitOf({ ...port, BLINDRELAY_TLS_CERT: cert })).toBe(1);
+    } finally {
+      for (const server of servers) server.close();
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 test("the manifests agree with the image's entry point, user, ports and data folder", () => {
   expect(instruction("ENTRYPOINT")).toContain('"/app/relay-server/src/main.ts"]');
@@ -297,7 +336,7 @@ describe.skipIf(noCluster || postgres().skipped)("a relay of a cluster", () => {
   test("is not killed while its database is unavailable: it is live, but not ready", async () => {
     const paths = [
       container.livenessProbe.httpGet.path as string,
-      /127\.0\.0\.1:8080(\/[\w/]+)/.exec(read("Containerfile"))?.[1] as string,
+      /path: '(\/[\w/]+)'/.exec(read("Containerfile"))?.[1] as string,
     ];
     const readyPaths = [
       container.readinessProbe.httpGet.path as string,
@@ -328,6 +367,11 @@ describe("the systemd units of relay and bridge", () => {
   };
   const setting = (path: string, name: string): string =>
     new RegExp(`^${name}=(.*)$`, "m").exec(readFileSync(path, "utf8"))?.[1] ?? "";
+
+  // juspay/olai#280, LamantinAI/kaeru#3
+  test("are started again also after a SIGTERM of somebody else", () => {
+    for (const unit of [UNITS.relay, UNITS.bridge]) expect(setting(unit, "Restart")).toBe("always");
+  });
 
   test("have users and folders of their own: the bridge cannot read the relay's key", () => {
     const [relay, bridge] = [UNITS.relay, UNITS.bridge];
