@@ -76,8 +76,8 @@ export class ForwardAgentSessions extends AgentSessions {
     const verdict = super.receiveUnheld(packet, now);
     const agreed = this.agreed;
     this.agreed = null;
-    return verdict.kind === "message" && agreed !== null
-      ? Object.assign(verdict, { reply: this.begin(verdict.sid, agreed) })
+    return verdict.kind === "message"
+      ? Object.assign(verdict, { reply: this.begin(verdict.sid, agreed as Agreed) })
       : verdict;
   }
 
@@ -101,7 +101,7 @@ export class ForwardAgentSessions extends AgentSessions {
     own.fill(0);
     const shared = pair.shared(x);
     const pinned = this.device === null ? null : this.device.shared(x);
-    const y = shared === null ? NO_BYTES : pair.publicKey();
+    const y = pair.publicKey();
     pair.end();
     if (shared === null || (this.device !== null && pinned === null)) return null;
     const exchange = { x: x, y: y, shared: shared, pinned: pinned };
