@@ -150,6 +150,8 @@ describe("what one side writes fits its schema, and the other side reads the sam
     expect(parse).not.toHaveBeenCalled();
     for (const decode of [decodeForAgent, decodeForClient, decodeForRelay])
       expect(decode(' { "type": "ping" } ')).toEqual({ kind: "ping" });
+    for (const decode of [decodeForClient, decodeForRelay])
+      expect(decode(' { "type": "pong" } ')).toEqual({ kind: "pong" });
   });
 
   it("agent_status", () => {
@@ -204,6 +206,7 @@ describe("what one side writes fits its schema, and the other side reads the sam
         const message = encodeError(code, error, about);
         fits(ErrorMessage, message);
         const read = { kind: "error", code, error, sid: about?.sid ?? null, reconnectIn: null };
+        expect(JSON.parse(message).request_id ?? null).toBe(about?.requestId ?? null);
         expect(isErrorCode(code)).toBe(true);
         expect(decodeForAgent(message)).toEqual(read);
         expect(decodeForClient(message)).toEqual(read);
@@ -278,6 +281,118 @@ describe("what the relay reads", () => {
   );
 });
 
+const UNREADABLE = { kind: "unreadable" };
+const PACKET = { v: "1", sid: "C.A", seq: 1, p: "x" };
+
+describe("a field that is missing or of another kind", () => {
+  const refusal = { kind: "authFailed", code: null, error: "", retryAfter: null };
+  const success = { kind: "authenticated", sessionToken: null, expiresIn: null };
+  const error = { kind: "error", code: "X", error: "", sid: null, reconnectIn: null };
+
+  const typed = { type: "auth_response", status: "authenticated", session_token: 7 };
+  it.each<[object, object]>([
+    [{ type: "error" }, UNREADABLE],
+    [{ type: "error", code: 7 }, UNREADABLE],
+    [{ type: "error", code: "X" }, error],
+    [{ type: "error", code: "X", error: 7, sid: 7, reconnect_in: "5" }, error],
+    [{ type: "error", code: "X", reconnect_in: -1 }, error],
+    [{ type: "auth_response" }, refusal],
+    [{ type: "auth_response", code: 7, error: 7, retry_after: true }, refusal],
+    [{ type: "auth_response", status: "authenticated" }, success],
+    [{ ...typed, expires_in: "60" }, success],
+    [{ type: "relay" }, UNREADABLE],
+    [{ type: "relay", payload: PACKET }, UNREADABLE],
+  ])("in %j is read as absent, or makes it unreadable, by both peers", (fields, message) => {
+    expect(decodeForAgent(JSON.stringify(fields))).toEqual(message);
+    expect(decodeForClient(JSON.stringify(fields))).toMatchObject(message);
+  });
+
+  const payloads = ["[]", "7", "null", '{"v":"1"}', JSON.stringify({ ...PACKET, type: "x" })];
+  it.each<object>([
+    { type: "agent_status", online: true },
+    { type: "agent_status", agent_id: "lamp", online: 1 },
+    ...["v", "sid", "seq", "p"].map((name) => ({ ...PACKET, [name]: null })),
+    ...payloads.map((payload) => ({ type: "relay", payload })),
+  ])("makes %j unreadable to a client", (fields) => {
+    expect(decodeForClient(JSON.stringify(fields))).toEqual(UNREADABLE);
+  });
+
+  it("is a time that a client need not know, or a type that is no text", () => {
+    const status = '{"type":"agent_status","agent_id":"lamp","online":false}';
+    expect(decodeForClient(status)).toMatchObject({ online: false, timestamp: "" });
+    const typed = JSON.stringify({ ...PACKET, type: 7 });
+    expect(decodeForClient(typed)).toEqual({ kind: "packet", first: "C", text: typed });
+  });
+
+  const tooLong = "x".repeat(65);
+  const reports = "runtime and firmware_version must have 1 to 64 printable ASCII characters";
+  it.each<[object, string]>([
+    [{ session_token: "s" }, "auth needs exactly one of api_token and session_token"],
+    [{ api_token: 7 }, "the token must be a string"],
+    [{ client_type: "boss" }, "client_type must be client, agent or firmware"],
+    [{ client_type: "agent" }, "an agent's auth needs its agent_id"],
+    [{ renews: 7 }, "renews must be a session token"],
+    [{ presence: 1 }, "presence must be true or false"],
+    ...["", "\u00e9x", "x\n", tooLong, 7].flatMap((report): [object, string][] => [
+      [{ runtime: report }, reports],
+      [{ firmware_version: report }, reports],
+    ]),
+  ])("makes an auth with %j invalid, and the relay says how", (fields, fault) => {
+    const auth = { type: "auth", api_token: "t", client_type: "client", ...fields };
+    const message = { kind: "auth", credentials: null, fault };
+    expect(decodeForRelay(JSON.stringify(auth))).toEqual(message);
+  });
+
+  it("is in no credentials: those have one token, and what else was given", () => {
+    const names = (fields: object) => {
+      const message = decodeForRelay(JSON.stringify({ type: "auth", ...fields }));
+      return "credentials" in message && Object.keys(message.credentials ?? {}).slice(3);
+    };
+    const runtime = "x".repeat(64);
+    expect(names({ api_token: "t", client_type: "client", runtime })).toEqual(["apiToken"]);
+    const agent = { client_type: "firmware", agent_id: "lamp" };
+    expect(names({ session_token: "s", ...agent })).toEqual(["sessionToken", "agentId"]);
+  });
+
+  const requestId = "request_id must be a string of 1 to 64 characters";
+  it.each<[object, string]>([
+    [{ payload: PACKET }, "payload must be a string"],
+    [{ signature: null }, "signature must be a string"],
+    [{ agent_id: 7 }, "agent_id must be a string"],
+    ...["", tooLong, 7].map((id): [object, string] => [{ request_id: id }, requestId]),
+  ])("makes an envelope with %j invalid, and the relay says how", (fields, fault) => {
+    const envelope = JSON.stringify({ type: "relay", payload: "hello", ...fields });
+    expect(decodeForRelay(envelope)).toMatchObject({ sid: null, agentId: null, fault });
+  });
+
+  it("does not keep the relay from the sid of a packet", () => {
+    const payload = `\r\n\t ${JSON.stringify(PACKET)}`;
+    const envelope = { type: "relay", payload, request_id: tooLong };
+    const message = { sid: "C.A", requestId: tooLong, fault: null };
+    expect(decodeForRelay(JSON.stringify(envelope))).toMatchObject(message);
+  });
+});
+
+describe("what an agent reads", () => {
+  it("is a packet without being parsed, if it begins like one and can be nothing else", () => {
+    const form = { enveloped: false, requestId: null };
+    const reordered = '{"sid":"C.A","v":"1"}';
+    for (const text of ['{"v":"1", what else', reordered]) {
+      expect(decodeForAgent(text)).toEqual({ kind: "packet", text, form, signature: null });
+    }
+    for (const name of ["type", "\\u0074ype"]) {
+      expect(decodeForAgent(`{"v":"1","${name}":"ping"}`)).toEqual({ kind: "ping" });
+    }
+  });
+
+  it("is signed if the envelope's signature is a text, and unreadable if it is something else", () => {
+    const read = (signature: unknown) =>
+      decodeForAgent(JSON.stringify({ type: "relay", payload: "x", signature }));
+    expect([read("s"), read(null)]).toMatchObject([{ signature: "s" }, { signature: null }]);
+    expect(read(7)).toEqual(UNREADABLE);
+  });
+});
+
 describe("every reader", () => {
   const readers = { decodeForAgent, decodeForClient, decodeForRelay };
 
@@ -328,6 +443,7 @@ describe("the part of a sid that the relay binds", () => {
     [`${"C".repeat(65)}.A`, null],
     ["😀".repeat(64), "😀".repeat(64)],
     [`${"😀".repeat(65)}.A`, null],
+    [`aa${"😀".repeat(63)}`, null],
   ])("of %j is %j", (sid, first) => {
     expect(bindablePart(sid)).toBe(first);
   });
