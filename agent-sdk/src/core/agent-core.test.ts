@@ -757,6 +757,32 @@ describe("a call", () => {
     }
   });
 
+  it("whose handler throws is refused with the reason, which is logged with the method", () => {
+    const world = new World().online();
+    world.core.agent.handle("measure", () => {
+      throw new Error("no sensor");
+    });
+    expect(new Client(world).open().call("measure").error.message).toBe("no sensor");
+    expect(world.logs.at(-1)).toBe('warn: the handler of "measure" failed');
+    expect(world.logFields.at(-1)).toEqual({ reason: "no sensor" });
+  });
+
+  it("is refused before it is parsed, or begins on a fresh stack, where a board wants that", async () => {
+    const refuses = ({ length }: Uint8Array) => (length > 100 ? "too deep" : undefined);
+    const world = new World({ core: { refuses, freshStack: true } }).online();
+    let calls = 0;
+    world.core.agent.handle("count", () => ++calls);
+    const client = new Client(world).open();
+    await Promise.resolve();
+    client.pump();
+    expect(client.call("count", ["x".repeat(100)]).error.message).toBe("too deep");
+    client.call("count");
+    expect(calls).toBe(0);
+    await Promise.resolve();
+    client.pump();
+    expect([calls, client.inbox.at(-1).result]).toEqual([1, 1]);
+  });
+
   it("is not answered if the queue is full", () => {
     let queued = 0;
     const world = new World({ queuedBytes: () => queued }).online();
@@ -932,6 +958,13 @@ describe("stopping", () => {
     expect(() => world.core.start()).toThrow();
     expect(world.core.link.state).toBe("online");
   });
+});
+
+it("an agent has one part at most", () => {
+  const { agent } = new World().core;
+  const part = { methods: [], receive: () => undefined, lost: () => undefined };
+  agent.attach(part);
+  expect(() => agent.attach(part)).toThrow("has its part already");
 });
 
 describe("program timers", () => {
