@@ -832,6 +832,22 @@ describe("an event", () => {
     expect(second).not.toHaveProperty("request_id");
   });
 
+  it("follows a session to the form of its last packet, and keeps none of one that has ended", () => {
+    const world = new World().online();
+    const gone = new Client(world).open();
+    const moved = new Client(world, "envelope").open();
+    gone.sendJson({ jsonrpc: "2.0", method: "system.close" });
+    world.core.agent.emit("tick");
+    world.settle();
+    expect(world.link().last()).toMatchObject({ type: "relay" });
+    const ping = jsonBytes({ jsonrpc: "2.0", id: 1, method: "system.ping" });
+    world.say(moved.session.seal(ping) as string);
+    world.core.agent.emit("tick");
+    world.settle();
+    expect(world.link().last()).not.toHaveProperty("type");
+    expect(Reflect.get(world.core, "formSids")).toEqual([moved.session.sid()]);
+  });
+
   it("may have no data, or an array", () => {
     const world = new World().online();
     const client = new Client(world).open();
