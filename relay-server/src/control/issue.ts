@@ -3,11 +3,11 @@
  * short-lived tokens are random.
  */
 import { LOGIN_TTL_S, SESSION_TTL_S } from "@blindrelay/protocol";
-import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
+import type { MaybePromise } from "../base/maybe-promise.ts";
 import { hold } from "../store/advisory-lock.ts";
 import { holdKey } from "../store/key-rotation.ts";
 import type { Db, Store } from "../store/open.ts";
-import { addSession, makeRoom } from "../store/sessions.ts";
+import { addSession, addWithRoom, makeRoom } from "../store/sessions.ts";
 import { addToken, currentToken, type Owner, retireTokens, trimTokens } from "../store/tokens.ts";
 import type { Credential } from "./credentials.ts";
 import { drawNonce, drawToken, hashToken, type Secrets } from "./secrets.ts";
@@ -111,11 +111,7 @@ export const issueSession = async (
     created_at: nowMs,
     expires_at: expiresAtMs,
   };
-  await store.write((tx) =>
-    whenKnown(makeRoom(tx, { madeWith: parent.hash }, max, nowMs, together), () =>
-      addSession(tx, session),
-    ),
-  );
+  await store.write((tx) => addWithRoom(tx, session, max, nowMs, together));
   return { token, hash, expiresAtMs };
 };
 
@@ -135,7 +131,7 @@ export const issueLogin = async (
   const token = drawToken("login");
   const hash = hashToken(token);
   const expiresAtMs = nowMs + LOGIN_TTL_S * 1000;
-  await makeRoom(tx, { loginsOf: userId }, MAX_LOGINS, nowMs);
+  await makeRoom(tx, userId, MAX_LOGINS, nowMs);
   await addSession(tx, {
     hash,
     kind: "login",

@@ -14,7 +14,7 @@ import { addAgent, findAgent } from "./agents.ts";
 import { holdKey, replaceKeyCheck } from "./key-rotation.ts";
 import { type Db, openStore, type Store } from "./open.ts";
 import { addRelease, changeRelease, noteOffer, rolloutCounts } from "./releases.ts";
-import { addSession, findSession } from "./sessions.ts";
+import { addSession, addWithRoom, findSession } from "./sessions.ts";
 import { writeSetting } from "./settings.ts";
 import { postgres, sqlite } from "./testing/engines.ts";
 import { findToken } from "./tokens.ts";
@@ -108,6 +108,30 @@ for (const engine of [sqlite(), postgres()]) {
         await expect(login).rejects.toThrow("is being rotated");
         expect(await rotating).toBe("rotated");
         await db.deleteFrom("settings").where("name", "=", "master_key_check").execute();
+      },
+    );
+
+    test.skipIf(engine.name === "SQLite")(
+      "logins of two accounts, in another order on each node, do not wait for each other",
+      async () => {
+        const [one, two] = [await user(), await user()];
+        const both = Promise.withResolvers<void>();
+        let runs = 0;
+        const logIn = (tx: Db, parent: string) => {
+          const row = { hash: randomUUID(), kind: "client", agent_id: null, limited: 0 } as const;
+          const times = { created_at: NOW, expires_at: NOW + 1000 };
+          return addWithRoom(tx, { ...row, ...times, user_id: parent, parent }, 8, NOW, 2);
+        };
+        const onNode = (node: Store, first: string, second: string) =>
+          node.write(async (tx) => {
+            runs += 1;
+            await logIn(tx, first);
+            if (runs === 2) both.resolve();
+            await both.promise;
+            await logIn(tx, second);
+          });
+        await Promise.all([onNode(nodes[0], one, two), onNode(nodes[1], two, one)]);
+        expect(runs).toBe(2); // none was undone after a deadlock
       },
     );
 

@@ -73,7 +73,7 @@ export interface FoundSession extends SessionRow {
 
 type NewSession = Omit<SessionRow, "requests_used" | "ended_at">;
 
-export const addSession = prepared((db, session: NewSession) =>
+const inserted = (db: Db, session: NewSession) =>
   db.insertInto("sessions").values({
     hash: session.hash,
     kind: session.kind,
@@ -83,14 +83,12 @@ export const addSession = prepared((db, session: NewSession) =>
     limited: session.limited,
     created_at: session.created_at,
     expires_at: session.expires_at,
-  }),
-);
+  });
+
+export const addSession = prepared(inserted);
 
 /** How many excess sessions are ended or deleted at a time. */
 const MAX_TOGETHER = 500;
-
-/** Sessions with a common limit: those made with one token, or a person's logins. */
-type Crowd = { readonly madeWith: string } | { readonly loginsOf: string };
 
 interface CrowdQuery {
   readonly owner: string;
@@ -107,30 +105,32 @@ const loginsOf = (db: Db, owner: string) =>
     .where("kind", "=", "login");
 
 /** One row if there are more than `offset`: reads only the index. */
-const beyond = (crowd: typeof madeWith) =>
-  prepared((db, { owner, offset }: CrowdQuery) =>
-    crowd(db, owner).select("hash").limit(1).offset(offset),
-  );
-const liveBeyond = prepared((db, { owner, offset, nowMs }: CrowdQuery & { nowMs: number }) =>
-  madeWith(db, owner)
-    .select("expires_at")
-    .where("ended_at", "is", null)
-    .where("expires_at", ">", nowMs)
-    .limit(1)
-    .offset(offset),
+const loginBeyond = prepared((db, { owner, offset }: CrowdQuery) =>
+  loginsOf(db, owner).select("hash").limit(1).offset(offset),
 );
 const everybody = (crowd: typeof madeWith) =>
-  prepared((db, { owner }: CrowdQuery) =>
+  prepared((db, { owner }: Pick<CrowdQuery, "owner">) =>
     crowd(db, owner)
       .select(["hash", "requests_used", "expires_at", "ended_at"])
       .orderBy("created_at")
       .orderBy("hash"),
   );
 
-const CROWDS = {
-  madeWith: { beyond: beyond(madeWith), everybody: everybody(madeWith) },
-  loginsOf: { beyond: beyond(loginsOf), everybody: everybody(loginsOf) },
-};
+/** Sessions with a common limit: those made with one token, or a person's logins. */
+const CROWDS = { sessions: everybody(madeWith), logins: everybody(loginsOf) };
+
+/** A session made with a token, and whether that may have too many. */
+const addMade = prepared(
+  (db, made: NewSession & CrowdQuery & { readonly kept: number; readonly nowMs: number }) => {
+    const { owner, offset, kept, nowMs } = made;
+    const others = madeWith(db, owner).select("expires_at").limit(1);
+    const live = others.where("ended_at", "is", null).where("expires_at", ">", nowMs);
+    return inserted(db, made).returning([
+      live.offset(offset).as("live"),
+      others.offset(kept).as("kept"),
+    ]);
+  },
+);
 
 const endSession = prepared((db, { hash, nowMs }: { hash: string; nowMs: number }) =>
   db.updateTable("sessions").set({ ended_at: nowMs }).where("hash", "=", hash),
@@ -142,36 +142,52 @@ const forgetMadeWith = prepared((db, { parent }: { parent: string }) =>
   db.deleteFrom("sessions").where("parent", "=", parent),
 );
 
+/** Makes room for one more login of a user, as below. */
+export const makeRoom = (db: Db, owner: string, max: number, nowMs: number): MaybePromise<void> =>
+  whenKnown(loginBeyond(db, { owner, offset: max - 1 }), ({ length }) =>
+    length === 0 ? undefined : thin(db, "logins", owner, max, nowMs, 1),
+  );
+
 /**
- * Makes room for one more session, so that at most `max` of its token or login are live and `max`
- * more are remembered as ended. Unused ones are removed first, but for the newest, then the oldest;
- * their links stay open. Of many made with one token it makes room for `together`, because it reads
- * them all.
+ * Adds a session made with a token, so that at most `max` of that token are live and `max` more are
+ * remembered as ended. Unused ones are removed first, but for the newest, then the oldest; their
+ * links stay open. Of many it makes room for `together`, because it reads them all. Where there is
+ * room it is one statement: with PostgreSQL each is a round trip, for which the logins behind wait.
  */
-export const makeRoom = (
+export const addWithRoom = (
   db: Db,
-  crowd: Crowd,
+  session: NewSession & { readonly parent: string },
   max: number,
   nowMs: number,
-  together = 1,
+  together: number,
 ): MaybePromise<void> => {
-  const isMadeWith = "madeWith" in crowd;
-  const owner = isMadeWith ? crowd.madeWith : crowd.loginsOf;
-  const query = { owner, offset: max - 1 };
-  const ask = isMadeWith ? CROWDS.madeWith : CROWDS.loginsOf;
-  // Otherwise two concurrent callers could end the same rows in a different order.
-  const held = hold(db, `${isMadeWith ? "sessions" : "logins"} of ${owner}`);
-  const tooMany = whenKnown(held, () =>
-    together === 1
-      ? ask.beyond(db, query)
-      : whenKnown(liveBeyond(db, { ...query, nowMs }), (live) =>
-          live.length > 0 ? live : ask.beyond(db, { owner, offset: 2 * max - 1 }),
-        ),
-  );
-  return whenKnown<unknown[], void>(tooMany, ({ length }) =>
-    length === 0
+  const { hash, parent: owner } = session;
+  const limits = { owner, offset: max - 1, kept: 2 * max - 1, nowMs };
+  return whenKnown(addMade(db, { ...session, ...limits }), ([row]) =>
+    row?.live === null && row.kept === null
       ? undefined
-      : whenKnown(ask.everybody(db, query), (rows) => removeExcess(db, rows, max, nowMs, together)),
+      : thin(db, "sessions", owner, max, nowMs, together, hash),
+  );
+};
+
+/** `added`: is there already, and stays. */
+const thin = (
+  db: Db,
+  crowd: keyof typeof CROWDS,
+  owner: string,
+  max: number,
+  nowMs: number,
+  together: number,
+  added?: string,
+): MaybePromise<void> => {
+  // Otherwise two concurrent callers could end the same rows in a different order. Only they wait:
+  // logins of several accounts on two nodes, each with room, would deadlock.
+  const held = hold(db, `${crowd} of ${owner}`);
+  return whenKnown(held, () =>
+    whenKnown(CROWDS[crowd](db, { owner }), (rows) => {
+      const others = rows.filter(({ hash }) => hash !== added);
+      return removeExcess(db, others, max, nowMs, together);
+    }),
   );
 };
 

@@ -22,6 +22,7 @@ import { type Db, openStore, type Store, type StoreLocation, StoreMissing } from
 import {
   addRequestsUsed,
   addSession,
+  addWithRoom,
   endLogin,
   endSessions,
   findSession,
@@ -312,10 +313,10 @@ for (const engine of [sqlite(), postgres()]) {
       };
       await add("one", "login", null, NOW);
       await add("child", "client", "one", NOW);
-      await makeRoom(db, { loginsOf: ada }, 1, NOW);
+      await makeRoom(db, ada, 1, NOW);
       expect((await findSession(db, `child-${ada}`))?.ended_at).toBe(NOW);
       await add("two", "login", null, NOW + 1);
-      await makeRoom(db, { loginsOf: ada }, 1, NOW);
+      await makeRoom(db, ada, 1, NOW);
       expect(await findSession(db, `one-${ada}`)).toBeUndefined();
       expect(await findSession(db, `child-${ada}`)).toBeUndefined();
       expect((await findSession(db, `two-${ada}`))?.ended_at).toBe(NOW);
@@ -325,7 +326,7 @@ for (const engine of [sqlite(), postgres()]) {
       const ada = await user();
       const parent = `acct-${ada}`;
       const add = async (hash: string, at: number, requests: number) => {
-        await addSession(db, {
+        const session = {
           hash: `${hash}-${ada}`,
           kind: "client",
           user_id: ada,
@@ -334,14 +335,14 @@ for (const engine of [sqlite(), postgres()]) {
           limited: 0,
           created_at: NOW + at,
           expires_at: NOW + 1000,
-        });
+        } as const;
+        await addWithRoom(db, session, 8, NOW, 1);
         await addRequestsUsed(db, { hash: `${hash}-${ada}`, requests });
       };
       const token = { user_id: ada, agent_id: null, nonce: "n", issued_at: NOW, retired_at: null };
       await addToken(db, { ...token, kind: "account", hash: parent });
       const ended: string[] = [];
-      const endOne = async () => {
-        await makeRoom(db, { madeWith: parent }, 8, NOW);
+      const lookWhichEnded = async () => {
         const isOver = await Promise.all(
           [...names].map(async (name) => (await findSession(db, `${name}-${ada}`))?.ended_at),
         );
@@ -353,8 +354,8 @@ for (const engine of [sqlite(), postgres()]) {
         await add(name, at, "bcefgh".includes(name) ? 0 : 1);
       }
       for (let i = 0; i < 6; i += 1) {
-        await endOne();
         await add(`more-${i}`, 100 + i, 1); // in use at once
+        await lookWhichEnded();
       }
       expect(ended).toEqual(["b", "c", "e", "f", "a", "d"]);
     });
