@@ -2,6 +2,7 @@
  * Which logins `/wss` accepts, as far as the store decides: every row of section 3 about tokens and
  * error texts.
  */
+import { randomBytes } from "node:crypto";
 import { makeToken, SESSION_MAX_REQUESTS } from "@blindrelay/protocol";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AuthRequest } from "../core/ports.ts";
@@ -271,4 +272,41 @@ test("an agent's owner is found, and null if there is none", async () => {
   const { id } = (await rest.login()).user;
   expect(await lookups.ownerOf("pump-7")).toBe(id);
   expect(await lookups.ownerOf("nobody")).toBeNull();
+});
+
+describe("where look-ups wait for a database", () => {
+  const pooled = () => {
+    const pool = () => ({ used: 0, idle: 0, waiting: 0 });
+    return storeLookups({ ...rest.context.store, pool });
+  };
+  const guess = (address: string, isWanted = () => true): AuthRequest => {
+    const apiToken = makeToken("agent", randomBytes(32));
+    const { nowMs } = rest.clock;
+    return { apiToken, agentId: "pump-7", clientType: "agent", address, nowMs, isWanted };
+  };
+
+  test("guesses sent at once from one address are looked up until it is locked out, and no further", async () => {
+    const { authenticate } = pooled();
+    let failures = 0;
+    const answers = Array.from({ length: 100 }, async () => {
+      const result = await authenticate(guess("192.0.2.1", () => failures < 5));
+      if (!result.ok && result.counted) failures += 1;
+    });
+    await Promise.all(answers);
+    expect(failures).toBeGreaterThanOrEqual(5);
+    expect(failures).toBeLessThan(5 + 8);
+  });
+
+  test("a login is looked up before most of those that another address sent earlier", async () => {
+    const { authenticate } = pooled();
+    const order: string[] = [];
+    const addresses = [...Array<string>(100).fill("192.0.2.1"), "192.0.2.2"];
+    const asked = addresses.map((address) => {
+      const isWanted = () => order.push(address) > 0;
+      return authenticate(guess(address, isWanted));
+    });
+    await Promise.all(asked);
+    expect(order).toHaveLength(addresses.length);
+    expect(order.indexOf("192.0.2.2")).toBeLessThan(50);
+  });
 });

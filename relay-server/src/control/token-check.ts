@@ -7,6 +7,7 @@ import { readToken, TOKEN_NAMES } from "@blindrelay/protocol";
 import { matchesKeySelector, type Selector, SelectorError } from "@blindrelay/protocol/selector";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
 import type { AccessKey } from "../core/connections/access-key.ts";
+import { addressKey } from "../core/limits/address-group.ts";
 import type { AuthRequest, AuthResult, HubLookups, LookupFailure } from "../core/ports.ts";
 import { chosenIn } from "../store/agent-selector.ts";
 import { chosenAgents, labelledAgents, labelsOf, ownerOf } from "../store/agents.ts";
@@ -21,26 +22,50 @@ import {
   type KeyFacts,
 } from "./credentials.ts";
 import { type Issued, issueSession } from "./issue.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
+
+/**
+ * Look-ups of one address at a time, where they wait for a database: those of other addresses wait
+ * for no more than these, and guesses sent in parallel end with the lockout.
+ */
+const LOOK_UPS_PER_ADDRESS = 8;
 
 /** How long after its end a session token can be renewed. */
 const RENEWABLE_MS = 3_600_000;
 
-export const storeLookups = (store: Store): HubLookups => ({
-  authenticate: (request) => authenticate(store, request),
-  ownerOf: (agentId) => ownerOf(store.db, agentId),
-  labelsOf: (agentId) => labelsOf(store.db, agentId),
-});
+export const storeLookups = (store: Store): HubLookups => {
+  const turns = new KeyedMutex();
+  let asked = 0;
+  const find = (request: AuthRequest, text: string): MaybePromise<CredentialState | null> => {
+    const look = () =>
+      request.isWanted?.() === false ? null : findCredential(store.db, text, request.nowMs);
+    if (store.pool() === null) return look();
+    asked = (asked + 1) % LOOK_UPS_PER_ADDRESS;
+    return turns.pass(`${addressKey(request.address)} ${asked}`, async () => look());
+  };
+  return {
+    authenticate: (request) => {
+      const text = request.apiToken ?? request.sessionToken ?? "";
+      return whenKnown(find(request, text), (finding) =>
+        finding === null ? UNWANTED : authenticate(store, request, text, finding),
+      );
+    },
+    ownerOf: (agentId) => ownerOf(store.db, agentId),
+    labelsOf: (agentId) => labelsOf(store.db, agentId),
+  };
+};
 
-const authenticate = (store: Store, request: AuthRequest): MaybePromise<AuthResult> => {
-  const text = request.apiToken ?? request.sessionToken ?? "";
-  return whenKnown(findCredential(store.db, text, request.nowMs), (finding) =>
-    whenKnown(judge(store, request, text, finding), (result) =>
-      whenKnown(renewing(store, request, keyIn(finding), result), (renewed) =>
-        withKey(store, request, finding, renewed),
-      ),
+const authenticate = (
+  store: Store,
+  request: AuthRequest,
+  text: string,
+  finding: CredentialState,
+): MaybePromise<AuthResult> =>
+  whenKnown(judge(store, request, text, finding), (result) =>
+    whenKnown(renewing(store, request, keyIn(finding), result), (renewed) =>
+      withKey(store, request, finding, renewed),
     ),
   );
-};
 
 /** By SQL, or one by one where too many different values match. */
 const agentsFor = async (db: Db, userId: string, selector: Selector): Promise<string[]> => {
@@ -183,6 +208,14 @@ const invalid = (counted: boolean): LookupFailure => ({
   error: "Invalid token",
   counted,
 });
+
+/** Nobody hears this. */
+const UNWANTED: LookupFailure = {
+  ok: false,
+  code: "UNAVAILABLE",
+  error: "Nobody waits for the answer",
+  counted: false,
+};
 
 const noScope = ({ name, scopes }: KeyFacts): LookupFailure => ({
   ok: false,

@@ -170,6 +170,10 @@ export class Hub {
     if (this.isAuthenticating(connection)) {
       this.#authenticator.finish(connection, result, claim, now);
       this.#inbound.resume(connection, now);
+    } else if (!result.ok && result.counted) {
+      // Otherwise whoever hangs up before the answer could have as many guesses looked up as he
+      // likes.
+      this.#state.lockout.fail(connection.address, now);
     }
   }
 

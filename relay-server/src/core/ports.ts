@@ -37,6 +37,8 @@ export interface AuthRequest {
   renews?: string;
   address: string;
   nowMs: number;
+  /** Whether somebody still waits for the answer; otherwise the store need not be asked. */
+  isWanted?: () => boolean;
 }
 
 /** `expiresAtMs` is on the clock of `AuthRequest.nowMs` (Unix time in milliseconds). */

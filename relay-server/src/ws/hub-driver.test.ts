@@ -7,7 +7,7 @@ import { shortestMoveMs } from "../core/lifecycle/drain.ts";
 import { TURN_COST } from "../core/limits/limits.ts";
 import { Lockout } from "../core/limits/lockout.ts";
 import type { HubLink } from "../core/link.ts";
-import type { AuthResult, HubLookups } from "../core/ports.ts";
+import type { AuthRequest, AuthResult, HubLookups } from "../core/ports.ts";
 import { authOf, envelope, type Fields, packet } from "../core/testing/test-hub.ts";
 import { type HubParts, type RunningHub, runHub } from "./hub-driver.ts";
 
@@ -117,6 +117,26 @@ it("an agent that left before the store answered is not claimed from other nodes
   expect(claim).toHaveBeenCalledTimes(1);
   expect(gone.said).toEqual([]);
   expect(there.said).toMatchObject([{ status: "authenticated" }]);
+});
+
+it("an auth is wanted until its sender has hung up or is locked out", async () => {
+  running.stop();
+  const lockout = new Lockout();
+  running = start({ lockout });
+  const asked: AuthRequest[] = [];
+  authenticate = (request) => {
+    asked.push(request);
+    return new Promise(() => {});
+  };
+  const [gone, there] = [connect(), connect()];
+  for (const { say } of [gone, there]) say(authOf("lamp"));
+  const wanted = () => asked.map(({ isWanted }) => isWanted?.());
+  expect(wanted()).toEqual([true, true]);
+  running.hub.closed(gone.connection, Date.now());
+  expect(wanted()).toEqual([false, true]);
+  for (let i = 0; i < 5; i += 1) lockout.fail("192.0.2.1", Date.now());
+  expect(wanted()).toEqual([false, false]);
+  await vi.advanceTimersByTimeAsync(31_000);
 });
 
 it("an answer that arrives too late admits nobody", async () => {

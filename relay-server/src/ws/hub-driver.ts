@@ -157,7 +157,11 @@ export const runHub = (parts: HubParts): RunningHub => {
         complain("authentication could not be looked up")(error);
         judge(AWAY);
       };
-      handOn(timer, () => authenticate(lookups, clocks, request), judge, lost, fail);
+      const isWanted = () =>
+        hub.isAuthenticating(connection) &&
+        parts.lockout.secondsLeft(connection.address, nowMs()) === 0;
+      const asked = { ...request, isWanted };
+      handOn(timer, () => authenticate(lookups, clocks, asked), judge, lost, fail);
     },
     findOwner(connection, agentId) {
       const found = (owner: string | null) => hub.ownerFound(connection, owner, nowMs());

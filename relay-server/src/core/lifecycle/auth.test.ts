@@ -258,6 +258,19 @@ describe("connections of an address that have not authenticated", () => {
   });
 });
 
+it("counts a guess whose sender hangs up before the answer", () => {
+  const w = new World();
+  w.slowStore = true;
+  for (let i = 0; i < 5; i += 1) {
+    const peer = w.connect("192.0.2.9");
+    peer.say({ type: "auth", api_token: "acct:nobody", client_type: "client" });
+    peer.hangUp();
+  }
+  w.slowStore = false;
+  w.settle();
+  expect(w.lockout.secondsLeft("192.0.2.9", w.now)).toBe(600);
+});
+
 describe("before auth", () => {
   it.each([
     ["an envelope", envelope(packet("C.A"), { agent_id: "lamp", request_id: "r1" })],
