@@ -1,6 +1,7 @@
 /** Which proxy stands on the way to an address, by the environment. */
+import { globalAgent } from "node:http";
 import { describe, expect, it } from "vitest";
-import { proxyFor } from "./proxy.ts";
+import { agentFor, proxyFor } from "./proxy.ts";
 
 const PROXY = "http://proxy.example:3128";
 const nameFor = (url: string, environment: Record<string, string>, setting?: string | null) =>
@@ -92,5 +93,17 @@ it.each(["socks5://ada:hidden@proxy.example", "http://", "http://ada:hidden@a b"
     const find = () => nameFor("https://relay.example", { HTTPS_PROXY: setting });
     expect(find).toThrow(/^HTTPS_PROXY (names a socks5:|does not name)/);
     expect(find).not.toThrow(/hidden/);
+  },
+);
+
+/** Node's types do not have them. */
+const idleMs = (agent: object | undefined): unknown =>
+  (agent as { options?: { timeout?: number } } | undefined)?.options?.timeout;
+
+it.each(["http:", "https:"])(
+  "%s keeps a proxy's idle connections no longer than others",
+  (scheme) => {
+    expect(idleMs(globalAgent)).toBeGreaterThan(0);
+    expect(idleMs(agentFor(new URL(`${scheme}//relay.example`), PROXY))).toBe(idleMs(globalAgent));
   },
 );

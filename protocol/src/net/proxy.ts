@@ -10,6 +10,8 @@ import { connect as connectTls } from "node:tls";
 
 /** A proxy that takes longer is away. */
 const CONNECT_LIMIT_MS = 20_000;
+/** As of Node's own agents: a connection without a request is kept for this long. */
+const IDLE_MS = 5_000;
 
 /**
  * `http://[USER:PASSWORD@]HOST:PORT` for every address, this machine's own included; null: none;
@@ -200,7 +202,7 @@ export const agentFor = (url: URL, setting: ProxySetting): HttpAgent | undefined
     way = () => Promise.reject(error);
   }
   const isSecure = /^(https|wss):$/.test(url.protocol);
-  const agent = new (isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true });
+  const agent = new (isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
   agent.createConnection = (options, callback) => {
     way((options as { ended?: AbortSignal }).ended).then(
       (socket) => {
