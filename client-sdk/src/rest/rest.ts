@@ -38,6 +38,7 @@ export const REST_LIMITS: RestLimits = {
 
 /** What the relay does once for each key: it makes something, or answers a secret only once. */
 const KEYED = /^\/(agents|releases|admin\/users)(\/|$)/;
+const USERS = /^\/admin\/users(\/|$)/;
 const KEY_HEADER: keyof IdempotencyHeaders = "idempotency-key";
 /** The relay remembers as many of an account. */
 const MAX_LOST = 1000;
@@ -285,7 +286,8 @@ export class Rest {
       const lost = losses.at(-1);
       const isUndecided = error instanceof RestError && UNDECIDED.includes(error.status);
       if (lost === undefined || (error !== lost && !isUndecided)) throw error;
-      this.keepKey(what, key);
+      // A password stays nowhere: a user that was made after all is refused as taken.
+      if (!USERS.test(sent.path)) this.keepKey(what, key);
       throw lost;
     }
   }

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
+import { inspect } from "node:util";
 import { Rest as NodeRest } from "@blindrelay/client-sdk/rest";
 import { fetchHttp, Rest as RestCore, type RestOptions } from "@blindrelay/client-sdk/rest/core";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
@@ -92,6 +93,17 @@ it("who asks for the same after the failure gets the same agent, then another on
   expect((await named("Twice")).map(({ agent_id }) => agent_id)).toEqual([made.agent_id]);
   const [another, third] = await Promise.all([make(), make()]);
   expect(new Set([made, another, third].map(({ agent_id }) => agent_id)).size).toBe(3);
+});
+
+it("a password whose request was lost is not kept, so it is asked for under another key", async () => {
+  losing = 2;
+  const rest = restOf();
+  const user = { username: "grace", password: PASSWORD, role: "user" };
+  const make = () => rest.ask("User", "POST", "/admin/users", user);
+  await expect(make()).rejects.toThrow("cannot be reached");
+  expect(inspect(rest, { depth: null })).not.toContain(PASSWORD);
+  await expect(make()).rejects.toMatchObject({ status: 409 });
+  expect(new Set(posts.map(([, key]) => key)).size).toBe(2);
 });
 
 it("a renewed relay token is that of the lost answer", async () => {
