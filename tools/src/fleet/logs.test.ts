@@ -1,7 +1,6 @@
-import { setImmediate } from "node:timers/promises";
 import { type Agent, CallError } from "@blindrelay/client-sdk";
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { LogReader, type LogReport } from "./logs.ts";
 
 const COUNT = 20;
@@ -82,7 +81,40 @@ it("tells no line of a start before that start", async () => {
     // While the device is asked what it runs, it logs its first line.
     async () => listeners.get("event")?.("system.logged", page(0, [1])),
   );
+  vi.useFakeTimers();
   reader.follow();
-  await setImmediate();
+  await vi.advanceTimersByTimeAsync(1_000);
+  vi.useRealTimers();
   expect(told).toEqual(["start 1", "line", "start 2", "line"]);
+});
+
+it.each([
+  ["a new boot at each answer", (asked: number) => page(asked, [1]), [9]],
+  ["a gap after each answer", () => page(1, []), [9]],
+])("asks a device that claims %s a few times a second at most", async (_what, answer, gap) => {
+  vi.useFakeTimers();
+  let asked = 0;
+  let hear = (_event: string, _data: unknown): void => undefined;
+  const agent = {
+    id: "pump-7",
+    call: async () => {
+      // Without an end nothing else would ever run.
+      if (++asked > 1000) return new Promise(() => undefined);
+      hear("system.logged", page(0, gap));
+      return answer(asked);
+    },
+    on: (what: string, fn: typeof hear) => {
+      if (what === "event") hear = fn;
+    },
+  };
+  new LogReader(
+    agent as unknown as Agent,
+    () => undefined,
+    () => undefined,
+    async () => undefined,
+  ).follow();
+  await vi.advanceTimersByTimeAsync(10_000);
+  vi.useRealTimers();
+  expect(asked).toBeGreaterThan(5);
+  expect(asked).toBeLessThan(60);
 });

@@ -17,6 +17,8 @@ const CALL_MS = 20_000;
 const ASK_AGAIN_MS = 45_000;
 /** After a failure. */
 const RETRY_MS = 3_000;
+/** Between two questions to which what the device says gives rise: it may say much. */
+const PAUSE_MS = 500;
 
 /** What is told of one agent, and when it was known. */
 export type LogReport = { readonly agent_id: string; readonly at: string } & (
@@ -130,7 +132,9 @@ export class LogReader {
         told = error.message;
       }
       const waitMs = told === "" ? ASK_AGAIN_MS : RETRY_MS;
-      for (let waited = 0; waited < waitMs && !this.isBehind; waited += 100)
+      const isOver = (waited: number): boolean =>
+        waited >= waitMs || (this.isBehind && waited >= PAUSE_MS && told === "");
+      for (let waited = 0; !isOver(waited); waited += 100)
         await new Promise((done) => setTimeout(done, 100).unref());
     }
   }
@@ -147,7 +151,7 @@ export class LogReader {
       const page = await this.ask(asked);
       if (page.boot !== this.boot) {
         restarts++;
-        if (!follow && restarts > MAX_RESTARTS) throw this.badAnswer("one start after another");
+        if (restarts > MAX_RESTARTS) throw this.badAnswer("one start after another");
         this.reached = 0;
         if (!follow) end = this.count;
         await this.begin(page);
