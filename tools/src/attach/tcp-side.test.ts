@@ -159,3 +159,31 @@ it.each([
   expect(waiting.length).toBeGreaterThan(0);
   codec.end?.();
 });
+
+it("a device whose lines change without end fills no memory for a program that reads nothing", async () => {
+  let told = 0;
+  const side = await openTcp(REMOTE, {
+    host: "127.0.0.1",
+    port: 0,
+    closesOnLoss: false,
+    scheme: "rfc2217",
+    codec: (_remote, say) => ({
+      receive: () => undefined,
+      encode: (bytes) => bytes,
+      changed: () => {
+        told++;
+        say(new Uint8Array(1000));
+      },
+    }),
+  });
+  onTestFinished(() => side.close());
+  const socket = connect(Number(side.where.split(":").at(-1)), "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  socket.on("error", () => undefined);
+  await until(() => {
+    side.changed?.({});
+    return told > 0;
+  });
+  for (let n = 0; n < 10_000; n++) side.changed?.({});
+  expect(told).toBeLessThan(100);
+});

@@ -138,7 +138,10 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
     down: () => {
       if (closesOnLoss) socket?.destroy();
     },
-    changed: (lines) => codec?.changed?.(lines),
+    changed: (lines) => {
+      // The device can change them without end, too.
+      if (answering < MAX_ANSWERING_BYTES) codec?.changed?.(lines);
+    },
     close: async () => {
       socket?.destroy();
       if (server.listening) await new Promise((resolve) => server.close(resolve));
