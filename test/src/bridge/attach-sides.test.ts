@@ -205,8 +205,11 @@ registerHooks({
     const { device } = await bridged("meter", { access: "read-only" });
     const closed = await world.house.cli(["attach", "meter", "--tcp", "0"]);
     expect([closed.code, closed.stderr]).toEqual([7, expect.stringContaining("read-only")]);
-    const { at } = await listening(["meter", "--tcp", "0", "--watch"]);
+    const watching = ["meter", "--tcp", "0", "--watch"];
+    const { at } = await listening(watching);
     const { seen } = await dial(at);
+    // Who only reads is in nobody's way.
+    expect((await listening(watching)).at).not.toBe(at);
     // What comes before the command has accepted the connection is for nobody.
     const beat = setInterval(() => device.write("230.1 V"), 100);
     await until(() => seen.text.startsWith("230.1 V"));

@@ -162,10 +162,13 @@ class Attachment {
     }
   }
 
-  /** Null for a pipe, whose next one is another user. */
+  /**
+   * Null for a pipe, whose next one is another user, and for those who only read at a TCP port:
+   * they exclude nobody.
+   */
   private async place(side: Side): Promise<Place | null> {
-    if (side === "stdio") return null;
     const { flags, settings, agentId, port = "" } = this;
+    if (side === "stdio" || (flags.watch === true && side !== "pty")) return null;
     const path = side === "pty" ? resolve(flags.pty as string) : `${side}:${flags[side]}`;
     return takePlace(settings.profilePath, [agentId, port, path]);
   }
