@@ -383,3 +383,18 @@ test("a TypeScript scenario in a folder that npm made CommonJS is told the fix",
     expect.stringContaining('Name the file .mts or .mjs, or write "type": "module" there'),
   ]);
 });
+
+test.skipIf(spawnSync("unshare", ["-m", "true"]).status !== 0)(
+  "a report that is mounted by itself, as in a container, is written (needs root and unshare)",
+  async () => {
+    const file = join(folder, "mounted.xml");
+    await writeFile(file, "earlier");
+    const main = new URL("./main.ts", import.meta.url).pathname;
+    const run = ["run", "fails.yaml", "--junit", file];
+    const mount = 'mount --bind "$0" "$0" && exec "$@"';
+    const words = ["-m", "sh", "-c", mount, file, process.execPath, main, ...run];
+    const { status, stderr } = spawnSync("unshare", words, { cwd: folder, encoding: "utf8" });
+    expect([status, stderr]).toEqual([1, expect.not.stringContaining("could not be written")]);
+    expect(await readFile(file, "utf8")).toContain("<testsuites");
+  },
+);

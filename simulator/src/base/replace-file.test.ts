@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, readlink, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -21,6 +21,14 @@ it("replaces a file as a whole, and leaves it as it was where it cannot", async 
   })();
   await expect(replaceFile(file, text as never)).rejects.toThrow("no space");
   expect([await readFile(file, "utf8"), await readdir(folder)]).toEqual(["two", ["report.json"]]);
+});
+
+it("writes what a link leads to", async () => {
+  const [file, link] = [join(folder, "report.json"), join(folder, "latest.json")];
+  await replaceFile(file, "one");
+  await symlink(file, link);
+  await replaceFile(link, "two");
+  expect([await readFile(file, "utf8"), await readlink(link)]).toEqual(["two", file]);
 });
 
 it("writes to what is no file, and does not replace it", async () => {
