@@ -1,21 +1,31 @@
 /** Writes files that hold secrets or what a person has added: never in part. */
-import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { failing } from "./failing.ts";
 
 /** What `step` returns. Throws a Failure (usage) that names the path. */
 export const writing = <T>(path: string, step: () => T): T =>
   failing("usage", `cannot write ${path}: `, step);
 
+/** The file that `path` leads to: a link is followed, so that what it points to is changed. */
+export const targetOf = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+};
+
 /**
  * Writes a file of mode 0600 that is whole or as it was, however the command ends. Throws a Failure
  * (usage).
  */
 export const writeWholeFile = (path: string, text: string): void => {
-  const fresh = `${path}.${process.pid}.new`;
+  const target = targetOf(path);
+  const fresh = `${target}.${process.pid}.new`;
   writing(path, () => {
     try {
       writeFileSync(fresh, text, { mode: 0o600, flush: true });
-      renameSync(fresh, path);
+      renameSync(fresh, target);
     } catch (error) {
       rmSync(fresh, { force: true });
       throw error;

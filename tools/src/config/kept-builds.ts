@@ -3,10 +3,11 @@
  * build, named as a device names its program, in a folder beside the profile. It holds paths and
  * places, and no code.
  */
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { isAbsolute, join, relative, resolve } from "node:path";
 import type { SourceMap } from "@blindrelay/agent-sdk/board";
 import { giveToOwner, makeFolder } from "@blindrelay/protocol/file-owner";
+import { writeWholeFile } from "../base/whole-file.ts";
 
 /** The oldest are removed: whoever works on a program flashes it many times. */
 const MAX_BUILDS = 64;
@@ -74,19 +75,13 @@ export const keepBuild = (
   const port = given?.port ?? before?.port ?? null;
   const build = { map: { ...map, files }, agents: agents.slice(-MAX_AGENTS), port };
   const path = join(folder, `${id}.json`);
-  const fresh = `${path}.${process.pid}.new`;
   try {
     makeFolder(folder);
-  } catch {
-    return;
-  }
-  try {
-    writeFileSync(fresh, JSON.stringify(build), { mode: 0o600 });
-    giveToOwner(fresh, folder);
-    renameSync(fresh, path);
+    writeWholeFile(path, JSON.stringify(build));
+    giveToOwner(path, folder);
     removeOldest(folder);
   } catch {
-    rmSync(fresh, { force: true });
+    // As said above.
   }
 };
 

@@ -7,7 +7,6 @@ import {
   copyFileSync,
   existsSync,
   readdirSync,
-  realpathSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -17,20 +16,12 @@ import { Failure } from "@blindrelay/protocol/command-line";
 import { giveToOwner, makeFolder, takePlaceOf } from "@blindrelay/protocol/file-owner";
 import { flushFolder } from "@blindrelay/protocol/platform";
 import { failing } from "../base/failing.ts";
+import { targetOf } from "../base/whole-file.ts";
 
 /** Enough to get back behind a mistake that was noticed late. */
 export const COPIES = 3;
 
 export const copyPath = (path: string, n: number): string => `${path}.${n}`;
-
-/** The file that `path` leads to: a link is followed, so that what it points to is changed. */
-const targetOf = (path: string): string => {
-  try {
-    return realpathSync(path);
-  } catch {
-    return path;
-  }
-};
 
 /** A file that a killed process left behind may hold secrets. */
 const removeUnfinished = (path: string): void => {
