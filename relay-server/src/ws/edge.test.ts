@@ -421,6 +421,29 @@ describe("the edge", () => {
     await new Promise((resolve) => queried.ws.on("open", resolve));
     expect(queried.ws.extensions).toBe("");
   });
+
+  it("accepts an upgrade whose target is a whole URL (RFC 9112, section 3.2.2)", async () => {
+    const headers = {
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    };
+    const statusOf = (path: string) =>
+      new Promise((resolve) => {
+        const asked = request(url.replace("ws:", "http:"), { path, headers });
+        asked.on("response", ({ statusCode }) => resolve(statusCode));
+        asked.on("upgrade", ({ statusCode }, socket) => {
+          socket.destroy();
+          resolve(statusCode);
+        });
+        asked.end();
+      });
+    expect(await statusOf("http://relay.example/wss")).toBe(101);
+    expect(await statusOf("HTTPS://relay.example:8443/wss?a=1")).toBe(101);
+    expect(await statusOf("http://relay.example/ws")).toBe(404);
+    expect(await statusOf("http://relay.example?/wss")).toBe(404);
+  });
 });
 
 /** The http server's own answer. */

@@ -79,5 +79,7 @@ const crowded = (): HttpProblem =>
 
 const ignore = (): void => undefined;
 
+/** A target may be a whole URL (RFC 9112, section 3.2.2). */
 const wantsLink = ({ url, headers }: IncomingMessage): boolean =>
-  url?.split("?")[0] === WSS_PATH && headers.upgrade?.toLowerCase() === "websocket";
+  url?.replace(/^https?:\/\/[^/?]*/i, "").split("?")[0] === WSS_PATH &&
+  headers.upgrade?.toLowerCase() === "websocket";
