@@ -136,6 +136,15 @@ describe("natives", () => {
     expect(natives.decodeJson(`{"x":0.${"3".repeat(63)}}`)).toBeUndefined();
   });
 
+  it("read an exponent after any blank; the native parser multiplies by ten that often", () => {
+    const parse = vi.spyOn(JSON, "parse");
+    for (const blank of ["", " ", "\n", "\r\n\t"]) {
+      expect(natives.decodeJson(`[${blank}1e999999999]`)).toEqual([Infinity]);
+    }
+    expect(parse).not.toHaveBeenCalled();
+    parse.mockRestore();
+  });
+
   it("let no text set a prototype, and use the last of two members", () => {
     vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
     const value = natives.decodeJson('{"__proto__": {"type": "relay"}, "a": 1, "a": 2}');

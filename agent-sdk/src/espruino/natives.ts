@@ -89,7 +89,7 @@ export const decodeJson = (given: string): unknown => {
     const text = isPlain ? given : escapeBytes(given);
     // [ as an escape, because in a set this engine takes it as the start of another set. Without
     // room, small errors are accepted.
-    if (/[:,\x5b] *-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)
+    if (/[:,\x5b]\s*-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)
       return parseStrictly(text);
     const value: unknown = JSON.parse(text);
     const copy =
