@@ -16,12 +16,14 @@
  * once, the peer's core is told of the ping before it next reads its clock, and `wake` restores
  * what is in transit as soon as anything else happens. The resulting trace is the same.
  */
+
 import type { Link, LinkEvents } from "@blindrelay/agent-sdk/ports";
 import { PING_TEXT, PONG_TEXT } from "@blindrelay/protocol/wire";
 import type { Connection, Frame, HubLink as RelayLink } from "@blindrelay/relay-server/core";
 import type { Stream } from "../base/random-streams.ts";
 import type { PlannedNetwork } from "../scenario/plan.ts";
 import type { Clock, Happening } from "./clock.ts";
+import { otherCharacter } from "./other-character.ts";
 
 /** Bytes in the buffers of both kernels before a peer that does not read blocks the relay. */
 const KERNEL_BYTES = 65_536;
@@ -548,9 +550,7 @@ export class Wire implements Link {
     if (corrupt === 0 || this.peer.netDraws.next() >= corrupt || text.startsWith("\u0000"))
       return text;
     const at = this.peer.netDraws.below(text.length);
-    const drawn = 33 + this.peer.netDraws.below(94);
-    // Another one, whatever it was.
-    const other = String.fromCharCode(drawn === text.charCodeAt(at) ? drawn ^ 1 : drawn);
+    const other = otherCharacter(text.charAt(at), 33 + this.peer.netDraws.below(94));
     this.net.corrupted += 1;
     const after = text.slice(0, at) + other + text.slice(at + 1);
     this.net.observer.corrupted(this.peer, text, after);
