@@ -120,7 +120,10 @@ export class Drawing {
       else faults[at] = { ...this.fault(old, 0, nodes, endS, clients), at: old.at };
     }
     // Where the original was calm, its calls had to succeed.
-    const allow = [...(scenario.allow ?? []), ...MAY_FAIL];
+    const allowed = scenario.allow ?? [];
+    const isNew = ({ code, rate }: Allowed) =>
+      !allowed.some((each) => each.code === code && each.rate === rate);
+    const allow = [...allowed, ...MAY_FAIL.filter(isNew)];
     return { ...scenario, allow, thresholds: [], faults: faults.slice(0, 2 * MAX_FAULTS) };
   }
 
