@@ -171,6 +171,9 @@ test.skipIf(noNatsServer)("a credentials file authenticates the relay with a key
     await expect.poll(() => transport.isUp).toBe(false);
     rmSync(join(folder, "relay.creds"));
     await expect.poll(() => refused).toBeGreaterThan(1);
+    writeFileSync(creds, "-----BEGIN NATS USER JWT-----\n");
+    const before = refused;
+    await expect.poll(() => refused).toBeGreaterThan(before + 1);
     credsOf(renewed.getSeed());
     expect(await carries(transport), "with the file as it is now").toBe(true);
     await transport.close();

@@ -137,16 +137,22 @@ const readable = (flag: string, path: string): string => {
   }
 };
 
-/** Reads the file for each login; while it is away, as in a renewal, the last one counts. */
+/**
+ * Reads the file for each login. While it is away or half written, as in a renewal, the last one
+ * counts: the client would give up for good if this threw.
+ */
 const credsIn = (path: string): Authenticator => {
-  let creds = readFileSync(path);
+  let last = credsAuthenticator(readFileSync(path));
   return (nonce) => {
     try {
-      creds = readFileSync(path);
+      const read = credsAuthenticator(readFileSync(path));
+      const login = read(nonce);
+      last = read;
+      return login;
     } catch {
       // The server refuses what has ended, and the next attempt reads again.
+      return last(nonce);
     }
-    return credsAuthenticator(creds)(nonce);
   };
 };
 
