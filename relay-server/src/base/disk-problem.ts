@@ -13,8 +13,7 @@ interface DiskProblem {
 
 /** Of a folder that may be missing yet; null: none is seen. Writes nothing. */
 export const diskProblem = (path: string): DiskProblem | null => {
-  let folder = resolve(path);
-  while (!existsSync(folder)) folder = dirname(folder);
+  const folder = existing(path);
   try {
     accessSync(folder, constants.W_OK);
   } catch (error) {
@@ -35,6 +34,13 @@ export const diskProblem = (path: string): DiskProblem | null => {
   };
 };
 
+/** The folder, or the one that it would be made in. */
+const existing = (path: string): string => {
+  let folder = resolve(path);
+  while (!existsSync(folder)) folder = dirname(folder);
+  return folder;
+};
+
 /** `f_type` of statfs(2). */
 const NETWORKS: { readonly [type: number]: string } = {
   26985: "NFS", // 0x6969
@@ -43,8 +49,9 @@ const NETWORKS: { readonly [type: number]: string } = {
   4283649346: "SMB", // 0xff534d42: CIFS
 };
 
-/** Of an existing folder for SQLite, which needs locks and memory that one machine shares. */
-export const networkProblem = (folder: string): DiskProblem | null => {
+/** Of a folder for SQLite, which needs locks and memory that one machine shares; as above. */
+export const networkProblem = (path: string): DiskProblem | null => {
+  const folder = existing(path);
   // Some systems report it with a sign.
   const name = NETWORKS[statfsSync(folder).type >>> 0];
   if (name === undefined) return null;
