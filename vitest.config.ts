@@ -26,7 +26,7 @@ const FILES = {
     "agent-sdk/build/**",
     "agent-sdk/src/node/{start,state}.test.ts",
     "protocol/src/file-lock.test.ts",
-    "relay-server/src/{settings/default-data-dir,disk,main,outage}.test.ts",
+    "relay-server/src/{settings/default-data-dir,disk,log,main,outage}.test.ts",
     "relay-server/src/ops/**",
     "scripts/**",
     "simulator/src/{cli,base/processes,search/jobs}.test.ts",

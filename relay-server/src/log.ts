@@ -14,6 +14,8 @@ const RETRY_MS = 100;
 /** How long an ending process waits for a reader that accepts nothing. */
 const FLUSH_MS = 1000;
 
+const NOTHING = Buffer.alloc(0);
+
 const SECRET_FIELDS = [
   "authorization",
   "password",
@@ -46,7 +48,7 @@ class LogStream implements DestinationStream {
   readonly #fd: number;
   #waiting: string[] = [];
   /** The part that an earlier write did not accept. */
-  #rest: Buffer = Buffer.alloc(0);
+  #rest: Buffer = NOTHING;
   #busy = false;
   #gone = false;
   #dropped = 0;
@@ -68,7 +70,7 @@ class LogStream implements DestinationStream {
   /** At exit: writes waiting lines, as far as the reader accepts them. */
   flushSync(): void {
     const deadline = performance.now() + FLUSH_MS;
-    let bytes = this.#gather();
+    let bytes = Buffer.concat([this.#rest, this.#gather()]);
     while (!this.#gone && bytes.length > 0) {
       try {
         bytes = bytes.subarray(writeSync(this.#fd, bytes));
@@ -81,7 +83,9 @@ class LogStream implements DestinationStream {
 
   #next(): void {
     if (this.#busy) return;
-    const bytes = this.#gather();
+    // Further lines wait, where they are counted, until that is written.
+    const bytes = this.#rest.length > 0 ? this.#rest : this.#gather();
+    this.#rest = NOTHING;
     if (bytes.length === 0) return;
     this.#busy = true;
     write(this.#fd, bytes, (error, taken) => {
@@ -107,9 +111,7 @@ class LogStream implements DestinationStream {
       );
       this.#dropped = 0;
     }
-    const bytes = Buffer.concat([this.#rest, Buffer.from(this.#waiting.splice(0).join(""))]);
-    this.#rest = Buffer.alloc(0);
-    return bytes;
+    return Buffer.from(this.#waiting.splice(0).join(""));
   }
 }
 
