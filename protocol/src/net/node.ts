@@ -23,7 +23,8 @@ const ADDRESS_MS = { autoSelectFamilyAttemptTimeout: 2500 };
 /** One way for all requests of its user. */
 export const nodeHttp = (proxy: ProxySetting): HttpPort => {
   const agents = new Map<string, ReturnType<typeof agentFor>>();
-  return ({ url, method, headers, body = null, signal }) => {
+  const ask: HttpPort = (given) => {
+    const { url, method, headers, body = null, signal } = given;
     const { origin, protocol } = new URL(url);
     // A relay names few: its own, and that of its artifacts.
     if (!agents.has(origin)) agents.set(origin, agentFor(new URL(url), proxy));
@@ -31,16 +32,24 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
     // By the module's property, which instruments and tests replace.
     const { request: send } = protocol === "https:" ? https : http;
     return new Promise((resolve, reject) => {
+      let isAnswered = false;
       const way = agent === undefined ? ADDRESS_MS : { agent, ended: signal };
       const options = { method, headers, signal, ...way };
       const request = send(url, options, (response) => {
+        isAnswered = true;
         resolve({
           status: response.statusCode ?? 0,
           header: (name) => [response.headers[name]].flat()[0] ?? null,
           chunks: response,
         });
       });
-      request.on("error", reject);
+      request.on("error", (error) => {
+        // The server may have closed a kept connection just then. Only what changes nothing is
+        // asked again; of others it is unknown whether it was done.
+        const isKept = method === "GET" && request.reusedSocket && !isAnswered;
+        if (isKept && !signal.aborted) resolve(ask(given));
+        else reject(error);
+      });
       // After an upgrade that nobody asked for there is no error, and none by the signal either.
       request.on("close", () => reject(new Error("socket hang up")));
       if (body === null || typeof body === "string") request.end(body ?? undefined);
@@ -52,6 +61,7 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
       }
     });
   };
+  return ask;
 };
 
 /** As `ws` defines it. */
