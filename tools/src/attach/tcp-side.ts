@@ -45,11 +45,21 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
   let untaken = 0;
   /** The same of the codec's answers. */
   let answering = 0;
+  /** The device's lines, where the program has yet to read what it was told before. */
+  let untold: StatusLinesJson | null = null;
 
   /** Whether more may come from the program. Bytes of the device that it leaves do not matter. */
   const isReading = (): boolean => remote.room > 0 && answering < MAX_ANSWERING_BYTES;
   const writable = (): void => {
     if (isReading()) socket?.resume();
+  };
+
+  /** The device can change its lines without end, too. */
+  const tell = (): void => {
+    if (untold === null || answering >= MAX_ANSWERING_BYTES) return;
+    const lines = untold;
+    untold = null;
+    codec?.changed?.(lines);
   };
 
   const connected = (made: Socket): void => {
@@ -66,12 +76,14 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
     made.setNoDelay(true);
     made.setKeepAlive(true, KEEPALIVE_MS);
     answering = 0;
+    untold = null;
     const own = options.codec(remote, (bytes) => {
       if (made.destroyed) return;
       answering += bytes.length;
       made.write(bytes, () => {
         if (socket !== made) return;
         answering -= bytes.length;
+        tell();
         writable();
       });
     });
@@ -139,8 +151,8 @@ export const openTcp = async (remote: Remote, options: TcpOptions): Promise<Loca
       if (closesOnLoss) socket?.destroy();
     },
     changed: (lines) => {
-      // The device can change them without end, too.
-      if (answering < MAX_ANSWERING_BYTES) codec?.changed?.(lines);
+      untold = lines;
+      tell();
     },
     close: async () => {
       socket?.destroy();
