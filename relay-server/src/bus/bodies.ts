@@ -103,7 +103,7 @@ export const Bodies = {
           userId: Name,
           sessionHash: Name,
           renews: Type.Optional(Name),
-          /** Absent if the node runs an older version. */
+          /** Absent if it came in without an access key, or the node runs an older version. */
           isKeyed: Type.Optional(Type.Boolean()),
           firsts: Firsts,
         }),

@@ -21,7 +21,7 @@ const MAX_YIELD_WAITS = 24;
 
 /** Parts of sids that lead from one client to an agent. */
 type Bound = Omit<Origin, "isKeyed"> & {
-  /** Absent if the node runs an older version. */
+  /** Absent if it came in without an access key, or the node runs an older version. */
   readonly isKeyed?: boolean;
   readonly firsts: readonly string[];
 };
@@ -134,8 +134,8 @@ export class Claims {
     const { subjects, hub } = this.#parts;
     const bindings: Bound[] = [];
     let room = BINDINGS_BYTES;
-    for (const { node, ...origin } of hub().guests.bindingsOf(userId, agentId)) {
-      const bound = { ...origin, node: node ?? subjects.node };
+    for (const { node, isKeyed, ...origin } of hub().guests.bindingsOf(userId, agentId)) {
+      const bound = { ...origin, ...(isKeyed && { isKeyed }), node: node ?? subjects.node };
       room -= JSON.stringify(bound).length + 1;
       if (room < 0) break;
       bindings.push(bound);
