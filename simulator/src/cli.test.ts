@@ -389,7 +389,7 @@ test.skipIf(spawnSync("unshare", ["-m", "true"]).status !== 0)(
   async () => {
     const file = join(folder, "mounted.xml");
     await writeFile(file, "earlier");
-    const main = new URL("./main.ts", import.meta.url).pathname;
+    const main = join(import.meta.dirname, "main.ts");
     const run = ["run", "fails.yaml", "--junit", file];
     const mount = 'mount --bind "$0" "$0" && exec "$@"';
     const words = ["-m", "sh", "-c", mount, file, process.execPath, main, ...run];
