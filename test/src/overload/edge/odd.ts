@@ -80,7 +80,7 @@ const upgrades = [
   changed(/Sec-WebSocket-Key.*\r\n/, "", REFUSED),
   changed("/wss", "/wss/", NO_FAULT),
   changed("/wss", "/nothing", NO_FAULT),
-  changed("/wss", "http://x/wss", NO_FAULT),
+  changed("/wss", "http://x/wss", ACCEPTED),
   changed("/wss", "*", NO_FAULT),
   changed("/wss", "/%", NO_FAULT),
   changed("/wss", "//wss", NO_FAULT),
