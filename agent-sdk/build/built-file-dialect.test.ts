@@ -5,6 +5,8 @@
 import { expect, it } from "vitest";
 import { checkDialect } from "./built-file-dialect.ts";
 
+const REGEX = "regex with {n}, (?, [ or / in a set, or | in a group";
+
 const rules = (code: string): string[] => checkDialect(code).map(({ rule }) => rule);
 
 it.each<[string, string, string]>([
@@ -70,9 +72,12 @@ it.each<[string, string, string]>([
     "'use strict'; exports.a = 1;",
     "directive (does nothing there)",
   ],
-  ["{n} in a regular expression", "exports.a = /a{2}/.test('');", "regex with {n} or (?"],
-  ["(?:) in a regular expression", "exports.a = /(?:a)/.test('');", "regex with {n} or (?"],
-  ["lookahead", "exports.a = /a(?=b)/.test('');", "regex with {n} or (?"],
+  ["{n} in a regular expression", "exports.a = /a{2}/.test('');", REGEX],
+  ["(?:) in a regular expression", "exports.a = /(?:a)/.test('');", REGEX],
+  ["lookahead", "exports.a = /a(?=b)/.test('');", REGEX],
+  ["[ in a set", "exports.a = /[,[]/.test('');", REGEX],
+  ["/ in a set, which ends the expression", "exports.a = /[\"/]/.test('');", REGEX],
+  ["alternatives in a group", "exports.a = /(^|b)a/.test('');", REGEX],
   [
     "use before definition",
     "exports.f = () => g(); const h = g; const g = 1;",

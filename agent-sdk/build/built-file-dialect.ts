@@ -111,8 +111,9 @@ const checkNode = (node: Any, report: (rule: string, node: Node) => void): void 
     case "Literal": {
       const literal = as<{ bigint?: string; regex?: { pattern: string } }>(node);
       if (literal.bigint) report("BigInt", node);
-      if (literal.regex && /[{]|\(\?/.test(literal.regex.pattern))
-        report("regex with {n} or (?", node);
+      const pattern = literal.regex?.pattern.replace(/\\./g, "") ?? "";
+      if (/[{]|\(\?|\[[^\]]*[[/]|\([^)]*\|/.test(pattern))
+        report("regex with {n}, (?, [ or / in a set, or | in a group", node);
       break;
     }
     case "Property":

@@ -35,7 +35,7 @@ export const asciiBytes = E.toUint8Array;
 export const asciiText = (bytes: Uint8Array): string => atob(btoa(bytes));
 
 /** Whether every character is in the alphabet; ignores length and low bits. */
-export const isBase64urlText = (text: string): boolean => !/[^A-Za-z0-9_-]/.test(text);
+export const isBase64urlText = (text: string): boolean => !/[^\w-]/.test(text);
 
 export const toBase64url = (bytes: Uint8Array): string =>
   btoa(bytes).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
@@ -71,7 +71,7 @@ export const crc32 = E.CRC32;
 export const encodeJson = (value: unknown): string | undefined => {
   let text: string | undefined = JSON.stringify(value);
   const isInexact =
-    typeof value !== "string" && /[:,\x5b]-*[0-9]| \.\.\. |undefined|null/.test(`:${text}`);
+    typeof value !== "string" && /[:,\x5b]-*\d| \.\.\. |undefined|null/.test(`:${text}`);
   if (isInexact) text = writeJson(value);
   // The form of every byte from 0x80; most texts have none.
   return isWide || text === undefined || text.indexOf("\\u00") < 0 ? text : unescapeBytes(text);
@@ -87,18 +87,22 @@ export const decodeJson = (given: string): unknown => {
   try {
     const isPlain = isWide || (given.indexOf("\\u") < 0 && !/[^ -~]/.test(given));
     const text = isPlain ? given : escapeBytes(given);
-    // [ as an escape, because in a set this engine takes it as the start of another set. Without
-    // room, small errors are accepted.
-    if (/[:,\x5b]\s*-*[0-9]+[.eE]/.test(text) && process.memory(false).free > 800)
-      return parseStrictly(text);
-    const value: unknown = JSON.parse(text);
-    const copy =
-      typeof value === "object" && value !== null && !Array.isArray(value)
-        ? Object.assign({}, value)
-        : value;
-    const written = JSON.stringify(copy);
-    // It writes the digits of \uXXXX in upper case, and accepts nothing else in another case.
-    if (written === text || written.toLowerCase() === text.toLowerCase()) return copy;
+    // The engine multiplies by ten as often as an exponent says, wherever it accepts a number. [ as
+    // an escape, because in a set this engine takes it as the start of another set. Without room,
+    // small errors are accepted.
+    const isNative =
+      !/[\d._]e[-+]*[\d_][\d_][\d_][\d_]/i.test(text) &&
+      !(/[:,\x5b]\s*-*\d+[.e]/i.test(`:${text}`) && process.memory(false).free > 800);
+    if (isNative) {
+      const value: unknown = JSON.parse(text);
+      const copy =
+        typeof value === "object" && value !== null && !Array.isArray(value)
+          ? Object.assign({}, value)
+          : value;
+      const written = JSON.stringify(copy);
+      // It writes the digits of \uXXXX in upper case, and accepts nothing else in another case.
+      if (written === text || written.toLowerCase() === text.toLowerCase()) return copy;
+    }
     return process.memory(true).free > STRICT_VARIABLES ? parseStrictly(text) : undefined;
   } catch {
     return undefined;
