@@ -4,7 +4,8 @@ import { binary, ENGINES, whySkipped } from "./engine.ts";
 import { Sleeper, type Start } from "./sleeper.ts";
 
 const WAKES = 4;
-const PATIENT = { waitForAgent: true, timeoutMs: 120_000 };
+// A board may fall asleep between an opening and its call: what may run twice is sent again.
+const PATIENT = { waitForAgent: true, idempotent: true, timeoutMs: 120_000 };
 
 describe.each(ENGINES)("$name", ({ path, variable }) => {
   describe.skipIf(path === null)(
