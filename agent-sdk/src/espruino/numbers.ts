@@ -50,7 +50,11 @@ const over = (sum: Sum, divisor: number): Sum => {
 
 const power = (base: number, exponent: number): number => {
   let product = 1;
-  for (let i = 0; i < exponent; i++) product *= base;
+  let square = base;
+  for (let left = exponent; left > 0; left >>= 1) {
+    if ((left & 1) === 1) product *= square;
+    square *= square;
+  }
   return product;
 };
 
