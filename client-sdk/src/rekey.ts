@@ -50,6 +50,26 @@ export const secretState = async (agent: Agent): Promise<SecretState> => {
   };
 };
 
+/** One for each microsecond since 1970: some take their serials from a clock. */
+const SERIALS_PER_MS = 1000;
+
+/**
+ * The serial of a push key's next proof, above the `last` one that the agent says. Throws a
+ * CallError for a `last` that no device can have reached: whoever has the agent's secret could get
+ * a proof with the highest serial by that, after which the device accepts none. This limit moves
+ * on faster than proofs are made. `nowMs`: since 1970.
+ */
+export const nextSerial = (agentId: string, last: unknown, nowMs = Date.now()): number => {
+  if (!Number.isSafeInteger(last) || (last as number) < 0)
+    throw new CallError("BAD_ANSWER", `${agentId} says a last serial that is none`);
+  const serial = (last as number) + 1;
+  if (serial <= nowMs * SERIALS_PER_MS && Number.isSafeInteger(serial)) return serial;
+  const date = new Date(nowMs).toISOString().slice(0, 10);
+  const fix = "check this computer's date; if it is right, give the device a new agent_token";
+  const text = `${agentId} says a last serial that is too high for ${date}, so no proof was made`;
+  throw new CallError("BAD_ANSWER", `${text}: ${fix} by its cable`);
+};
+
 /** A secret that is sent to an agent. */
 export interface SentSecret {
   readonly secret: string;

@@ -15,7 +15,7 @@ import {
   type LinkReport,
   type Presence,
 } from "@blindrelay/client-sdk/browser";
-import { hasSecret, secretState, sendSecret } from "@blindrelay/client-sdk/rekey";
+import { hasSecret, nextSerial, secretState, sendSecret } from "@blindrelay/client-sdk/rekey";
 import {
   type AnswerName,
   type Query,
@@ -496,10 +496,12 @@ export class Model {
     try {
       if (!(await hasSecret(handle(renewed)))) {
         const present = handle(this.secrets.get(agentId) as FoundSecret);
-        const serial = (await secretState(present)).serial + 1;
-        const proof = () =>
-          rekeyProof(nobleChachaSuite(), pushKey, agentId, serial, sha256Hex(secret));
-        const proven = pushKey === "" ? {} : { serial, proof: proof() };
+        const state = await secretState(present);
+        const prove = (serial: number) => ({
+          serial,
+          proof: rekeyProof(nobleChachaSuite(), pushKey, agentId, serial, sha256Hex(secret)),
+        });
+        const proven = pushKey === "" ? {} : prove(nextSerial(agentId, state.serial));
         await sendSecret(present, { secret, id, ...proven });
         if (!(await hasSecret(handle(renewed))))
           throw new CallError("TIMED_OUT", `${agentId} has not answered under its new secret`);

@@ -9,6 +9,7 @@ import { type Agent, CallError, type Client } from "@blindrelay/client-sdk";
 import {
   ANSWER_MS,
   hasSecret,
+  nextSerial,
   type SecretState,
   secretState,
   sendSecret,
@@ -126,13 +127,13 @@ const rekeyed = async (
     const why = "started with --no-rekey, or from before system.rekey";
     throw new Failure("agentError", `${agentId} does not take a new secret: ${why}`);
   }
+  const serial = pushKey === null ? 0 : nextSerial(agentId, said.serial);
   const key = again ? keyOf(again) : makeKey(secret.version, secret.deviceKey ?? undefined);
   const id = again?.id ?? randomBytes(16).toString("base64url");
   const rekey = { id, at: new Date().toISOString() };
   const kept = keepSentKey(settings, agentId, { ...key, rekey }, sent?.at ?? null);
   sent = { ...secret, ...rekey, ...kept.rekey, agentToken: kept.agent_token };
   const digest = createHash("sha256").update(sent.agentToken).digest("hex");
-  const serial = said.serial + 1;
   const proof =
     pushKey === null
       ? {}

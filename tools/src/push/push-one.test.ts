@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
+import { answerPush, newTransfer, type PushPort } from "@blindrelay/agent-sdk/push";
 import {
   type Agent,
   CallError,
@@ -202,7 +204,7 @@ describe("an agent with a push key", () => {
     expect(heads).toEqual([expect.objectContaining({ serial: 1 })]);
   });
 
-  it.each([Number.MAX_SAFE_INTEGER, -1, 0.5, "5", null, {}])(
+  it.each([Number.MAX_SAFE_INTEGER, 2 ** 53 - 2, -1, 0.5, "5", null, {}])(
     "whose serial is %j gets no proof",
     async (serial) => {
       const { pushed, heads } = guarded(
@@ -213,6 +215,31 @@ describe("an agent with a push key", () => {
       expect([end, heads]).toEqual([expect.objectContaining({ exitCode: 3 }), []]);
     },
   );
+
+  it("takes later programs whatever an impostor under its secret said of its serial", async () => {
+    const device: PushPort = {
+      ...{ key, agentId: "pump-7", suite: nodeSuite(), storage: new MemoryStorage() },
+      ...{ maxPlaintext: 400, room: () => 10_000, erase: () => undefined, write: () => undefined },
+      ...{ sha256: () => "", restart: () => undefined, onTrial: false, hasWatchdog: true },
+      confirmed: () => undefined,
+    };
+    const serialOf = (one: PushPort) => answerPush(one, newTransfer(), {}) as { serial: number };
+    for (const said of [2 ** 53 - 2, 2 ** 53 - 3, 2 ** 52]) {
+      const { pushed, heads } = guarded(
+        () => said,
+        () => refuse("the push is over"),
+      );
+      expect(await ended(pushed.push(PROGRAM, withKey))).toMatchObject({ exitCode: 3 });
+      for (const head of heads) answerPush(device, newTransfer(), head);
+    }
+    const { pushed, heads } = guarded(
+      () => serialOf(device).serial,
+      () => undefined,
+    );
+    expect(await ended(pushed.push(PROGRAM, withKey))).toMatchObject({ unchanged: false });
+    expect(answerPush(device, newTransfer(), heads[0])).toEqual({ stored: 0 });
+    expect(serialOf(device)).toMatchObject({ serial: 1 });
+  });
 
   it("says what it wants, and gets no proof without being asked for one", async () => {
     const { pushed, heads } = guarded(

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { inSource, type SourceMap } from "@blindrelay/agent-sdk/board";
 import type { Agent } from "@blindrelay/client-sdk";
 import { CallError } from "@blindrelay/client-sdk";
+import { nextSerial } from "@blindrelay/client-sdk/rekey";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { asciiBytes, pushProof, toHex, utf8Bytes } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
@@ -305,9 +306,7 @@ export class PushedAgent {
   ): Promise<object> {
     if (key === null) return {};
     const { serial: last = 0 } = await this.status();
-    const serial = last + 1;
-    if (!(last >= 0 && Number.isSafeInteger(last) && Number.isSafeInteger(serial)))
-      throw this.failure("agentError", `answered ${METHOD} with a serial that leaves no next one`);
+    const serial = nextSerial(this.agentId, last);
     return { serial, proof: pushProof(nodeSuite(), key, this.agentId, serial, size, sha256) };
   }
 
