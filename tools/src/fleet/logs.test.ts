@@ -89,6 +89,37 @@ it("tells no line of a start before that start", async () => {
 });
 
 it.each([
+  ["a line 2^53 - 1", page(1, [Number.MAX_SAFE_INTEGER])],
+  ["2^53 - 1 lost lines", { ...page(1, []), dropped: Number.MAX_SAFE_INTEGER }],
+])("hears of the next start of a device that claims %s", async (_what, claimed) => {
+  const told: string[] = [];
+  let answer = claimed;
+  const agent = { id: "pump-7", call: async () => answer, on: () => undefined };
+  const reader = new LogReader(
+    agent as unknown as Agent,
+    (report) => told.push(report.kind === "start" ? `start ${report.boot}` : report.kind),
+    () => {},
+    async () => {},
+  );
+  vi.useFakeTimers();
+  reader.follow();
+  await vi.advanceTimersByTimeAsync(1_000);
+  told.length = 0;
+  answer = page(2, [1]);
+  await vi.advanceTimersByTimeAsync(60_000);
+  vi.useRealTimers();
+  expect(told).toEqual(["start 2", "line"]);
+});
+
+it.each(["lines", "dropped"])("takes no %s that is no whole number", async (what) => {
+  for (const number of [1e308, Number.POSITIVE_INFINITY, 0.5]) {
+    const lie = what === "dropped" ? { dropped: number } : page(1, [number]);
+    const { error } = await read([{ ...page(1, []), ...lie }]);
+    expect(error).toMatchObject({ code: "BAD_ANSWER" });
+  }
+});
+
+it.each([
   ["a new boot at each answer", (asked: number) => page(asked, [1]), [9]],
   ["a gap after each answer", () => page(1, []), [9]],
 ])("asks a device that claims %s a few times a second at most", async (_what, answer, gap) => {

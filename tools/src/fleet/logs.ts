@@ -43,7 +43,7 @@ const isPage = (value: unknown): value is LogAnswer => {
     Array.isArray(lines) &&
     lines.every(isLine) &&
     typeof boot === "number" &&
-    typeof dropped === "number" &&
+    Number.isSafeInteger(dropped) &&
     typeof restart?.reason === "string" &&
     typeof restart.text === "string"
   );
@@ -143,7 +143,7 @@ export class LogReader {
    * Asks for lines after the latest: all if it follows, else up to `last`. Rejects with a
    * CallError, also if the device's answers would never end.
    */
-  private async catchUp(follow: boolean, last = Number.MAX_SAFE_INTEGER): Promise<void> {
+  private async catchUp(follow: boolean, last = Number.POSITIVE_INFINITY): Promise<void> {
     let end = last;
     let restarts = 0;
     while (this.reached < end) {
