@@ -552,6 +552,8 @@ export class RemotePort {
   private passOver(attempt: Attempt, lost: unknown): void {
     const { opening, from, bytes } = (lost ?? {}) as Record<string, unknown>;
     if (opening !== this.opening || !isNumber(from) || !isNumber(bytes)) return;
+    // A bridge refuses to go on at what is no number of a byte.
+    if (!isNumber(from + bytes)) return;
     // What the answer said already is not said again; what should have come before this does not.
     const { readAt } = this;
     if (from + bytes <= readAt) return;

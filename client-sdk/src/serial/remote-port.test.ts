@@ -1,0 +1,71 @@
+/** A bridge that lies about numbers, as an impostor under the agent's secret may. */
+import type { SettingsJson } from "@blindrelay/protocol/serial";
+import type { IncomingEvents, IncomingStream } from "@blindrelay/protocol/streams";
+import { expect, it } from "vitest";
+import type { Agent } from "../client.ts";
+import type { SessionStreams } from "../streams.ts";
+import { VirtualClock } from "../testing/clock.ts";
+import { RemotePort } from "./remote-port.ts";
+
+const SETTINGS: SettingsJson = {
+  baud_rate: 9600,
+  data_bits: 8,
+  parity: "none",
+  stop_bits: 1,
+  flow_control: "none",
+};
+const FAR = 2 ** 52 - 1;
+
+it("asks a bridge to go on at the number of a byte, however many it said were lost", async () => {
+  const asked: { read: { from?: number } }[] = [];
+  let hear = (_event: string, _data: unknown): void => undefined;
+  const heard: IncomingEvents[] = [];
+  const streams = {
+    onNotice: (fn: typeof hear) => {
+      hear = fn;
+      return () => undefined;
+    },
+    incoming: (_id: number, events: IncomingEvents) => {
+      heard.push(events);
+      const nothing = () => undefined;
+      return { grant: nothing, abort: nothing, conclude: nothing } as unknown as IncomingStream;
+    },
+  } as unknown as SessionStreams;
+  const agent = {
+    streamNumber: () => 1,
+    callWithStreams: async (_method: string, params: never, sent: (of: SessionStreams) => void) => {
+      sent(streams);
+      asked.push(params);
+      return { opening: "A".repeat(22), read: 0, written: 0, settings: SETTINGS };
+    },
+  } as unknown as Agent;
+  const clock = new VirtualClock();
+  const nothing = () => undefined;
+  const port = new RemotePort(
+    agent,
+    {
+      port: undefined,
+      claim: "C".repeat(22),
+      user: "",
+      watch: true,
+      takeover: false,
+      timer: clock,
+    },
+    {
+      data: nothing,
+      writable: nothing,
+      up: nothing,
+      down: nothing,
+      lost: nothing,
+      changed: nothing,
+    },
+  );
+  await port.start();
+  hear("serial.lost", { opening: "A".repeat(22), from: FAR, bytes: FAR });
+  heard[0]?.data(new Uint8Array(10));
+  heard[0]?.ended("the link is lost");
+  await clock.run(60_000);
+  port.stop();
+  expect(asked.length).toBeGreaterThan(1);
+  for (const { read } of asked.slice(1)) expect(read.from).toSatisfy(Number.isSafeInteger);
+});
