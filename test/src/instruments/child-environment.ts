@@ -9,7 +9,7 @@ const REGISTER = new URL("register.mjs", import.meta.url).href;
 /** The folder to which processes write their records. */
 export const RECORDS = "BLINDRELAY_TEST_RECORDS";
 
-/** The test run that a process belongs to, and ends with (reaper.ts). */
+/** The folder of the test run that a process belongs to, and ends with (reaper.ts). */
 export const RUN = "BLINDRELAY_TEST_RUN";
 
 /** The folder of bundled packages (packages.ts). */

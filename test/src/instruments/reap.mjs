@@ -1,5 +1,5 @@
 /** `reap.mjs RUN`: see reaper.ts. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 
 const [, , run] = process.argv;
 const MARK = `BLINDRELAY_TEST_RUN=${run}`;
@@ -19,7 +19,7 @@ const marked = () =>
       }
     });
 
-const reap = async () => {
+const endAll = async () => {
   if (process.platform !== "linux") return;
   const deadline = performance.now() + OWN_END_MS;
   while (marked().length > 0 && performance.now() < deadline) {
@@ -36,6 +36,11 @@ const reap = async () => {
     }
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
+};
+
+const reap = async () => {
+  await endAll();
+  rmSync(run, { recursive: true, force: true });
 };
 
 process.stdin.on("end", reap).on("error", reap).resume();

@@ -8,14 +8,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect } from "vitest";
-import { childEnvironment, RECORDS } from "./child-environment.ts";
+import { childEnvironment, RECORDS, RUN } from "./child-environment.ts";
 import { watchChildProcesses } from "./child-processes.ts";
 import { spawnedViolations } from "./nonces/judge.ts";
 import { processRecorder } from "./nonces/recorder.ts";
 import { takeLeaks } from "./secrets/judge.ts";
 import { listen } from "./secrets/witness.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "blindrelay-records-"));
+// In the run's folder: a file whose tests are all left out never removes its own.
+const folder = mkdtempSync(join(process.env[RUN] ?? tmpdir(), "records-"));
 process.env[RECORDS] = folder;
 Object.assign(process.env, childEnvironment(process.env));
 watchChildProcesses();
