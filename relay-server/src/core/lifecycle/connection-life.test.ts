@@ -491,6 +491,7 @@ describe("a slow receiver", () => {
     expect(client.take()).toMatchObject([{ code: "SLOW_CONSUMER", sid: "C.A", request_id: "r" }]);
     expect(lamp.take()).toEqual([]);
     expect(delivered).toBe(17);
+    expect(w.hub.counters.forwardedToAgents).toBe(1 + delivered);
     expect(lamp.queued()).toBeLessThanOrEqual(1_048_576);
     expect(w.dropped()).toEqual({ SLOW_CONSUMER: 2 });
     expect(w.hub.stats().queueBytes).toBe(lamp.queued());
@@ -593,11 +594,12 @@ describe("figures", () => {
     const w = world();
     const lamp = w.agent("lamp");
     const client = w.client("ann");
-    client.say(envelope(packet("C"), { agent_id: "lamp" }));
-    lamp.say(packet("C.A"));
+    const opening = client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    const answer = lamp.say(packet("C.A"));
     client.say(packet("D.A"));
     const { counters, connections, agentsOnline } = w.hub.stats();
     expect(counters).toMatchObject({ received: 3, forwardedToAgents: 1, forwardedToClients: 1 });
+    expect(counters.forwardedBytes).toBe(opening.length + answer.length);
     expect(counters.connectionsOpened).toBe(2);
     expect(w.dropped()).toEqual({ UNKNOWN_SESSION: 1 });
     expect(Object.fromEntries(counters.errors)).toEqual({ UNKNOWN_SESSION: 1 });

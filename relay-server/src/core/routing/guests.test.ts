@@ -247,6 +247,15 @@ describe("a guest that sends much", () => {
     expect(lamp.codes()).toEqual(["UNKNOWN_SESSION"]);
   });
 
+  it("is told that the agent is offline if that left meanwhile", () => {
+    const { w, lamp, next } = crowded();
+    w.agent("pump"); // for which it stays
+    const before = lamp.take().length;
+    lamp.hangUp();
+    for (let n = 0; n < 10; n++) next();
+    expect(w.codes()).toEqual(Array(many - before).fill([7, "AGENT_OFFLINE"]));
+  });
+
   it("is refused what exceeds the bytes that may wait", () => {
     const { w } = crowded();
     w.hear(packet("C.A", 1, "A".repeat(HELD_BYTES)));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Leaving } from "../connections/leaving.ts";
 import { envelope, type Fields, packet, type VirtualPeer, World } from "../testing/test-hub.ts";
 
 /** Ann with two agents and a client, Bob with one of each. */
@@ -62,6 +63,19 @@ describe("an envelope from a client", () => {
     ann.take();
     ann.say(packet("C.A"));
     expect(away.take()).toMatchObject([{ sid: "C.A" }]);
+  });
+
+  it("is refused once its agent's link only waits for answers: UNAVAILABLE", () => {
+    const { w, ann, lamp } = world();
+    const leaving = new Leaving();
+    lamp.connection.leaving = leaving;
+    ann.say(to("lamp", packet("C")));
+    expect(lamp.take()).toHaveLength(1);
+    leaving.isClosed = true;
+    ann.say(packet("C.A"));
+    expect([ann.codes(), lamp.take(), leaving.isDrained]).toEqual([["UNAVAILABLE"], [], false]);
+    lamp.say(packet("C.A"));
+    expect([leaving.isDrained, w.dropped()]).toEqual([true, { UNAVAILABLE: 1 }]);
   });
 
   it("waits for the store's answer about the owner, and later messages wait behind it", () => {
@@ -437,10 +451,12 @@ describe("an agent's envelope", () => {
     const { ann, lamp } = world();
     ann.say(to("lamp", packet("C")));
     lamp.take();
-    const empty = JSON.stringify(envelope(packet("C.A", 1, ""))).length;
-    lamp.say(envelope(packet("C.A", 1, "A".repeat(65_536 - empty))));
+    const empty = JSON.stringify(envelope(packet("C.A", 1, ""), { agent_id: "lamp" })).length;
+    lamp.say(envelope(packet("C.A", 1, "A".repeat(65_537 - empty))));
     expect(lamp.take()).toMatchObject([{ code: "TOO_LARGE", sid: "C.A" }]);
     expect(ann.take()).toEqual([]);
+    lamp.say(envelope(packet("C.A", 1, "A".repeat(65_536 - empty))));
+    expect([lamp.take(), ann.take()]).toMatchObject([[], [{ agent_id: "lamp" }]]);
   });
 });
 
