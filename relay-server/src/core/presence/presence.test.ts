@@ -1,7 +1,14 @@
 /** What a node answers about an agent, from what it told its clients; the rest: connection-life. */
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { expect, it } from "vitest";
-import { GONE_KEPT_MS, NEWS_PER_TURN, SNAPSHOT_BATCH } from "../limits/limits.ts";
+import {
+  GONE_KEPT_MS,
+  NEWS_AT_ONCE,
+  NEWS_KEPT,
+  NEWS_PER_TURN,
+  SNAPSHOT_BATCH,
+  SNAPSHOTS_AT_ONCE,
+} from "../limits/limits.ts";
 import { type VirtualPeer, World } from "../testing/test-hub.ts";
 
 const world = () => {
@@ -174,4 +181,92 @@ it("as many clients as are told in one turn are told at once, and one more waits
     told.push(clients.reduce((sum, client) => sum + client.take().length, 0));
   }
   expect(told).toEqual([NEWS_PER_TURN, NEWS_PER_TURN, 2]);
+});
+
+it("as many notices as fit before a turn go out at once, and the next agent's wait for it", () => {
+  const { w } = world();
+  const clients = Array.from({ length: NEWS_PER_TURN }, () => w.client("ann"));
+  const turns: (() => void)[] = [];
+  w.turn = (happen) => turns.push(happen);
+  const ids = Array.from({ length: NEWS_AT_ONCE / NEWS_PER_TURN }, (_, i) => `a${i}`);
+  const far = [...ids, "lamp"].map((agentId) => ({ agentId, loginNumber: 1, onlineForMs: 0 }));
+  w.hub.remoteAgents.online("ann", "B", far, true, w.now);
+  for (const client of clients) expect(told(client)).toEqual(ids.map((id) => [id, true]));
+  turns.shift()?.();
+  for (const client of clients) expect(told(client)).toEqual([["lamp", true]]);
+});
+
+it("where only an agent's newest news is kept, that of a key takes nobody else's place", () => {
+  const { w } = world();
+  w.store.keys.set("hall", { userId: "ann", site: "hall", expiresAtMs: null });
+  const ci = w.clientWithKey("hall");
+  const { clients, allTurns } = crowd(w);
+  const { remoteAgents } = w.hub;
+  for (let loginNumber = 1; loginNumber <= NEWS_KEPT / 2; loginNumber++) {
+    const far = [{ agentId: "far", loginNumber, onlineForMs: 0 }];
+    remoteAgents.online("ann", "B", far, true, w.now);
+    remoteAgents.offline("ann", "far", loginNumber, false, w.now);
+  }
+  const pump = w.agent("pump");
+  w.agent("lamp");
+  for (const agentId of ["pump", "lamp"]) {
+    w.store.labels.set(agentId, { site: "hall" });
+    w.hub.relabel(agentId);
+  }
+  w.settle();
+  pump.hangUp();
+  allTurns();
+  for (const client of clients) {
+    expect(told(client).slice(NEWS_KEPT)).toEqual([
+      ["lamp", true],
+      ["pump", false],
+    ]);
+  }
+  const last = new Map(told(ci).map(([agentId, online]) => [agentId, online]));
+  expect(Object.fromEntries(last)).toEqual({ lamp: true, pump: false });
+});
+
+it("an agent that turns out to have been online is told alone, or in a snapshot to come", () => {
+  const { w } = world();
+  const online = (...ids: string[]) => {
+    const agents = ids.map((agentId) => ({ agentId, loginNumber: 1, onlineForMs: 0 }));
+    w.hub.remoteAgents.online("ann", "B", agents, false, w.now);
+  };
+  const ids = Array.from({ length: SNAPSHOT_BATCH + 1 }, (_, i) => `a${i}`);
+  const had = w.client("ann", true);
+  online(...ids);
+  w.advance(1_000);
+  expect(told(had)).toHaveLength(ids.length);
+  const asking = Array.from({ length: SNAPSHOTS_AT_ONCE + 1 }, () => w.client("ann", true));
+  online("lamp");
+  w.advance(2_000);
+  expect(told(had)).toEqual([["lamp", true]]);
+  for (const client of asking) expect(told(client)).toHaveLength(ids.length + 1);
+});
+
+it("an agent that leaves during a snapshot is not listed, although its news still waits", () => {
+  const { w } = world();
+  const ids = Array.from({ length: SNAPSHOT_BATCH + 1 }, (_, i) => `a${i}`);
+  w.user("ann", ...ids);
+  const agents = ids.map((id) => w.agent(id));
+  const { allTurns } = crowd(w);
+  const asking = w.client("ann", true);
+  agents.at(-1)?.hangUp();
+  w.advance(1_000);
+  expect(told(asking)).toHaveLength(SNAPSHOT_BATCH);
+  allTurns();
+  expect(told(asking)).toEqual([[ids.at(-1), false]]);
+});
+
+it("a client that reads slowly goes on with its snapshot if no other waits for one", () => {
+  const w = new World({ outboxBytes: 4_000 });
+  const ids = Array.from({ length: 100 }, (_, i) => `a${i}`);
+  w.user("ann", ...ids);
+  for (const id of ids) w.agent(id);
+  const slow = Array.from({ length: SNAPSHOTS_AT_ONCE }, () => w.client("ann", true));
+  for (const client of slow) client.stalled = true;
+  w.advance(1_000);
+  for (const client of slow) client.read();
+  w.advance(5_000);
+  for (const client of slow) expect(told(client)).toEqual(ids.map((id) => [id, true]));
 });

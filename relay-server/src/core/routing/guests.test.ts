@@ -247,6 +247,16 @@ describe("a guest that sends much", () => {
     expect(lamp.codes()).toEqual(["UNKNOWN_SESSION"]);
   });
 
+  it("is not handled if its node is lost meanwhile, even after it left", () => {
+    const { w, lamp, next } = crowded();
+    lamp.take();
+    w.hub.guests.left("B", 7, w.now);
+    w.hub.guests.nodeLost("B", w.now);
+    w.hub.guests.left("B", 7, w.now);
+    for (let n = 0; n < 10; n++) next();
+    expect([lamp.take(), w.codes()]).toEqual([[], []]);
+  });
+
   it("is told that the agent is offline if that left meanwhile", () => {
     const { w, lamp, next } = crowded();
     w.agent("pump"); // for which it stays
