@@ -1,6 +1,8 @@
 /** What clients with an access key reach, by routing, presence and time. */
 import { describe, expect, it } from "vitest";
+import type { LocalClient } from "../connections/connection.ts";
 import { envelope, type Fields, packet, World } from "../testing/test-hub.ts";
+import { Views } from "./access-key-views.ts";
 
 const HALL = { site: "hall" };
 const CELLAR = { site: "cellar" };
@@ -198,11 +200,13 @@ describe("labels that change", () => {
   });
 
   it("are told to each client of a key, until it leaves", () => {
-    const { w, relabel } = world();
+    const { w, pump, relabel } = world();
     const [one, two] = [w.clientWithKey("hall"), w.clientWithKey("hall")];
     const told = () => [one, two].map((ci) => ci.take().map(({ online }) => online));
     relabel("pump", HALL);
     expect(told()).toEqual([[true], [true]]);
+    for (const ci of [one, two]) ci.say(to("pump", packet(ci === one ? "C" : "D")));
+    expect([one.take(), two.take(), pump.take().length]).toEqual([[], [], 2]);
     one.hangUp();
     relabel("pump", CELLAR);
     expect(told()).toEqual([[], [false]]);
@@ -299,6 +303,51 @@ describe("labels that change", () => {
     ci.take();
     ci.say(to("new", packet("D")));
     expect(ci.codes()).toEqual(["AGENT_NOT_FOUND"]);
+  });
+});
+
+describe("the view of a key", () => {
+  const hall = () => {
+    const asked: string[] = [];
+    const views = new Views((agentId) => asked.push(agentId));
+    const matches = (_: string, { site }: { readonly site?: string }) => site === "hall";
+    const view = views.open({ id: "hall", matches, agents: ["lamp"] }, "ann");
+    views.add({ view } as LocalClient);
+    return { views, view, asked: () => asked.splice(0) };
+  };
+  const ANNS = { userId: "ann", labels: HALL };
+
+  it("never has an agent of another account, nor one that there is not", () => {
+    const { views, view } = hall();
+    expect(views.found("bobs", { userId: "bob", labels: HALL })).toEqual([]);
+    expect(views.found("nobody", null)).toEqual([]);
+    expect(views.found("pump", ANNS)).toEqual([{ view, agentId: "pump", isSeen: true }]);
+    expect(views.found("lamp", null)).toEqual([{ view, agentId: "lamp", isSeen: false }]);
+  });
+
+  it("does not get back an agent that is deleted while its labels are looked up", () => {
+    const { views, view, asked } = hall();
+    views.changed("lamp");
+    expect(views.forget("lamp")).toEqual([{ view, agentId: "lamp", isSeen: false }]);
+    expect([views.found("lamp", ANNS), asked()]).toEqual([[], ["lamp", "lamp"]]);
+    expect(views.found("lamp", null)).toEqual([]);
+  });
+
+  it("asks each second for an agent that could not be looked up, until it is deleted", () => {
+    const { views, view, asked } = hall();
+    views.changed("lamp");
+    expect(views.lost("lamp")).toEqual([{ view, agentId: "lamp", isSeen: false }]);
+    for (const now of [1_000, 2_000]) {
+      asked();
+      views.tick(now - 1);
+      expect(asked()).toEqual([]);
+      views.tick(now);
+      expect(asked()).toEqual(["lamp"]);
+      views.lost("lamp");
+    }
+    views.forget("lamp");
+    views.tick(3_000);
+    expect(asked()).toEqual([]);
   });
 });
 

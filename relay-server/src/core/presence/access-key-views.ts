@@ -157,7 +157,6 @@ export class Views {
       else view.agents.delete(agentId);
       changes.push({ view, agentId, isSeen });
     }
-    if (this.#views.size === 0) this.#unknown.clear();
     return changes;
   }
 }

@@ -1,5 +1,7 @@
+import type { PacketHead } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
 import { ALONE } from "../bus.ts";
+import type { Content } from "../connections/connection.ts";
 import { HELD_BYTES_PER_USER, type HubLimits } from "../limits/limits.ts";
 import {
   authOf,
@@ -154,7 +156,7 @@ describe("bad messages", () => {
     expect(client.closed).toBeNull();
     send(client);
     expect(client.codes()).toEqual([code]);
-    expect(client.closed?.code).toBe(1008);
+    expect(client.closed).toEqual({ code: 1008, reason: "too many unreadable messages" });
     expect(agent.closed).toBeNull();
     expect(w.client("ann").closed).toBeNull();
   });
@@ -209,6 +211,12 @@ describe("bad messages", () => {
     expect(agent.take()).toEqual([]);
   });
 
+  it("an envelope without agent_id is told what it lacks", () => {
+    const { client } = world();
+    client.say(envelope("x"));
+    expect(client.take()).toMatchObject([{ error: "agent_id is missing" }]);
+  });
+
   it("a property of the prototype is not a field: own properties only", () => {
     const { client } = world();
     client.say('{"__proto__":{"type":"ping"}}');
@@ -240,6 +248,41 @@ describe("bad messages", () => {
     const { client } = world();
     client.say({ type: "ping" });
     expect(client.take()).toEqual([{ type: "pong" }]);
+  });
+});
+
+describe("a message", () => {
+  it("may be read from its bytes when its turn comes, or come as the packet that it is", () => {
+    const { w, agent, client } = world();
+    client.say(envelope(packet("C"), { agent_id: "lamp" }));
+    const receive = (content: Content) => {
+      w.hub.receive(client.connection, content, new Uint8Array(2), w.now);
+      return client.take();
+    };
+    expect(receive(({ length }) => `{"type":"${length === 2 ? "ping" : ""}"}`)).toEqual([
+      { type: "pong" },
+    ]);
+    expect(receive(() => null)).toMatchObject([{ code: "BAD_MESSAGE" }]);
+    const head: PacketHead = { kind: "packet", sid: "D.A", first: "D", requestId: null };
+    expect(receive(head)).toMatchObject([{ code: "UNKNOWN_SESSION", sid: "D.A" }]);
+    expect(agent.take()).toHaveLength(1);
+  });
+
+  it("costs its user a turn unless it answers a ping, in the usual form", () => {
+    const { w, client } = world();
+    const [answers, asks, writes] = [w.client("ann"), w.client("ann"), w.client("ann")];
+    for (const peer of [answers, asks, writes]) peer.silent = true;
+    w.advance(30_000);
+    w.turn = () => undefined;
+    while (client.connection.held === null) client.say(packet("C.A"));
+    answers.say({ type: "pong" });
+    asks.say({ type: "ping" });
+    writes.say('{"type": "pong"}');
+    const unanswered = () =>
+      [answers, asks, writes].map(({ connection }) => connection.pingsUnanswered);
+    expect([unanswered(), asks.take()]).toEqual([[0, 1, 1], []]);
+    answers.say({ type: "pong" }); // which nobody asked for
+    expect(answers.connection.held).toHaveLength(1);
   });
 });
 
@@ -422,7 +465,7 @@ describe("requests that are reserved in the store, on a node of a cluster", () =
   it("end the connection if there are none left, as the store says twice", () => {
     const { w, lamp, answer } = node();
     const client = w.client("ann");
-    client.say(numbered(1));
+    for (const id of [1, 2]) client.say(numbered(id)); // the second says nothing more
     answer(0);
     expect(client.take()).toEqual([]);
     w.advance(3_000);
@@ -506,6 +549,7 @@ describe("rate", () => {
     say();
     expect(client.codes()).toEqual(["RATE_LIMITED"]);
     expect(agent.take()).toHaveLength(3_000);
+    expect(w.hub.counters.received).toBe(3_002);
     expect(client.closed).toBeNull();
   });
 

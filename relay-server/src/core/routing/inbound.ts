@@ -251,18 +251,17 @@ export class Inbound {
   }
 
   #countAgain(connection: Connection, now: number): void {
-    const { uncounted } = connection;
+    const { uncounted, held } = connection;
     if (uncounted === null) return;
     const { client, message, frame } = uncounted;
-    const held = connection.held ?? [];
     connection.uncounted = null;
     connection.held = null;
     discharge(connection, frame);
     this.#fromClient(client, message, frame, now);
     // It may now wait for something else, and the messages behind it with it.
-    const waitsAgain = connection.held as HeldMessage[] | null;
-    connection.held = waitsAgain === null ? held : [...waitsAgain, ...held];
-    if (waitsAgain === null) this.resume(connection, now);
+    const waitsAgain = (connection.held as HeldMessage[] | null) !== null;
+    connection.held = held;
+    if (!waitsAgain) this.resume(connection, now);
   }
 
   #envelopeFromClient(

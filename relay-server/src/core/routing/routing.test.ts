@@ -443,7 +443,10 @@ describe("an agent's envelope", () => {
     ann.say(to("lamp", packet("C")));
     lamp.take();
     lamp.say(envelope(packet("C.A"), { agent_id: "pump", request_id: "r" }));
-    expect(lamp.take()).toMatchObject([{ code: "BAD_MESSAGE", sid: "C.A", request_id: "r" }]);
+    const error = "agent_id must be the agent's own";
+    expect(lamp.take()).toMatchObject([
+      { code: "BAD_MESSAGE", error, sid: "C.A", request_id: "r" },
+    ]);
     expect(ann.take()).toEqual([]);
   });
 
