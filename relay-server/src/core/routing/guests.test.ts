@@ -37,6 +37,7 @@ class Node extends World {
       { clientsPerUser },
       {
         ...ALONE,
+        deliver: () => expect.unreachable("a guest's message must not travel on"),
         answer: (to, frame, agentId) => {
           from.push(agentId);
           const text = typeof frame === "string" ? frame : new TextDecoder().decode(frame);
