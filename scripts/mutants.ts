@@ -5,7 +5,7 @@
  * package count: others import the package as it is installed, which is the source that nobody has
  * changed.
  */
-import { statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { Stryker } from "@stryker-mutator/core";
@@ -33,6 +33,10 @@ const patternOf = (name: string): string => {
 const patterns = names.map(patternOf);
 const isTest = (pattern: string): boolean => pattern.endsWith(".test.ts");
 process.chdir(ROOT);
+// A runner whose time is up is killed with all that it started, and leaves its folders.
+const folder = mkdtempSync(join(tmpdir(), "blindrelay-mutants-"));
+process.env.TMPDIR = folder;
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 await new Stryker({
   mutate: [...patterns.filter((each) => !isTest(each)), "!**/*.test.ts", "!**/testing/**"],
   testFiles: patterns.filter(isTest),
@@ -45,7 +49,7 @@ await new Stryker({
   // A name that does not exist: Stryker would read it by a function that TypeScript 7 lacks.
   tsconfigFile: "none.json",
   // The changed copies of the repository; a folder in `node_modules` would have no tests.
-  tempDirName: join(tmpdir(), "blindrelay-mutants"),
+  tempDirName: join(folder, "copies"),
   concurrency: Math.max(1, availableParallelism() - 1),
   reporters: ["clear-text", "html"],
   htmlReporter: { fileName: "report/mutants.html" },
