@@ -8,12 +8,12 @@ import { Nullable, PlainText } from "./parts.ts";
 /** Of one account. */
 export const MAX_KEYS = 100;
 
+/** Not `uniqueItems`: TypeBox takes the square of a list's length to name what is there twice. */
 const Scopes = Type.Array(OneOf(KEY_SCOPES), {
   minItems: 1,
   maxItems: KEY_SCOPES.length,
-  uniqueItems: true,
   description:
-    "read: GET of agents and releases. call: session tokens and /wss. agents: all of /agents. releases: all of /releases that the account's role allows.",
+    "Each at most once. read: GET of agents and releases. call: session tokens and /wss. agents: all of /agents. releases: all of /releases that the account's role allows.",
   examples: [["call"]],
 });
 

@@ -204,6 +204,7 @@ describe("an account's keys", () => {
     ["no selector", { where: "nonsense" }],
     ["no scope", { scopes: [] }],
     ["an unknown scope", { scopes: ["admin"] }],
+    ["a scope twice", { scopes: ["read", "read"] }],
     ["a scope that is deeper than the stack", { scopes: deep(30_000) }],
     ["an end in the past", { expires_at: "2020-01-01T00:00:00.000Z" }],
     ["an end that ISO 8601 cannot say", { expires_at: "9999-12-31T23:59:59-23:59" }],

@@ -61,6 +61,9 @@ export const keyRoutes = (app: App, context: HttpContext): void => {
     },
     async (request, reply) => {
       const { name, scopes, where = null, expires_at = null } = request.body;
+      if (new Set(scopes).size < scopes.length) {
+        throw invalidBody("/scopes", "must not have duplicate items");
+      }
       const expiresAtMs = expires_at === null ? null : Date.parse(expires_at);
       if (expiresAtMs !== null && !(expiresAtMs > context.nowMs())) {
         throw invalidBody("/expires_at", "must be in the future");
