@@ -79,7 +79,8 @@ class Damage extends Error {}
 const COMPLAINT_GRACE_MS = 1_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what Espruino puts before a line of output.
 const PROMPT = /^(\r|\x1b\[J|>)*/;
-const ANSWER = /<br:(\d+):(ok|no)>([^\r\n]*)\r?\n/;
+/** Without the end of the line, and whatever stands before a carriage return in it. */
+const ANSWER = /<br:(\d+):(ok|no)>(.*)/s;
 
 export class EspruinoRepl {
   readonly port: Port;
@@ -257,9 +258,10 @@ export class EspruinoRepl {
   }
 
   private receiveLine(line: string): void {
-    const found = ANSWER.exec(line);
+    const whole = line.replace(/\r?\n$/, "");
+    const found = ANSWER.exec(whole.slice(whole.lastIndexOf("\r") + 1));
     if (found === null) {
-      const bare = line.replace(PROMPT, "").replace(/\r?\n$/, "");
+      const bare = whole.replace(PROMPT, "");
       if (bare !== "") this.onLine(bare);
       if (bare.startsWith("Uncaught ")) this.complain(bare);
       return;

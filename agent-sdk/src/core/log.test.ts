@@ -1,5 +1,6 @@
 import type { RestartReason } from "@blindrelay/protocol";
 import { makeToken } from "@blindrelay/protocol";
+import { growth, LINEAR } from "@blindrelay/protocol/testing/growth";
 import { describe, expect, it } from "vitest";
 import { ManualTimer, MemoryStorage } from "../memory/index.ts";
 import { AGENT_TOKEN, Client, RELAY_TOKEN, World } from "../testing/world.ts";
@@ -175,6 +176,18 @@ describe("secrets", () => {
       'joined with *** as *** {"token":"***"}',
       "sess_***, sess_***, not sess_123",
     ]);
+  });
+
+  it.each([
+    ["prefixes", "key_"],
+    ["tokens", `key_${"a".repeat(20)} `],
+  ])("are masked in linear time in a relay's text of nothing but %s", (_, part) => {
+    const grown = growth(4_000, (n) => {
+      const { log } = logged();
+      const text = part.repeat(n / part.length);
+      return () => log("warn", "login failed", { error: text });
+    });
+    expect(grown).toBeLessThan(LINEAR);
   });
 });
 

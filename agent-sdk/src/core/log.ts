@@ -131,23 +131,31 @@ const isTokenDigit = (code: number): boolean =>
 const withoutSecret = (text: string, secret: string): string =>
   secret === "" || text.indexOf(secret) < 0 ? text : text.split(secret).join(MASKED);
 
-/** What follows a token's prefix, without its digits. */
-const maskDigits = (text: string): string => {
+/** How many digits of a token a text begins with; 0 if they are too few for one. */
+const tokenLength = (text: string): number => {
   let end = 0;
-  while (end < text.length && isTokenDigit(text.charCodeAt(end))) end++;
-  return end < TOKEN_DIGITS ? text : MASKED + text.substring(end);
+  // No digit follows the last one: what charCodeAt answers there is none.
+  while (isTokenDigit(text.charCodeAt(end))) end++;
+  return end < TOKEN_DIGITS ? 0 : end;
 };
 
 const maskSecrets = (given: string, secrets: readonly string[]): string => {
   let text = given;
   for (const secret of secrets) text = withoutSecret(text, secret);
   for (const prefix of MASKED_PREFIXES) {
+    // In two parts: a relay's text may be nothing but prefixes, and each would copy all of it.
+    let done = "";
     let at = text.indexOf(prefix);
     while (at >= 0) {
       at += prefix.length;
-      text = text.substring(0, at) + maskDigits(text.substring(at));
-      at = text.indexOf(prefix, at);
+      const rest = text.substring(at);
+      const length = tokenLength(rest);
+      done += text.substring(0, at);
+      if (length > 0) done += MASKED;
+      text = rest.substring(length);
+      at = text.indexOf(prefix);
     }
+    text = done + text;
   }
   return text;
 };

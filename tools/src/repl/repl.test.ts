@@ -13,6 +13,7 @@ import {
   type ReplLimits,
   readBoard,
 } from "@blindrelay/agent-sdk/board";
+import { growth, LINEAR } from "@blindrelay/protocol/testing/growth";
 import { afterEach, describe, expect, it } from "vitest";
 import { serve } from "../serial/testing/server.ts";
 import { openFailure, openPort } from "./port.ts";
@@ -51,6 +52,14 @@ const open = async (name: string, limits: ReplLimits = REPL_LIMITS) => {
   return board;
 };
 
+/** A port to a board that says nothing. */
+const silentPort = (): Port => ({
+  name: "tty",
+  events: { received: () => undefined, closed: () => undefined },
+  write: async () => undefined,
+  close: async () => undefined,
+});
+
 /** A test shortens `limits` only for what has to reach them: cable and double may be slow. */
 const onPty = async (options: Partial<DoubleOptions> = {}) => {
   const { double, cable } = await plugIn(options);
@@ -82,17 +91,21 @@ describe("the console", () => {
   });
 
   it("ends what is asked when it is closed, and takes nothing more", async () => {
-    const port: Port = {
-      name: "tty",
-      events: { received: () => undefined, closed: () => undefined },
-      write: async () => undefined,
-      close: async () => undefined,
-    };
-    const board = new EspruinoRepl(port);
+    const board = new EspruinoRepl(silentPort());
     const asked = board.evaluate("1", 60_000).catch((error) => error);
     await board.close();
     expect(await asked).toMatchObject({ reason: "gone" });
     await expect(board.evaluate("1")).rejects.toMatchObject({ reason: "gone" });
+  });
+
+  it("reads in linear time a line of nothing but beginnings of answers", () => {
+    const grown = growth(1_000, (n) => {
+      const line = Buffer.from(`${"<br:0:ok>".repeat(n / 10)}\r.\n`);
+      const port = silentPort();
+      new EspruinoRepl(port);
+      return () => port.events.received(line);
+    });
+    expect(grown).toBeLessThan(LINEAR);
   });
 
   it("does not disturb a running program unless it may interrupt it", async () => {
