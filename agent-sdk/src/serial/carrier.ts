@@ -48,6 +48,8 @@ const OPENING_MS = 1000;
 const RELAY_HIGH_BYTES = 131072;
 /** Limit of texts for the device: beyond it the link is paused, below half of it resumed. */
 const DEVICE_HIGH_BYTES = 262144;
+/** What a text costs beside its bytes while it waits: a relay may send any number of empty ones. */
+const TEXT_OVERHEAD_BYTES = 64;
 const CLOSE_GIVEN_UP = 4000;
 const CLOSED_BY_LOSS = 1006;
 const CTRL_C = 3;
@@ -332,7 +334,7 @@ export class SerialCarrier {
       return;
     }
     carried.queue.push(bytes);
-    carried.queued += bytes.length;
+    carried.queued += TEXT_OVERHEAD_BYTES + bytes.length;
     this.flush(carried);
     if (carried.queued > DEVICE_HIGH_BYTES && !carried.paused) {
       carried.paused = true;
@@ -349,7 +351,7 @@ export class SerialCarrier {
         break;
       }
       carried.queue.shift();
-      carried.queued -= bytes.length;
+      carried.queued -= TEXT_OVERHEAD_BYTES + bytes.length;
       this.counters.toDevice++;
       const offset = carried.outgoing.take(bytes.length);
       this.put(FRAME_TEXT, encodeText(carried.id, offset, bytes));

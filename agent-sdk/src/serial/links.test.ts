@@ -317,6 +317,16 @@ describe("a device behind a serial line", () => {
     expect(log).toHaveLength(1 + sent);
   });
 
+  it("has the bridge stop reading empty texts, too, of which a relay may send any number", () => {
+    const line = new Line(4000);
+    line.connect();
+    line.timer.advance(100);
+    line.carrierReady = false;
+    for (let sent = 0; sent < 5_000; sent++) line.relay().send("");
+    line.timer.advance(10);
+    expect(line.relay().paused).toBe(true);
+  });
+
   it("is asked for credit that was lost, also right after a link that was", () => {
     const line = new Line(1000);
     const first = line.connect();
