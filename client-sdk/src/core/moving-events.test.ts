@@ -1,4 +1,5 @@
 /** A listener moves from one session to the next: no event is lost unsaid. */
+import { growth, LINEAR } from "@blindrelay/protocol/testing/growth";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { settle } from "../testing/streams.ts";
@@ -162,4 +163,14 @@ it("compares a bounded number of events", () => {
   expect(added.slice(0, 26)).not.toContain(false);
   expect(added.slice(27)).not.toContain(true);
   expect(moving.add("another", "big", data)).toBe(true);
+});
+
+it("compares the events of an agent that sends very many in linear time", () => {
+  const grown = growth(1_000, (n) => () => {
+    const moving = new MovingEvents("before", "after");
+    for (let at = 0; at < n; at++) moving.add("before", "e", [at]);
+    for (let at = 0; at < n; at++) moving.add("after", "e", [-1 - at]);
+    expect(moving.missing).toBe(n);
+  });
+  expect(grown).toBeLessThan(LINEAR);
 });

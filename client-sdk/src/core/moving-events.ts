@@ -18,9 +18,13 @@ export class MovingEvents<Session> {
   readonly after: Session;
   /** Whether the old session has answered: what comes in it now is in the new one too. */
   isComplete = false;
-  /** Events of one session that have not come in the other one. */
-  private readonly onlyBefore: string[] = [];
-  private readonly onlyAfter: string[] = [];
+  /** Events that the subscriber did not get. */
+  missing = 0;
+  /**
+   * How much more often each came in the old session than in the new one. By its text, because an
+   * agent may send very many: a search for each would take the square of that.
+   */
+  private readonly surplus = new Map<string, number>();
   private compared = 0;
 
   constructor(before: Session, after: Session) {
@@ -34,17 +38,11 @@ export class MovingEvents<Session> {
     if (isOld ? this.isComplete : session !== this.after) return true;
     const text = JSON.stringify([event, data]);
     this.compared += text.length;
-    const [own, others] = isOld
-      ? [this.onlyBefore, this.onlyAfter]
-      : [this.onlyAfter, this.onlyBefore];
-    const at = others.indexOf(text);
-    if (at < 0) own.push(text);
-    else others.splice(at, 1);
+    const before = this.surplus.get(text) ?? 0;
+    const after = before + (isOld ? 1 : -1);
+    this.missing += Math.max(0, after) - Math.max(0, before);
+    if (after === 0) this.surplus.delete(text);
+    else this.surplus.set(text, after);
     return this.compared <= MAX_COMPARED;
-  }
-
-  /** Events that the subscriber did not get. */
-  get missing(): number {
-    return this.onlyBefore.length;
   }
 }
