@@ -120,7 +120,7 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
 function parseSelection(text: string): Selection | string {
   const where: Selection = {};
   for (const part of text.split(",")) {
-    const [, key, value] = /^\s*(group|method|phase)\s*=\s*(.*\S)\s*$/.exec(part) ?? [];
+    const [, key, value] = /^(group|method|phase)\s*=\s*(\S.*)$/.exec(part.trim()) ?? [];
     if (key === undefined || where[key as keyof Selection] !== undefined) {
       return `not a choice of calls: {${text}}; write one like {group=pumps}, {method=pump.state}, {phase=load} or {group=pumps,method=pump.state}`;
     }
