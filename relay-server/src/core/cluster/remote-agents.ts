@@ -45,6 +45,7 @@ export class RemoteAgents {
     const { peers, presence } = this.#state;
     const user = peers.find(userId);
     if (user === undefined || user.clients.size === 0) return;
+    const found: string[] = [];
     for (const { agentId, loginNumber, onlineForMs } of agents) {
       const known = user.abroad.get(agentId);
       if (user.agents.has(agentId)) continue;
@@ -53,9 +54,10 @@ export class RemoteAgents {
       const onlineSince = now - onlineForMs;
       user.abroad.set(agentId, { node, loginNumber, onlineSince, moving: false });
       if (known === undefined && isNews) presence.announce(user, agentId, true, now);
-      else if (known === undefined) presence.addToSnapshots(user, agentId, now);
+      else if (known === undefined) found.push(agentId);
       if (known === undefined || known.node !== node || known.moving) this.#bind(user, agentId);
     }
+    presence.addToSnapshots(user, found, now);
   }
 
   /** An agent has left its node. `moving`: it is expected on another one. */

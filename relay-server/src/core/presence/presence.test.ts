@@ -1,5 +1,6 @@
 /** What a node answers about an agent, from what it told its clients; the rest: connection-life. */
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
+import { growth, LINEAR } from "@blindrelay/protocol/testing/growth";
 import { expect, it } from "vitest";
 import {
   GONE_KEPT_MS,
@@ -79,6 +80,27 @@ it("thousands of agents that are lost with their node are all told of, to one cl
     agents.map(({ agentId }) => [agentId, false]),
   );
   expect(w.hub.counters.controlMessagesDropped).toBe(0);
+});
+
+it("a list of thousands of agents is read in linear time while as many are queued as lost", () => {
+  const grown = growth(1_000, (n) => {
+    const agents = (node: string) =>
+      Array.from({ length: n }, (_, i) => ({
+        agentId: `${node}${i}`,
+        loginNumber: i,
+        onlineForMs: 0,
+      }));
+    return () => {
+      const w = new World();
+      w.user("ann");
+      w.client("ann");
+      w.hub.remoteAgents.online("ann", "B", agents("B"), true, w.now);
+      w.turn = () => undefined;
+      w.hub.remoteAgents.nodeLost("B", w.now);
+      w.hub.remoteAgents.online("ann", "C", agents("C"), false, w.now);
+    };
+  });
+  expect(grown).toBeLessThan(LINEAR);
 });
 
 it("the clients of a key are told over several turns, too, what its selector matches, in order", () => {

@@ -160,13 +160,20 @@ export class Presence {
     if (snapshots.size <= SNAPSHOTS_AT_ONCE) this.#continue(client, snapshots, now);
   }
 
-  /** An agent turns out to have been online already: notifies clients that asked for a snapshot. */
-  addToSnapshots(user: User, agentId: string, now: number): void {
-    // Otherwise clients would be told after it that the agent is offline.
-    for (const news of this.#news.get(user)?.values() ?? []) {
-      if (news.agentId === agentId && news.view === null)
-        return this.announce(user, agentId, true, now);
+  /** Agents turn out to have been online already: notifies clients that asked for a snapshot. */
+  addToSnapshots(user: User, agentIds: readonly string[], now: number): void {
+    const queued = new Set<string>();
+    for (const { agentId, view } of this.#news.get(user)?.values() ?? []) {
+      if (view === null) queued.add(agentId);
     }
+    for (const agentId of agentIds) {
+      // Otherwise clients would be told after it that the agent is offline.
+      if (queued.has(agentId)) this.announce(user, agentId, true, now);
+      else this.#addToSnapshots(user, agentId);
+    }
+  }
+
+  #addToSnapshots(user: User, agentId: string): void {
     for (const client of user.clients) {
       if (!client.connection.wantsPresence) continue;
       const snapshot = this.#snapshots.get(user)?.get(client);
