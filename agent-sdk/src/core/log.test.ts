@@ -182,7 +182,7 @@ describe("secrets", () => {
     ["prefixes", "key_"],
     ["tokens", `key_${"a".repeat(20)} `],
   ])("are masked in linear time in a relay's text of nothing but %s", (_, part) => {
-    const grown = growth(4_000, (n) => {
+    const grown = growth(8_000, (n) => {
       const { log } = logged();
       const text = part.repeat(n / part.length);
       return () => log("warn", "login failed", { error: text });
