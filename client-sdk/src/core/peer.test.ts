@@ -385,6 +385,17 @@ describe("a relay error about a packet", () => {
     expect([next.result, agent.pings]).toEqual([["next"], pings]);
   });
 
+  it("UNAVAILABLE: a relay that reports the agent again and again is not sent all each time", async () => {
+    const { world, agent, pump } = await talking();
+    world.relay.refuse = () => "UNAVAILABLE";
+    for (let n = 0; n < 10; n++) world.follow(pump.call("never"));
+    await world.run(150);
+    const before = packetsOf(world).length;
+    for (let told = 0; told < 100; told++) world.relay.setPresence(agent.id, true);
+    await world.run(20);
+    expect(packetsOf(world).length - before).toBe(10);
+  });
+
   it("AGENT_OFFLINE with one in flight: that one fails", async () => {
     const { world, agent, pump } = await talking();
     world.relay.agents.delete(agent.id);

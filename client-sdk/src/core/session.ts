@@ -179,6 +179,8 @@ export class PeerSession {
   /** When the agent was last asked whether it still has the session. */
   private doubtedAt = 0;
   private resends = 0;
+  /** Whether it was sent again before the wait is over: a relay may ask for that without end. */
+  private hurried = false;
   private resending = false;
   private readonly holdAlarm: Alarm;
   private readonly alarm: Alarm;
@@ -317,7 +319,10 @@ export class PeerSession {
    */
   ping(again = false): boolean {
     const before = this.outstanding.size;
-    if (this.resends > 0) this.resend();
+    if (this.resends > 0 && (again || !this.hurried)) {
+      this.hurried = true;
+      this.resend();
+    }
     // While the relay refuses packets it would refuse the ping too, or let it overtake them.
     if (this.holding && before > 0) return true;
     this.doubt();
@@ -417,6 +422,7 @@ export class PeerSession {
     if (this.resending || !waits) return;
     this.resending = true;
     this.holding = true;
+    this.hurried = false;
     const waitMs = Math.min(RESEND_BASE_MS * 2 ** this.resends, RESEND_CEILING_MS);
     this.resends++;
     this.holdAlarm.set(waitMs, () => {
