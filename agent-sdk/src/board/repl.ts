@@ -79,8 +79,7 @@ class Damage extends Error {}
 const COMPLAINT_GRACE_MS = 1_000;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what Espruino puts before a line of output.
 const PROMPT = /^(\r|\x1b\[J|>)*/;
-/** Without the end of the line, and whatever stands before a carriage return in it. */
-const ANSWER = /<br:(\d+):(ok|no)>(.*)/s;
+const ANSWER = /<br:(\d+):(ok|no)>(.*)/;
 
 export class EspruinoRepl {
   readonly port: Port;
@@ -259,6 +258,7 @@ export class EspruinoRepl {
 
   private receiveLine(line: string): void {
     const whole = line.replace(/\r?\n$/, "");
+    // By hand, because an expression for both would begin again at each answer's beginning.
     const found = ANSWER.exec(whole.slice(whole.lastIndexOf("\r") + 1));
     if (found === null) {
       const bare = whole.replace(PROMPT, "");

@@ -3,7 +3,8 @@
  * point, and its reader rounds at every digit. Short numbers need one multiplication or division of
  * two whole doubles, which is rounded correctly. The rest is computed with the sum of two doubles,
  * 106 bits (T. J. Dekker, A Floating-Point Technique for Extending the Available Precision, 1971):
- * a text of 30 digits takes as long as a short one, which a relay could send by the hundred.
+ * a text of 30 digits takes as long as a short one, which a relay could send by the hundred. A text
+ * that is within 1e-30 of the middle of two doubles may become the other one.
  *
  * [portable]
  */
@@ -111,7 +112,7 @@ export const readNumber = (text: string): number => {
   return size < -300 ? roundedTiny(value, two) : value[0] * two;
 };
 
-/** A text for this finite number: 21.5, 0.5, 5e-2 if 15 digits suffice, otherwise with 18. */
+/** A text for this finite number: 21.5, 0.5, 5e-2 if 15 digits suffice, otherwise with 17 to 19. */
 export const writeNumber = (value: number): string => {
   if (value < 0) return `-${writeNumber(-value)}`;
   if (value < 1e21 && Math.floor(value) === value) return String(value);

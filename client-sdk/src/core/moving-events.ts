@@ -38,11 +38,11 @@ export class MovingEvents<Session> {
     if (isOld ? this.isComplete : session !== this.after) return true;
     const text = JSON.stringify([event, data]);
     this.compared += text.length;
-    const before = this.surplus.get(text) ?? 0;
-    const after = before + (isOld ? 1 : -1);
-    this.missing += Math.max(0, after) - Math.max(0, before);
-    if (after === 0) this.surplus.delete(text);
-    else this.surplus.set(text, after);
+    const had = this.surplus.get(text) ?? 0;
+    const has = had + (isOld ? 1 : -1);
+    this.missing += Math.max(0, has) - Math.max(0, had);
+    if (has === 0) this.surplus.delete(text);
+    else this.surplus.set(text, has);
     return this.compared <= MAX_COMPARED;
   }
 }

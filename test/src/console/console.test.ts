@@ -147,7 +147,11 @@ describe.skipIf(!HAS_CHROMIUM)(
     }, BROWSER_TIMEOUT_MS);
     afterAll(() => browser?.close());
     afterEach(async () => {
-      for (const context of browser.contexts()) await context.close();
+      for (const context of browser.contexts()) {
+        // A request may still be under way to the relay.
+        for (const page of context.pages()) await page.unrouteAll({ behavior: "ignoreErrors" });
+        await context.close();
+      }
     });
 
     it("explains a refused login, and accepts the right code", async () => {

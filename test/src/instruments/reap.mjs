@@ -40,7 +40,7 @@ const endAll = async () => {
 
 const reap = async () => {
   await endAll();
-  rmSync(run, { recursive: true, force: true });
+  rmSync(run, { recursive: true, force: true, maxRetries: 5 });
 };
 
 process.stdin.on("end", reap).on("error", reap).resume();

@@ -2,8 +2,8 @@
  * Vitest's global set-up: whatever the tests start ends with them, even if vitest itself is killed.
  * Everything that a test starts inherits the name of the run (child-environment.ts); the reaper is
  * a separate process that waits for the end of its standard input, which is the end of vitest, and
- * then ends every process with that name, which is also a folder's, and removes that. Without /proc
- * (macOS, Windows) it ends none.
+ * then ends every process with that name. The name is the path of the run's folder, which it
+ * removes. Without /proc (macOS, Windows) it ends none.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync } from "node:fs";

@@ -82,7 +82,16 @@ it("thousands of agents that are lost with their node are all told of, to one cl
   expect(w.hub.counters.controlMessagesDropped).toBe(0);
 });
 
-it("a list of thousands of agents is read in linear time while as many are queued as lost", () => {
+interface Listed {
+  readonly agentId: string;
+  readonly loginNumber: number;
+  readonly onlineForMs: number;
+}
+
+it.each([
+  ["a list of thousands of agents is read", (all: Listed[]) => [all], false],
+  ["thousands of logins one by one are heard of", (all: Listed[]) => all.map((one) => [one]), true],
+])("%s in linear time while as many are queued as lost", (_, messages, isNews) => {
   const grown = growth(1_000, (n) => {
     const agents = (node: string) =>
       Array.from({ length: n }, (_, i) => ({
@@ -90,6 +99,7 @@ it("a list of thousands of agents is read in linear time while as many are queue
         loginNumber: i,
         onlineForMs: 0,
       }));
+    const listed = messages(agents("C"));
     return () => {
       const w = new World();
       w.user("ann");
@@ -97,7 +107,7 @@ it("a list of thousands of agents is read in linear time while as many are queue
       w.hub.remoteAgents.online("ann", "B", agents("B"), true, w.now);
       w.turn = () => undefined;
       w.hub.remoteAgents.nodeLost("B", w.now);
-      w.hub.remoteAgents.online("ann", "C", agents("C"), false, w.now);
+      for (const agents of listed) w.hub.remoteAgents.online("ann", "C", agents, isNews, w.now);
     };
   });
   expect(grown).toBeLessThan(LINEAR);

@@ -162,6 +162,7 @@ export class Presence {
 
   /** Agents turn out to have been online already: notifies clients that asked for a snapshot. */
   addToSnapshots(user: User, agentIds: readonly string[], now: number): void {
+    if (agentIds.length === 0) return;
     const queued = new Set<string>();
     for (const { agentId, view } of this.#news.get(user)?.values() ?? []) {
       if (view === null) queued.add(agentId);
