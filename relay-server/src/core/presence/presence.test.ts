@@ -92,7 +92,7 @@ it.each([
   ["a list of thousands of agents is read", (all: Listed[]) => [all], false],
   ["thousands of logins one by one are heard of", (all: Listed[]) => all.map((one) => [one]), true],
 ])("%s in linear time while as many are queued as lost", (_, messages, isNews) => {
-  const grown = growth(1_000, (n) => {
+  const grown = growth(100, (n) => {
     const agents = (node: string) =>
       Array.from({ length: n }, (_, i) => ({
         agentId: `${node}${i}`,
