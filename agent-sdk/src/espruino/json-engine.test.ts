@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildForBoard } from "../../build/espruino.ts";
 import { Engine, type EngineProcess, findEspruino } from "../engines/espruino-process.ts";
 import type { Read } from "../testing/espruino-json.ts";
+import { brokenText, jsonText } from "../testing/json-texts.ts";
 
 const binary = findEspruino("ESPRUINO_BIN");
 const PIECE = 10;
@@ -32,18 +33,13 @@ const number = fc
     ),
   )
   .map((parts) => parts.join(""));
-const json = fc.json({ stringUnit: "binary-ascii", depthSize: "small" });
 const piece = fc.oneof(
   number,
-  json,
+  jsonText,
   fc.constantFrom("\\", "\\u00e9", '"\\n"', " ", "[", "{", '{"a":', '"', "'", "/*", "//", "true"),
 );
-const broken = fc.tuple(json, fc.nat(), piece).map(([text, at, more]) => {
-  const place = at % (text.length + 1);
-  return text.slice(0, place) + more + text.slice(place + (at & 1));
-});
 const anyText = fc
-  .oneof(json, number, fc.double({ noNaN: true }).map(String), broken)
+  .oneof(jsonText, number, fc.double({ noNaN: true }).map(String), brokenText(jsonText, piece))
   // A `__proto__` cannot be an own member there, and a strict text may be nested 16 levels deep.
   .filter((text) => !text.includes("__proto__") && !/([[{].*){17}/s.test(text));
 

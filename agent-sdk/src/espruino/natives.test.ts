@@ -6,6 +6,7 @@ import * as protocol from "@blindrelay/protocol/crypto";
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { espruinoGlobals } from "../testing/espruino-natives.ts";
+import { brokenText, jsonText } from "../testing/json-texts.ts";
 import { parseLeniently, stringifyLeniently } from "../testing/lenient-json.ts";
 
 const ascii = fc.string({ unit: "binary-ascii", maxLength: 40 });
@@ -76,13 +77,8 @@ describe("natives", () => {
         fc.integer().map((n) => n / 1000),
       )
       .map(String);
-    const json = fc.oneof(fc.json({ stringUnit: "binary-ascii", depthSize: "small" }), alone);
-    const broken = fc
-      .tuple(json, fc.nat(), fc.constantFrom(...",}{][:'\"0x1e-.\\ "))
-      .map(([text, at, char]) => {
-        const place = at % (text.length + 1);
-        return text.slice(0, place) + char + text.slice(place + (at & 1));
-      });
+    const json = fc.oneof(jsonText, alone);
+    const broken = brokenText(json, fc.constantFrom(...",}{][:'\"0x1e-.\\ "));
     const written = JSON.parse;
     vi.spyOn(JSON, "parse").mockImplementation(parseLeniently);
     vi.spyOn(JSON, "stringify").mockImplementation(stringifyLeniently);

@@ -18,8 +18,6 @@ export class MovingEvents<Session> {
   readonly after: Session;
   /** Whether the old session has answered: what comes in it now is in the new one too. */
   isComplete = false;
-  /** Events that the subscriber did not get. */
-  missing = 0;
   /**
    * How much more often each came in the old session than in the new one. By its text, because an
    * agent may send very many: a search for each would take the square of that.
@@ -38,11 +36,16 @@ export class MovingEvents<Session> {
     if (isOld ? this.isComplete : session !== this.after) return true;
     const text = JSON.stringify([event, data]);
     this.compared += text.length;
-    const had = this.surplus.get(text) ?? 0;
-    const has = had + (isOld ? 1 : -1);
-    this.missing += Math.max(0, has) - Math.max(0, had);
+    const has = (this.surplus.get(text) ?? 0) + (isOld ? 1 : -1);
     if (has === 0) this.surplus.delete(text);
     else this.surplus.set(text, has);
     return this.compared <= MAX_COMPARED;
+  }
+
+  /** Events that the subscriber did not get. */
+  get missing(): number {
+    let missing = 0;
+    for (const times of this.surplus.values()) missing += Math.max(0, times);
+    return missing;
   }
 }

@@ -407,7 +407,8 @@ export class Peer implements PeerSessionEvents {
     const { moving } = this;
     if (moving === null) return;
     this.moving = null;
-    if (moving.missing > 0) this.events.gap(moving.missing, "events");
+    const { missing } = moving;
+    if (missing > 0) this.events.gap(missing, "events");
     moving.before.keep(false);
     this.dismiss(moving.before);
   }

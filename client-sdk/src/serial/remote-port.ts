@@ -553,12 +553,13 @@ export class RemotePort {
     const { opening, from, bytes } = (lost ?? {}) as Record<string, unknown>;
     if (opening !== this.opening || !isNumber(from) || !isNumber(bytes)) return;
     // A bridge refuses to go on at what is no number of a byte.
-    if (!isNumber(from + bytes)) return;
+    const end = from + bytes;
+    if (!isNumber(end)) return;
     // What the answer said already is not said again; what should have come before this does not.
     const { readAt } = this;
-    if (from + bytes <= readAt) return;
-    if (attempt.purging === 0) this.tellLost(readAt, from + bytes - readAt);
-    this.readAt = from + bytes;
+    if (end <= readAt) return;
+    if (attempt.purging === 0) this.tellLost(readAt, end - readAt);
+    this.readAt = end;
   }
 
   /** One answer is enough for all who asked meanwhile. */

@@ -2,6 +2,7 @@
 import { OUTBOX_BYTES } from "@blindrelay/protocol";
 import { growth, LINEAR } from "@blindrelay/protocol/testing/growth";
 import { expect, it } from "vitest";
+import type { OnlineAgent } from "../bus.ts";
 import {
   GONE_KEPT_MS,
   NEWS_AT_ONCE,
@@ -82,15 +83,13 @@ it("thousands of agents that are lost with their node are all told of, to one cl
   expect(w.hub.counters.controlMessagesDropped).toBe(0);
 });
 
-interface Listed {
-  readonly agentId: string;
-  readonly loginNumber: number;
-  readonly onlineForMs: number;
-}
-
 it.each([
-  ["a list of thousands of agents is read", (all: Listed[]) => [all], false],
-  ["thousands of logins one by one are heard of", (all: Listed[]) => all.map((one) => [one]), true],
+  ["a list of thousands of agents is read", (all: OnlineAgent[]) => [all], false],
+  [
+    "thousands of logins one by one are heard of",
+    (all: OnlineAgent[]) => all.map((one) => [one]),
+    true,
+  ],
 ])("%s in linear time while as many are queued as lost", (_, messages, isNews) => {
   const grown = growth(100, (n) => {
     const agents = (node: string) =>
