@@ -13,9 +13,14 @@ export const endSignals = (): readonly NodeJS.Signals[] => {
   return ["SIGINT", "SIGTERM"];
 };
 
-/** Resolves at the first of them. */
-export const interrupted = (): Promise<void> =>
-  new Promise((resolve) => {
+let first: Promise<void> | undefined;
+
+/**
+ * Resolves at the first of them. Listened for once: a signal that has come, and that Node has not
+ * told yet, is lost when its listeners are replaced.
+ */
+export const interrupted = (): Promise<void> => {
+  first ??= new Promise((resolve) => {
     for (const signal of endSignals()) {
       process.once(signal, () => {
         isOver = true;
@@ -23,6 +28,8 @@ export const interrupted = (): Promise<void> =>
       });
     }
   });
+  return first;
+};
 
 /** Whether a signal has ended the command. */
 export const wasInterrupted = (): boolean => isOver;
