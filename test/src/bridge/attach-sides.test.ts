@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { lstatSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, describe, expect, it } from "vitest";
 import { CLI, type Running } from "../cli/processes.ts";
@@ -222,7 +223,8 @@ describe.skipIf(!HAS_SOCAT)("a bridged port whose processes are killed", () => {
   afterAll(() => world.close());
 
   it("works again after kill -9 of the relay, of the bridge and of attach, and says what is unknown", async () => {
-    await world.open();
+    // The relay comes back at its port.
+    await world.open({ port: await freePort() });
     let relay = await world.house.relayProcess();
     const added = await world.add("modem");
     const cable = world.cable();

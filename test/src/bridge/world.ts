@@ -26,8 +26,8 @@ export class BridgeHouse {
   private readonly cables: Cable[] = [];
   private readonly tools: ChildProcess[] = [];
 
-  async open(): Promise<void> {
-    await this.house.open();
+  async open(settings: Parameters<House["open"]>[0] = {}): Promise<void> {
+    await this.house.open(settings);
     const login = ["login", "--url", this.house.url, "--username", "ada", "--password-stdin"];
     const { code, stderr } = await this.house.cli(login, {}, `${PASSWORD}\n`);
     if (code !== 0) throw new Error(stderr);
