@@ -145,7 +145,10 @@ export const PROOFS: Readonly<Record<string, Proof>> = {
     inputs: [...SDKS, "relay-server", "tools", "test/src/cli", "test/src/espruino/terminals.ts"],
   },
   hub: {
-    tests: ["relay-server/src/core/{bystanders,hub}.property.test.ts"],
+    tests: [
+      "relay-server/src/bus/bystanders.property.test.ts",
+      "relay-server/src/core/hub.property.test.ts",
+    ],
     inputs: ["protocol", "relay-server"],
   },
   kill: { tests: ["test/src/kill/**"], inputs: ["protocol", "relay-server"] },

@@ -8,27 +8,14 @@ import { MIN_HELD_LINK_MS } from "../core/limits/limits.ts";
 import { Lockout } from "../core/limits/lockout.ts";
 import type { Notice } from "../store/notices.ts";
 import { Cluster, type Shared } from "./cluster.ts";
-import type { Delivery, Transport } from "./transport.ts";
+import { BusSide, MemoryBus } from "./testing/memory-bus.ts";
 
-interface Subscription {
-  readonly side: Side;
-  readonly subject: string;
-  readonly take: (delivery: Delivery) => void;
-}
-
-/** The bus, its nodes, and the time. */
+/** The nodes, and the time. */
 class World {
   nowMs = 1_000_000;
   readonly errors: unknown[] = [];
   readonly nodes: Node[] = [];
-  readonly subscriptions = new Set<Subscription>();
-  /** Kinds of messages that the bus loses without any node noticing. */
-  lost: readonly string[] = [];
-  /** Whether each message is delivered twice. */
-  isDoubling = false;
-  readonly sent: string[] = [];
-  longestBytes = 0;
-  readonly #queue: (() => void)[] = [];
+  readonly bus = new MemoryBus();
   #timers: { at: number; fn: () => void }[] = [];
 
   add(name: string): Node {
@@ -45,34 +32,9 @@ class World {
     };
   }
 
-  publish(from: Side, subject: string, payload: Uint8Array, replyTo: string | null): void {
-    const [kind] = Buffer.from(payload).toString("latin1").split(/[ \n]/) as [string];
-    this.sent.push(kind);
-    this.longestBytes = Math.max(this.longestBytes, payload.length);
-    if (this.lost.includes(kind)) return;
-    const deliver = () => {
-      const to = this.#listening(subject).filter(({ side }) => side.isUp);
-      for (const { side, take } of to) {
-        side.hear(() => take({ subject, payload, replyTo, nobody: false }));
-      }
-      if (to.length > 0 || replyTo === null) return;
-      const nobody = { subject: replyTo, payload: new Uint8Array(), replyTo: null, nobody: true };
-      for (const { side, take } of this.#listening(replyTo)) if (side === from) take(nobody);
-    };
-    this.#queue.push(deliver, ...(this.isDoubling ? [deliver] : []));
-  }
-
-  #listening(subject: string): Subscription[] {
-    return [...this.subscriptions].filter(
-      (each) =>
-        each.subject === subject ||
-        (each.subject.endsWith(".*") && subject.startsWith(each.subject.slice(0, -1))),
-    );
-  }
-
   run(ms: number): void {
     for (const end = this.nowMs + ms; this.nowMs < end; ) {
-      this.deliver();
+      this.bus.deliver();
       this.nowMs += 25;
       const due = this.#timers.filter(({ at }) => at <= this.nowMs);
       this.#timers = this.#timers.filter(({ at }) => at > this.nowMs);
@@ -82,79 +44,12 @@ class World {
         if (this.nowMs % 1000 === 0 && side.isUp) cluster.tick();
       }
     }
-    this.deliver();
+    this.bus.deliver();
   }
-
-  /** Delivers to one node only. */
-  hand(to: Node, subject: string, payload: Uint8Array): void {
-    for (const { side, take } of this.#listening(subject)) {
-      if (side === to.side) take({ subject, payload, replyTo: null, nobody: false });
-    }
-  }
-
-  /** As by SIGKILL. */
-  kill(node: Node): void {
-    node.side.isFrozen = true;
-    for (const each of this.subscriptions) {
-      if (each.side === node.side) this.subscriptions.delete(each);
-    }
-  }
-
-  /** Delivers everything that was published; no time passes. */
-  deliver(): void {
-    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) next();
-  }
-}
-
-/** One node's side of the bus. */
-class Side implements Transport {
-  isUp = true;
-  /** Whether the bus drops what this node publishes, as without the permission to. */
-  isMute = false;
-  backlogBytes = 0;
-  isFrozen = false;
-  readonly #world: World;
-  #unread: (() => void)[] = [];
-  #listener = () => {};
-
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  publish(subject: string, payload: Uint8Array, replyTo?: string): void {
-    if (!this.isMute) this.#world.publish(this, subject, payload, replyTo ?? null);
-  }
-
-  subscribe(subject: string, take: (delivery: Delivery) => void): () => void {
-    const subscription = { side: this, subject, take };
-    this.#world.subscriptions.add(subscription);
-    return () => this.#world.subscriptions.delete(subscription);
-  }
-
-  onUp(listener: () => void): void {
-    this.#listener = listener;
-  }
-
-  hear(take: () => void): void {
-    if (this.isFrozen) this.#unread.push(take);
-    else take();
-  }
-
-  thaw(): void {
-    this.isFrozen = false;
-    for (const take of this.#unread.splice(0)) take();
-  }
-
-  comeBack(): void {
-    this.isUp = true;
-    this.#listener();
-  }
-
-  async close(): Promise<void> {}
 }
 
 class Node {
-  readonly side: Side;
+  readonly side: BusSide;
   readonly hub: Hub;
   readonly cluster: Cluster;
   /** The notices of each message that announced some. */
@@ -164,7 +59,7 @@ class Node {
 
   constructor(world: World, name: string) {
     this.#world = world;
-    this.side = new Side(world);
+    this.side = new BusSide(world.bus);
     this.cluster = new Cluster({
       transport: this.side,
       node: name,
@@ -286,10 +181,10 @@ test("what a node reported before it was taken for lost, and arrives later, is n
   const watcher = b.client();
   a.agent("pump", 1);
   world.run(500);
-  world.kill(a);
+  world.bus.kill(a.side);
   world.run(7000);
   const late = JSON.stringify([{ agentId: "pump", epoch: 1, onlineForMs: 1000 }]);
-  world.hand(b, "p.u.u", Buffer.from(`here A u 1\n${late}`));
+  world.bus.hand(b.side, "p.u.u", Buffer.from(`here A u 1\n${late}`));
   world.run(60_000);
   expect(watcher.statuses()).toEqual([true, false]);
 });
@@ -313,18 +208,18 @@ test("presence is correct again after a lost message that no node misses", () =>
   const { world, a, b } = twoNodes();
   const watcher = b.client();
   world.run(500);
-  world.lost = ["here"];
+  world.bus.lost = ["here"];
   const pump = a.agent("pump", 1);
   world.run(500);
-  world.lost = [];
+  world.bus.lost = [];
   expect(watcher.statuses()).toEqual([]);
   world.run(40_000);
   expect(watcher.statuses()).toEqual([true]);
 
-  world.lost = ["gone"];
+  world.bus.lost = ["gone"];
   a.hub.closed(pump.connection, world.nowMs);
   world.run(500);
-  world.lost = [];
+  world.bus.lost = [];
   expect(watcher.statuses()).toEqual([true]);
   world.run(40_000);
   expect(watcher.statuses()).toEqual([true, false]);
@@ -338,10 +233,10 @@ test("an agent stays online if the message about its move to a third node was lo
   a.agent("pump", 1);
   a.agent("lamp", 2);
   world.run(500);
-  world.lost = ["gone", "here"];
+  world.bus.lost = ["gone", "here"];
   const moved = c.agent("pump", 3);
   world.run(500);
-  world.lost = [];
+  world.bus.lost = [];
   world.run(40_000);
   expect(watcher.statuses()).toEqual([true, true]);
   c.hub.closed(moved.connection, world.nowMs);
@@ -374,12 +269,14 @@ test("nodes that agree compare each user once in 30 s, and send nothing else", (
   b.client();
   for (let number = 1; number <= 50; number += 1) a.agent(`pump-${number}`, number);
   world.run(500);
-  world.sent.splice(0);
+  world.bus.sent.splice(0);
   world.run(30_000);
-  const sent = (kind: string) => world.sent.filter((each) => each === kind).length;
+  const sent = (kind: string) => world.bus.sent.filter((each) => each === kind).length;
   expect(sent("compare")).toBe(1);
   expect(sent("holding")).toBeLessThanOrEqual(30);
-  expect(world.sent.filter((kind) => !["hello", "compare", "holding"].includes(kind))).toEqual([]);
+  expect(world.bus.sent.filter((kind) => !["hello", "compare", "holding"].includes(kind))).toEqual(
+    [],
+  );
 });
 
 test("two links of an agent become one within 35 s of the lost messages, on nodes without clients", () => {
@@ -391,10 +288,10 @@ test("two links of an agent become one within 35 s of the lost messages, on node
     const nodes = [a, b];
     const first = (nodes[older] as Node).agent("pump", 29);
     world.run(700);
-    world.lost = ["claim", "holds"];
+    world.bus.lost = ["claim", "holds"];
     (nodes[newer] as Node).agent("pump", 30);
     world.run(2000);
-    world.lost = [];
+    world.bus.lost = [];
     const holders = () => nodes.map(({ hub }) => hub.isOnline("pump"));
     expect(holders()).toEqual([true, true]);
     world.run(32_000);
@@ -435,8 +332,8 @@ test("agents in any number are named within 30 s, in messages that fit", () => {
   }
   world.run(2000);
   const named = new Set<string>();
-  const publish = world.publish.bind(world);
-  vi.spyOn(world, "publish").mockImplementation((from, subject, payload, replyTo) => {
+  const publish = world.bus.publish.bind(world.bus);
+  vi.spyOn(world.bus, "publish").mockImplementation((from, subject, payload, replyTo) => {
     const text = Buffer.from(payload).toString();
     if (text.startsWith("holding ")) {
       expect(payload.length).toBeLessThan(65_536);
@@ -460,7 +357,7 @@ const sids = (heard: readonly { sid?: string }[]) =>
 
 test("on a bus that delivers everything twice an agent has one link, is said to be online once, and is reached", () => {
   const { world, a, b } = twoNodes();
-  world.isDoubling = true;
+  world.bus.isDoubling = true;
   const watcher = b.client();
   const [first, client] = [a.agent("pump", 1), b.client()];
   world.run(2000);
@@ -529,7 +426,7 @@ test("guests of a node that was never heard from leave too", () => {
   a.agent("pump", 1);
   world.run(100);
   const text = JSON.stringify(call("C"));
-  world.publish(b.side, "p.a.pump", Buffer.from(`msg stranger 7 u hash\n${text}`), null);
+  world.bus.publish(b.side, "p.a.pump", Buffer.from(`msg stranger 7 u hash\n${text}`), null);
   world.run(1000);
   expect(a.hub.stats().guests).toBe(1);
   world.run(40_000);
@@ -594,9 +491,9 @@ test("nodes' own messages fit wherever a client's longest message does", () => {
   world.run(500);
   const moved = world.add("C").agent("pump", 2);
   world.run(3000);
-  expect(world.sent).toEqual(expect.arrayContaining(["here", "bind", "claimed"]));
+  expect(world.bus.sent).toEqual(expect.arrayContaining(["here", "bind", "claimed"]));
   expect(a.hub.stats().agentsOnline).toBe(500);
-  expect(world.longestBytes).toBeLessThanOrEqual(65_536 + 512);
+  expect(world.bus.longestBytes).toBeLessThanOrEqual(65_536 + 512);
   // The last part arrived, too.
   moved.receive(packet(`${"1023-".padEnd(64, "x")}.A`, 1));
   world.run(100);
@@ -621,7 +518,7 @@ test("agents that leave restarting nodes are not taken over, however many these 
 
 test("what waits for a moving agent is bounded over all agents, and refused beyond that", () => {
   const { world, a, b } = twoNodes();
-  world.lost = ["passed"]; // so that it waits for long
+  world.bus.lost = ["passed"]; // so that it waits for long
   for (const agentId of ["pump", "lamp"]) a.agent(agentId, 1);
   world.run(100);
   const devices = ["pump", "lamp"].map((agentId) => b.agent(agentId, 2));
@@ -632,32 +529,32 @@ test("what waits for a moving agent is bounded over all agents, and refused beyo
     const text = JSON.stringify({ ...call(`C${at}`), agent_id: agentId, filler: "" });
     const long = text.replace('"filler":""', `"filler":"${"x".repeat(65_000)}"`);
     for (let n = 0; n < messages; n += 1) {
-      world.publish(a.side, `p.a.${agentId}`, Buffer.from(`msg A ${at} u h\n${long}`), null);
+      world.bus.publish(a.side, `p.a.${agentId}`, Buffer.from(`msg A ${at} u h\n${long}`), null);
     }
   }
   world.run(200);
   expect(devices.map(({ heard }) => heard.length)).toEqual(before);
-  const refused = world.sent.filter((kind) => kind === "say").length;
+  const refused = world.bus.sent.filter((kind) => kind === "say").length;
   expect((2 * messages - refused) * 65_000).toBeLessThan(16_777_216);
   expect((2 * messages - refused + 1) * 66_000).toBeGreaterThan(16_777_216);
   world.run(2000);
   expect(devices.every(({ heard }, at) => heard.length > (before[at] ?? 0))).toBe(true);
   // Now there is room again.
-  const said = () => world.sent.filter((kind) => kind === "say").length;
+  const said = () => world.bus.sent.filter((kind) => kind === "say").length;
   const saidBefore = said();
   a.agent("pump", 3);
   world.run(3000);
   b.agent("pump", 4);
   world.run(100);
   const text = JSON.stringify(call("C"));
-  world.publish(b.side, "p.a.pump", Buffer.from(`msg B 7 u h\n${text}`), null);
+  world.bus.publish(b.side, "p.a.pump", Buffer.from(`msg B 7 u h\n${text}`), null);
   world.run(100);
   expect(said()).toBe(saidBefore);
 });
 
 test("a malformed message does not keep later ones from an agent that has just connected", () => {
   const { world, a, b } = twoNodes();
-  world.lost = ["passed"]; // so that it waits for long
+  world.bus.lost = ["passed"]; // so that it waits for long
   a.agent("pump", 1);
   world.run(100);
   const device = b.agent("pump", 2);
@@ -665,7 +562,7 @@ test("a malformed message does not keep later ones from an agent that has just c
   const text = JSON.stringify(call("C"));
   const bad = ["msg A x u h\ntext", `msg A 1 u h\n${"x".repeat(70_000)}`];
   for (const message of [...bad, `msg A 1 u h\n${text}`]) {
-    world.publish(a.side, "p.a.pump", Buffer.from(message), null);
+    world.bus.publish(a.side, "p.a.pump", Buffer.from(message), null);
   }
   world.run(2000);
   expect(device.heard).toContainEqual(call("C"));
@@ -674,14 +571,14 @@ test("a malformed message does not keep later ones from an agent that has just c
 
 test("a hub that fails on one message for an agent handles the others", () => {
   const { world, a, b } = twoNodes();
-  world.lost = ["passed"];
+  world.bus.lost = ["passed"];
   a.agent("pump", 1);
   world.run(100);
   const device = b.agent("pump", 2);
   world.run(100);
   for (const number of [1, 2]) {
     const text = JSON.stringify(call(`C${number}`));
-    world.publish(a.side, "p.a.pump", Buffer.from(`msg A ${number} u h\n${text}`), null);
+    world.bus.publish(a.side, "p.a.pump", Buffer.from(`msg A ${number} u h\n${text}`), null);
   }
   vi.spyOn(b.hub.guests, "receive").mockImplementationOnce(() => {
     throw new Error("a bug");
@@ -694,7 +591,7 @@ test("a hub that fails on one message for an agent handles the others", () => {
 test("a node of a version without planned moves still hands an agent over", () => {
   const world = new World();
   const b = world.add("B");
-  const old = new Side(world);
+  const old = new BusSide(world.bus);
   old.subscribe("p.a.pump", ({ replyTo }) => {
     const bound = { node: "OLD", connection: 1, userId: "u", sessionHash: "h", firsts: ["C"] };
     const said = { kind: "yielded", onlineForMs: 5000, takeoverAgesMs: [], bindings: [bound] };
@@ -715,11 +612,11 @@ test("a claim that arrived before the bus was lost is not answered afterwards", 
   a.agent("pump", 1);
   world.run(100);
   b.agent("pump", 2);
-  world.deliver();
+  world.bus.deliver();
   a.side.isUp = false;
   world.run(100);
   expect(a.hub.isOnline("pump")).toBe(false);
-  expect(world.sent).not.toContain("claimed");
+  expect(world.bus.sent).not.toContain("claimed");
 });
 
 test("an agent is offline at once if the login for which another node let it go failed", () => {
@@ -762,7 +659,7 @@ test("malformed messages are dropped and counted, whatever their subject", () =>
   let sent = 0;
   for (const [subject, ...messages] of forged) {
     for (const message of messages) {
-      world.publish(a.side, `p.${subject}`, Buffer.from(message, "latin1"), null);
+      world.bus.publish(a.side, `p.${subject}`, Buffer.from(message, "latin1"), null);
       sent += 1;
     }
   }
@@ -778,8 +675,8 @@ test("no age that another node reports keeps a node from telling its clients who
   const watcher = a.client({ presence: true });
   const report = (agentId: string, onlineForMs: number) =>
     Buffer.from(`here B u 0\n${JSON.stringify([{ agentId, epoch: 1, onlineForMs }])}`);
-  world.publish(a.side, "p.u.u", report("old", 1e12), null);
-  world.publish(a.side, "p.u.u", report("older", Number.MAX_SAFE_INTEGER), null);
+  world.bus.publish(a.side, "p.u.u", report("old", 1e12), null);
+  world.bus.publish(a.side, "p.u.u", report("older", Number.MAX_SAFE_INTEGER), null);
   world.run(500);
   expect(watcher.statuses()).toEqual([true]);
   expect(a.cluster.traffic().malformed).toBe(1);
@@ -795,10 +692,10 @@ test("a node's guests take turns: a heavy sender delays only their own messages"
   const flood = 1000;
   for (let seq = 1; seq <= flood; seq += 1) {
     const head = `msg B 1 u c\n${text(seq)}`;
-    world.publish(b.side, "p.a.pump", Buffer.from(head), null);
+    world.bus.publish(b.side, "p.a.pump", Buffer.from(head), null);
   }
   const before = device.heard.length;
-  world.deliver();
+  world.bus.deliver();
   const inOneTurn = device.heard.length - before;
   expect(inOneTurn).toBeGreaterThan(10);
   expect(inOneTurn).toBeLessThan(flood / 2);
@@ -833,16 +730,16 @@ test("what a client with an access key sends over nodes is charged to its accoun
     ["C2", "k1", true],
   ];
   expect(origins()).toEqual(known);
-  world.lost = ["bind"]; // so that the new node knows only what it is handed over
+  world.bus.lost = ["bind"]; // so that the new node knows only what it is handed over
   const device = c.agent("pump", 2);
   world.run(2000);
   expect(origins()).toEqual(known);
   for (let seq = 1; seq <= 100; seq += 1) {
     const text = JSON.stringify(packet("C1.A", seq));
-    world.publish(b.side, "p.a.pump", Buffer.from(`msg B 2 u k1 - key\n${text}`), null);
+    world.bus.publish(b.side, "p.a.pump", Buffer.from(`msg B 2 u k1 - key\n${text}`), null);
   }
   account.receive(packet("C0.A", 1));
-  world.deliver();
+  world.bus.deliver();
   const sids = device.heard.map(({ sid }) => sid);
   expect(sids).toContain("C0.A");
   expect(sids.length).toBeLessThan(100);
@@ -854,7 +751,7 @@ test("the words of an older node name a guest without an access key, and other w
   world.run(100);
   const text = JSON.stringify(call("C"));
   const publish = (words: string) =>
-    world.publish(a.side, "p.a.pump", Buffer.from(`msg ${words}\n${text}`), null);
+    world.bus.publish(a.side, "p.a.pump", Buffer.from(`msg ${words}\n${text}`), null);
   for (const words of ["X 1 u h", "X 2 u h older"]) publish(words);
   for (const words of ["X 3 u h - admin", "X 4 u h older KEY", "X 5 u h  key"]) publish(words);
   world.run(100);
@@ -881,7 +778,7 @@ test("a newcomer on a draining node is sent on at once only while another node s
   b.isReady = true;
   world.run(1000);
   expect(new Set(waits())).toEqual(new Set([1]));
-  world.kill(b);
+  world.bus.kill(b.side);
   world.run(7000);
   expect(new Set(waits()).size).toBeGreaterThan(5);
 });
@@ -899,13 +796,13 @@ test("notices reach the other nodes in the message itself, except those that wou
   world.run(100);
   expect(b.heard.flat()).toEqual(many);
   expect(b.heard.at(-1)).toEqual([]); // it is in the store
-  expect(world.longestBytes).toBeLessThan(65_536);
+  expect(world.bus.longestBytes).toBeLessThan(65_536);
   expect(a.heard).toEqual([]);
 });
 
 test("a hint without notices, as older nodes send it, is a reason to look; what is malformed is not", () => {
   const { world, b } = twoNodes();
-  const say = (text: string) => world.hand(b, "p.all", Buffer.from(`notice OLD\n${text}`));
+  const say = (text: string) => world.bus.hand(b.side, "p.all", Buffer.from(`notice OLD\n${text}`));
   say("{}");
   expect(b.heard).toEqual([[]]);
   say('{"notices":[{"seq":1,"kind":"unlock","subject":"grace","at":1}]}');
@@ -938,8 +835,8 @@ test("callers of an agent that its node has sent away are asked to wait, on ever
   world.run(100);
   expect([near, far].map(said)).toEqual([["UNAVAILABLE"], ["UNAVAILABLE"]]);
   a.cluster.leaveAll();
-  world.deliver();
-  world.kill(a);
+  world.bus.deliver();
+  world.bus.kill(a.side);
   far.receive(packet("FAR.A", 2));
   world.run(6000);
   far.receive(packet("FAR.A", 3));
@@ -962,7 +859,7 @@ test("an agent that left is offline at once, and one with a killed node once tha
   expect(said(client)).toEqual(["AGENT_OFFLINE"]);
   a.agent("pump", 2);
   world.run(500);
-  world.kill(a);
+  world.bus.kill(a.side);
   client.receive(packet("C.A", 2));
   world.run(7000);
   client.receive(packet("C.A", 3));
@@ -1011,12 +908,12 @@ test("forwarded messages for an agent are not overtaken on its new node", () => 
   world.run(500);
   const message = (seq: number) =>
     Buffer.from(`msg C 1 u c\n${JSON.stringify(packet("C.A", seq))}`);
-  const publish = world.publish.bind(world);
+  const publish = world.bus.publish.bind(world.bus);
   let passOn = () => {};
-  vi.spyOn(world, "publish").mockImplementation((from, subject, payload, replyTo) => {
+  vi.spyOn(world.bus, "publish").mockImplementation((from, subject, payload, replyTo) => {
     const text = Buffer.from(payload).toString("latin1");
     // One message reaches only the old node, and takes the longer way.
-    if (text.startsWith("claimed")) world.hand(a, "p.a.pump", message(1));
+    if (text.startsWith("claimed")) world.bus.hand(a.side, "p.a.pump", message(1));
     if (!/^(fwd|passed)/.test(text)) publish(from, subject, payload, replyTo);
     else {
       const before = passOn;
@@ -1028,7 +925,7 @@ test("forwarded messages for an agent are not overtaken on its new node", () => 
   });
   const device = b.agent("pump", 2);
   world.run(50);
-  world.hand(b, "p.a.pump", message(2));
+  world.bus.hand(b.side, "p.a.pump", message(2));
   world.run(50);
   passOn();
   world.run(2000);

@@ -9,6 +9,7 @@ import {
   authOf,
   envelope,
   type Fields,
+  hashOf,
   packet,
   type VirtualPeer,
   World,
@@ -172,7 +173,7 @@ class Game {
       }
       case "end session":
         this.#with(step.n, ({ session }) => {
-          this.world.hub.endSession(`#${session}`, "REVOKED", this.world.now);
+          this.world.hub.endSession(hashOf(session), "REVOKED", this.world.now);
         });
         break;
     }

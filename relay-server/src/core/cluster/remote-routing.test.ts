@@ -2,7 +2,7 @@
 import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
 import { describe, expect, it } from "vitest";
 import { ALONE, type Dispatch } from "../bus.ts";
-import { envelope, type Fields, packet, World } from "../testing/test-hub.ts";
+import { envelope, type Fields, hashOf, packet, World } from "../testing/test-hub.ts";
 
 /** A node with a client, and a bus that keeps what it is asked to send. */
 const node = (limits = {}) => {
@@ -45,7 +45,7 @@ describe("a message to an agent that is not here", () => {
     const from = {
       connection: 1,
       userId: "ann",
-      sessionHash: `#${ann.session}`,
+      sessionHash: hashOf(ann.session),
       isKeyed: false,
     };
     expect(sent).toEqual([
@@ -53,7 +53,7 @@ describe("a message to an agent that is not here", () => {
       { agentId: "lamp", from, ticket: 2, text: JSON.stringify(packet("C.A", 2)) },
       {
         agentId: "bobs",
-        from: { ...from, connection: 2, userId: "bob", sessionHash: `#${bob.session}` },
+        from: { ...from, connection: 2, userId: "bob", sessionHash: hashOf(bob.session) },
         ticket: 3,
         text: JSON.stringify(open("D", "bobs")),
       },
@@ -69,7 +69,7 @@ describe("a message to an agent that is not here", () => {
     const peer = w.connect();
     peer.say({ type: "auth", client_type: "client", api_token: "acct:ann", renews: session });
     peer.say(open("C"));
-    expect(sent).toMatchObject([{ from: { renews: `#${session}` } }]);
+    expect(sent).toMatchObject([{ from: { renews: hashOf(session) } }]);
   });
 
   it.each<[Dispatch, string]>([

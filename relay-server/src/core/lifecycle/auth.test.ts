@@ -6,6 +6,7 @@ import {
   authOf,
   envelope,
   type Fields,
+  hashOf,
   packet,
   type VirtualPeer,
   World,
@@ -750,7 +751,7 @@ describe("revocation", () => {
     w.hub.endAgent("lamp", "REVOKED", w.now);
     expect(lamp.codes()).toEqual(["REVOKED"]);
     expect(lamp.closed?.code).toBe(1008);
-    w.hub.endSession(`#${one.session}`, "REVOKED", w.now);
+    w.hub.endSession(hashOf(one.session), "REVOKED", w.now);
     expect(one.closed?.code).toBe(1008);
     expect(two.closed).toBeNull();
     w.hub.endClients("ann", "REVOKED", w.now);

@@ -7,6 +7,7 @@ import {
   authOf,
   envelope,
   type Fields,
+  hashOf,
   packet,
   type VirtualPeer,
   World,
@@ -399,10 +400,10 @@ describe("requests", () => {
     for (let i = 0; i < 5; i++) client.say(toLamp());
     expect(w.saved).toEqual([]);
     w.advance(5_100);
-    expect(w.saved).toEqual([{ sessionHash: `#${client.session}`, used: 5 }]);
+    expect(w.saved).toEqual([{ sessionHash: hashOf(client.session), used: 5 }]);
     client.say(toLamp());
     client.hangUp();
-    expect(w.saved.at(-1)).toEqual({ sessionHash: `#${client.session}`, used: 6 });
+    expect(w.saved.at(-1)).toEqual({ sessionHash: hashOf(client.session), used: 6 });
   });
 });
 
@@ -428,7 +429,7 @@ describe("requests that are reserved in the store, on a node of a cluster", () =
     const again = w.clientAgain(client.session);
     for (const id of [1, 2, 3]) client.say(numbered(id));
     again.say(numbered(4));
-    expect([w.reservations, lamp.take()]).toEqual([[`#${client.session}`], []]);
+    expect([w.reservations, lamp.take()]).toEqual([[hashOf(client.session)], []]);
     answer(10);
     expect(ids(lamp)).toEqual([1, 2, 3, 4]);
     client.say(numbered(5));

@@ -5,7 +5,7 @@
  */
 import { SESSION_TTL_S } from "@blindrelay/protocol";
 import { encodeClientAuth, PONG_TEXT } from "@blindrelay/protocol/wire";
-import { ALONE, type BusPort } from "../bus.ts";
+import { ALONE, type Bus, type BusPort, type Claim } from "../bus.ts";
 import type { Connection } from "../connections/connection.ts";
 import { Hub } from "../hub.ts";
 import { type HubLimits, TICK_MS } from "../limits/limits.ts";
@@ -47,6 +47,7 @@ export class MemoryStore {
   /** While true, look-ups fail as they do when a database is unavailable. */
   broken = false;
   #issued = 0;
+  #logins = 0;
 
   authenticate(request: AuthRequest): AuthResult {
     const { apiToken, sessionToken, clientType, agentId, nowMs } = request;
@@ -74,7 +75,7 @@ export class MemoryStore {
     const { renews = "" } = request;
     const isTheirs = this.sessions.get(renews)?.who === who && renews.startsWith("sess:client:");
     return isTheirs && result.ok && result.role === "client"
-      ? { ...result, renews: `#${renews}` }
+      ? { ...result, renews: hashOf(renews) }
       : result;
   }
 
@@ -117,15 +118,19 @@ export class MemoryStore {
     const { expiresAtMs, used } = this.sessions.get(token)!;
     const common = {
       ok: true as const,
-      sessionHash: `#${token}`,
+      sessionHash: hashOf(token),
       sessionToken: token,
       expiresAtMs,
     };
-    return side === "client"
-      ? { ...common, role: "client", userId: who, requestsUsed: used }
-      : { ...common, role: "agent", userId: this.owners.get(who)!, agentId: who, loginNumber: 0 };
+    if (side === "client") return { ...common, role: "client", userId: who, requestsUsed: used };
+    const userId = this.owners.get(who)!;
+    this.#logins += 1;
+    return { ...common, role: "agent", userId, agentId: who, loginNumber: this.#logins };
   }
 }
+
+/** In characters that a bus takes. */
+export const hashOf = (token: string): string => token.replaceAll(":", "_");
 
 const INVALID: AuthResult = {
   ok: false,
@@ -247,7 +252,7 @@ export class VirtualPeer implements HubLink {
 
 export class World {
   now = START_MS;
-  readonly store = new MemoryStore();
+  readonly store: MemoryStore;
   readonly lockout = new Lockout();
   readonly hub: Hub;
   readonly peers: VirtualPeer[] = [];
@@ -263,11 +268,23 @@ export class World {
   turn = (happen: () => void): void => this.later(happen);
   #later: (() => void)[] = [];
 
-  constructor(limits: Partial<HubLimits> = {}, bus: BusPort = ALONE, reserves = false) {
+  constructor(
+    limits: Partial<HubLimits> = {},
+    bus: BusPort & Partial<Pick<Bus, "claim">> = ALONE,
+    reserves = false,
+    store = new MemoryStore(),
+  ) {
+    this.store = store;
     const port: HubPort = {
       authenticate: (connection, request) => {
         const result = this.store.authenticate(request);
-        this.#whenAnswered(() => this.hub.authenticated(connection, result, this.now));
+        const finish = (claim?: Claim) =>
+          this.hub.authenticated(connection, result, this.now, claim);
+        this.#whenAnswered(() => {
+          if (bus.claim === undefined || !result.ok || result.role === "client") finish();
+          else if (!this.hub.isAuthenticating(connection)) finish();
+          else bus.claim(result.userId, result.agentId, result.loginNumber, finish);
+        });
       },
       findOwner: (connection, agentId) => {
         const owner = this.store.owners.get(agentId) ?? null;
@@ -295,7 +312,7 @@ export class World {
       nextTurn: () => this.turn(() => this.hub.turn(this.now)),
       saveRequestsUsed: (sessionHash, used) => {
         this.saved.push({ sessionHash, used });
-        const session = this.store.sessions.get(sessionHash.slice(1));
+        const session = this.store.sessions.get(sessionHash.replaceAll("_", ":"));
         if (session !== undefined) session.used = used;
       },
       agentSeen: (agentId, nowMs, report, online) => {
@@ -362,12 +379,16 @@ export class World {
     }
   }
 
-  /** Lets happen what follows without time passing: answers of the store, of peers. */
-  settle(): void {
+  /**
+   * Lets happen what follows without time passing: answers of the store, of peers. False: nothing.
+   */
+  settle(): boolean {
+    const isBusy = this.#later.length > 0 || (!this.slowStore && this.lookUps.length > 0);
     while (this.#later.length > 0 || (!this.slowStore && this.lookUps.length > 0)) {
       for (const happen of this.#later.splice(0)) happen();
       if (!this.slowStore) this.answer();
     }
+    return isBusy;
   }
 
   #whenAnswered(happen: () => void): void {

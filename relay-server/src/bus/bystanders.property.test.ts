@@ -1,22 +1,27 @@
 /**
  * What others do changes nothing for an account: the same random history of its clients and agents
  * is played once alone and once beside holders of its access keys, another user and strangers, who
- * use up all that they may. Each of its links must hear the same. The hub's limits are small here,
- * so that a short history reaches all of them.
+ * use up all that they may, on one node and on two. Each of its links must hear the same. The hub's
+ * limits are small here, so that a short history reaches all of them.
  */
 import fc from "fast-check";
 import { expect, it, vi } from "vitest";
+import { ALONE } from "../core/bus.ts";
+import { TICK_MS } from "../core/limits/limits.ts";
 import {
   authOf,
   envelope,
   type Fields,
+  MemoryStore,
   packet,
   type VirtualPeer,
   World,
-} from "./testing/test-hub.ts";
+} from "../core/testing/test-hub.ts";
+import { Cluster, type Shared } from "./cluster.ts";
+import { BusSide, MemoryBus } from "./testing/memory-bus.ts";
 
-vi.mock("./limits/limits.ts", async (original) => ({
-  ...(await original<typeof import("./limits/limits.ts")>()),
+vi.mock("../core/limits/limits.ts", async (original) => ({
+  ...(await original<typeof import("../core/limits/limits.ts")>()),
   QUEUED_BYTES_PER_USER: 2_000,
   SHORT_QUEUE_BYTES: 600,
   RECOUNT_BYTES: 0,
@@ -38,7 +43,7 @@ vi.mock("./limits/limits.ts", async (original) => ({
   SNAPSHOTS_AT_ONCE: 2,
 }));
 
-const LIMITS = { outboxBytes: 1_500, clientsPerUser: 3, waitingPerAddress: 4 };
+const LIMITS = { outboxBytes: 1_500, clientsPerUser: 4, waitingPerAddress: 4 };
 const OWN = ["ann-1", "ann-2"];
 /** Of the account, but with the holders of its keys alone. */
 const THEIRS = "ann-3";
@@ -103,8 +108,66 @@ interface Own {
   isIn: boolean;
 }
 
+/** Nodes that share a store, on a bus that loses nothing. */
+class Nodes {
+  readonly all: readonly World[];
+  readonly store = new MemoryStore();
+  readonly #bus = new MemoryBus();
+  readonly #clusters: Cluster[] = [];
+  #timers: { atMs: number; fn: () => void }[] = [];
+
+  constructor(count: number) {
+    const one = () => new World(LIMITS, ALONE, false, this.store);
+    this.all = count === 1 ? [one()] : Array.from({ length: count }, (_, n) => this.#add(`n${n}`));
+    this.advance(2000);
+  }
+
+  #add(node: string): World {
+    const nowMs = () => world.now;
+    const cluster = new Cluster({
+      ...{ transport: new BusSide(this.#bus), node, prefix: "p", maxMessageBytes: 65_536, nowMs },
+      log: {
+        error: (fields, message) => {
+          throw new Error(message, { cause: fields });
+        },
+      },
+      after: (ms, fn) => {
+        const timer = { atMs: nowMs() + ms, fn };
+        this.#timers.push(timer);
+        return () => {
+          this.#timers = this.#timers.filter((each) => each !== timer);
+        };
+      },
+    });
+    const world = new World(LIMITS, cluster, false, this.store);
+    const shared = { lockout: world.lockout, usernameLockout: {}, isReady: () => true };
+    cluster.attach(world.hub, shared as unknown as Shared);
+    this.#clusters.push(cluster);
+    return world;
+  }
+
+  settle(): void {
+    for (let isBusy = true; isBusy; ) {
+      isBusy = this.#bus.deliver();
+      for (const world of this.all) isBusy = world.settle() || isBusy;
+    }
+  }
+
+  advance(ms: number): void {
+    for (let left = ms; left > 0; left -= TICK_MS) {
+      for (const world of this.all) world.advance(Math.min(left, TICK_MS));
+      const { now } = this.all[0] as World;
+      const due = this.#timers.filter(({ atMs }) => atMs <= now);
+      this.#timers = this.#timers.filter(({ atMs }) => atMs > now);
+      for (const { fn } of due) fn();
+      if (left % 1000 < TICK_MS) for (const cluster of this.#clusters) cluster.tick();
+      this.settle();
+    }
+  }
+}
+
 class Play {
-  readonly #world = new World(LIMITS);
+  readonly #nodes: Nodes;
   readonly #own: Own[] = [];
   readonly #theirs: VirtualPeer[] = [];
   readonly #withOthers: boolean;
@@ -112,16 +175,23 @@ class Play {
   readonly #names: string[] = [];
   #number = 0;
 
-  constructor(withOthers: boolean) {
+  constructor(nodes: number, withOthers: boolean) {
+    this.#nodes = new Nodes(nodes);
     this.#withOthers = withOthers;
-    this.#world.user("ann", ...OWN, THEIRS);
-    this.#world.user("bob", OTHER);
-    const { keys, labels } = this.#world.store;
+    const [first] = this.#nodes.all as [World];
+    first.user("ann", ...OWN, THEIRS);
+    first.user("bob", OTHER);
+    const { keys, labels } = this.#nodes.store;
     keys.set("every", { userId: "ann", site: null, expiresAtMs: null });
     keys.set("hall", { userId: "ann", site: "hall", expiresAtMs: null });
     labels.set(THEIRS, { site: "hall" });
+    // Otherwise somebody else's client may be the reason for which a node already knows the agents.
+    if (nodes > 1) for (const world of this.#nodes.all) world.client("ann");
     // Always there, since the account's clients hear of it.
-    this.#theirs.push(this.#world.agent(THEIRS));
+    const peer = first.connect();
+    peer.say(authOf(THEIRS));
+    this.#nodes.settle();
+    this.#theirs.push(peer);
   }
 
   /** What each link of the account heard. */
@@ -130,6 +200,7 @@ class Play {
       if (who === "own") this.#act(act);
       else if (who === "all") this.#happen(act);
       else if (this.#withOthers) this.#interfere(act);
+      this.#nodes.settle();
       this.#listen();
     }
     this.#happen({ do: "store answers", n: 0 });
@@ -142,32 +213,30 @@ class Play {
       // A link that has ended may not have heard all.
       online: isOpen(peer) ? [...online].sort() : [],
       closed: peer.closed,
-      paused: peer.paused,
+      paused: isOpen(peer) && peer.paused,
     }));
   }
 
   #happen({ do: what, n }: { do: "wait" | "slow store" | "store answers"; n: number }): void {
-    const world = this.#world;
-    if (what === "wait") world.advance(n * 3);
-    else if (what === "slow store") world.slowStore = true;
-    else {
-      world.slowStore = false;
-      world.settle();
+    if (what === "wait") this.#nodes.advance(n * 3);
+    for (const world of this.#nodes.all) {
+      if (what !== "wait") world.slowStore = what === "slow store";
     }
+    this.#nodes.settle();
   }
 
   #act(act: Extract<Step, { who: "own" }>["act"]): void {
     switch (act.do) {
       case "connect": {
         const auth = { type: "auth", api_token: "acct:ann", client_type: "client" };
-        this.#connect({ ...auth, presence: true }, null);
+        this.#connect(isRare(act.n) ? 0 : 1, { ...auth, presence: true }, null);
         return;
       }
       case "connect agent": {
         // What comes first, a packet to it or its login, is for the store to decide.
-        if (this.#world.slowStore) return;
+        if (this.#nodes.all[0]?.slowStore) return;
         const agentId = at(OWN, act.n);
-        this.#connect(authOf(agentId), agentId);
+        this.#connect(isRare(act.n) ? 1 : 0, authOf(agentId), agentId);
         return;
       }
     }
@@ -192,8 +261,9 @@ class Play {
     }
   }
 
-  #connect(auth: Fields, agentId: string | null): void {
-    const peer = this.#world.connect();
+  /** `node`: where there are several, agents are mostly on 0 and clients on 1. */
+  #connect(node: number, auth: Fields, agentId: string | null): void {
+    const peer = at(this.#nodes.all, node).connect();
     this.#own.push({ peer, agentId, heard: [], online: new Set(), isIn: false });
     peer.say(auth);
   }
@@ -201,8 +271,9 @@ class Play {
   #interfere(act: Extract<Step, { who: "theirs" }>["act"]): void {
     if (act.do === "come") {
       const address = `198.51.100.${act.n % 3}`;
-      if (!this.#world.hub.hasRoom(address)) return;
-      const peer = this.#world.connect(address);
+      const world = at(this.#nodes.all, isRare(act.n) ? 0 : 1);
+      if (!world.hub.hasRoom(address)) return;
+      const peer = world.connect(address);
       this.#theirs.push(peer);
       const client = { type: "auth", client_type: "client", presence: act.n % 4 === 0 };
       const who = act.n % 6;
@@ -261,13 +332,18 @@ class Play {
 
 const isOpen = ({ closed, hungUp }: VirtualPeer): boolean => closed === null && !hungUp;
 
+const isRare = (n: number): boolean => n % 5 === 0;
+
 const at = <T>(list: readonly T[], n: number): T => list[n % list.length] as T;
 
-it("lets an account hear the same, whatever others do beside it", () => {
+it.each([
+  ["one node", 1, 1000],
+  ["two nodes", 2, 600],
+])("lets an account hear the same, whatever others do beside it on %s", (_, nodes, numRuns) => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 20, maxLength: 120 }), (steps) => {
-      expect(new Play(true).run(steps)).toEqual(new Play(false).run(steps));
+      expect(new Play(nodes, true).run(steps)).toEqual(new Play(nodes, false).run(steps));
     }),
-    { numRuns: 1000 },
+    { numRuns },
   );
 });
