@@ -21,7 +21,7 @@ import { jsonBodies } from "./bodies.ts";
 import { allowOrigins } from "./cors.ts";
 import { collectRoutes } from "./describe/openapi.ts";
 import { describeRoutes } from "./describe/routes.ts";
-import { hasTwoHosts, notOneHost } from "./host-header.ts";
+import { lacksOneHost, notOneHost } from "./host-header.ts";
 import { Connections } from "./limits/connections.ts";
 import { limitPipelining } from "./limits/pipelining.ts";
 import { RequestLimits } from "./limits/request-limits.ts";
@@ -101,6 +101,8 @@ export const buildApp = (
   // These are not fastify options, which do not apply to a custom server.
   app.server.requestTimeout = REQUEST_TIMEOUT_MS;
   app.server.keepAliveTimeout = KEEP_ALIVE_TIMEOUT_MS;
+  // Else node answers a request without a Host, and without a problem; see host-header.ts.
+  Object.assign(app.server, { requireHostHeader: false });
   limitIdleness(app.server);
   // Else node answers an `Expect` that it does not know, past all limits and without a problem.
   app.server.on(
@@ -119,7 +121,7 @@ export const buildApp = (
   app.decorate("isAnswering", limitPipelining(app.server)); // asked before the pace
   app.decorate("requestLimits", limits);
   app.addHook("onRequest", async ({ raw }) => {
-    if (hasTwoHosts(raw)) throw notOneHost();
+    if (lacksOneHost(raw)) throw notOneHost();
   });
   limitBodies(app);
   app.addHook("onRoute", (route) => {

@@ -190,6 +190,20 @@ test("a plain GET of /wss is 426", async () => {
   expect(answer.headers.upgrade).toBe("websocket");
 });
 
+test.each([
+  ["close", 426],
+  [undefined, 426],
+  ["keep-alive, not-upgrade", 426],
+  ["keep-alive, Upgrade", 400],
+])("`Upgrade: websocket` with `Connection: %s` is %i", async (connection, status) => {
+  const headers = { upgrade: "websocket", ...(connection && { connection }) };
+  const answer = await rest.app.inject({ url: "/wss", headers });
+  if (status === 400) expectProblem(answer, 400, "BAD_REQUEST");
+  else expectProblem(answer, 426, "UPGRADE_REQUIRED");
+  const { detail } = answer.json();
+  expect(detail).toContain(status === 400 ? "earlier requests" : "no `Connection: Upgrade`");
+});
+
 test("credentials are checked before the body", async () => {
   const answer = await rest.call("POST", "/agents", { body: "{", headers: JSON_TYPE });
   expectProblem(answer, 401, "AUTH_REQUIRED");
@@ -217,6 +231,7 @@ test("a bug is a 500 and reveals nothing but the request id", async () => {
 
 test.each([
   ["bytes that are not HTTP", "NONSENSE\r\n\r\n", 400],
+  ["no Host", "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
   [
     "an unknown expectation",
     "GET /api/v1/account HTTP/1.1\r\nHost: x\r\nExpect: x\r\nConnection: close\r\n\r\n",

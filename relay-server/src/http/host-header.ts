@@ -1,6 +1,6 @@
 /**
- * Detects a request with two Host headers, which a proxy and the relay could read differently (RFC
- * 9112 section 3.2).
+ * Detects a request with two Host headers, which a proxy and the relay could read differently, and
+ * one with none (RFC 9112 section 3.2).
  */
 import type { IncomingMessage } from "node:http";
 import { HttpProblem } from "./base/problem.ts";
@@ -13,11 +13,13 @@ const countHosts = (rawHeaders: readonly string[]): number => {
   return hosts;
 };
 
-/** node keeps the first one silently. It refuses a request without one, but not an upgrade. */
+/** node keeps the first one silently. */
 export const hasOneHost = ({ rawHeaders }: IncomingMessage): boolean =>
   countHosts(rawHeaders) === 1;
 
-export const hasTwoHosts = ({ rawHeaders }: IncomingMessage): boolean => countHosts(rawHeaders) > 1;
+/** As of a request, which may have none before HTTP/1.1. */
+export const lacksOneHost = (request: IncomingMessage): boolean =>
+  request.httpVersion === "1.0" ? countHosts(request.rawHeaders) > 1 : !hasOneHost(request);
 
 export const notOneHost = (): HttpProblem =>
   new HttpProblem("BAD_REQUEST", "A request must have exactly one Host header.");

@@ -422,7 +422,7 @@ describe("the edge", () => {
     expect(queried.ws.extensions).toBe("");
   });
 
-  it("accepts an upgrade whose target is a whole URL (RFC 9112, section 3.2.2)", async () => {
+  it("accepts an upgrade whose target is a whole URL or has escapes (RFC 9112, section 3.2.2)", async () => {
     const headers = {
       connection: "Upgrade",
       upgrade: "websocket",
@@ -441,6 +441,8 @@ describe("the edge", () => {
       });
     expect(await statusOf("http://relay.example/wss")).toBe(101);
     expect(await statusOf("HTTPS://relay.example:8443/wss?a=1")).toBe(101);
+    expect(await statusOf("/%77ss?a=1")).toBe(101);
+    expect(await statusOf("/%zz")).toBe(404);
     expect(await statusOf("http://relay.example/ws")).toBe(404);
     expect(await statusOf("http://relay.example?/wss")).toBe(404);
   });

@@ -80,6 +80,16 @@ const crowded = (): HttpProblem =>
 const ignore = (): void => undefined;
 
 /** A target may be a whole URL (RFC 9112, section 3.2.2). */
-const wantsLink = ({ url, headers }: IncomingMessage): boolean =>
-  url?.replace(/^https?:\/\/[^/?]*/i, "").split("?")[0] === WSS_PATH &&
-  headers.upgrade?.toLowerCase() === "websocket";
+const wantsLink = ({ url = "", headers }: IncomingMessage): boolean => {
+  const [path] = url.replace(/^https?:\/\/[^/?]*/i, "").split("?") as [string];
+  return decoded(path) === WSS_PATH && headers.upgrade?.toLowerCase() === "websocket";
+};
+
+/** As the routes of http/ are, so that both mean the same path (RFC 3986, section 6.2.2.2). */
+const decoded = (path: string): string | null => {
+  try {
+    return decodeURI(path);
+  } catch {
+    return null; // the routes answer it
+  }
+};

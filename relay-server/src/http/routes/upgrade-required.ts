@@ -1,11 +1,17 @@
 /**
  * Answers a plain GET of the WebSocket path with 426 (section 3). An upgrade gets here only if an
- * earlier request of its connection has no response yet; ws/ handles the others first.
+ * earlier request of its connection has no response yet, or if it asks for none; ws/ handles the
+ * others first.
  */
 import { WSS_PATH } from "@blindrelay/protocol";
 import { Type } from "typebox";
 import type { App } from "../base/context.ts";
 import { HttpProblem } from "../base/problem.ts";
+
+/** Without it, `Upgrade` asks for nothing (RFC 9110, section 7.8). */
+const ASKED = /(^|,)[\t ]*upgrade[\t ]*(,|$)/i;
+const UNASKED =
+  "The request has no `Connection: Upgrade`; proxies take it out unless set up for WebSocket.";
 
 export const upgradeRoute = (app: App): void => {
   app.get(
@@ -19,13 +25,18 @@ export const upgradeRoute = (app: App): void => {
       },
     },
     ({ headers }) => {
-      if (headers.upgrade?.toLowerCase() === "websocket") {
+      const offered = headers.upgrade?.toLowerCase() === "websocket";
+      if (offered && ASKED.test(headers.connection ?? "")) {
         throw new HttpProblem("BAD_REQUEST", "Send an upgrade when earlier requests are answered.");
       }
-      throw new HttpProblem("UPGRADE_REQUIRED", "Connect here with a WebSocket client.", {
-        // Node adds no `close` of its own to this header, even if the request asks for it.
-        headers: { upgrade: "websocket", connection: "Upgrade, close" },
-      });
+      throw new HttpProblem(
+        "UPGRADE_REQUIRED",
+        offered ? UNASKED : "Connect here with a WebSocket client.",
+        {
+          // Node adds no `close` of its own to this header, even if the request asks for it.
+          headers: { upgrade: "websocket", connection: "Upgrade, close" },
+        },
+      );
     },
   );
 };
