@@ -251,13 +251,14 @@ const ask = async (url: string, { token, proxy }: ReleaseSource): Promise<Offere
   } catch (error) {
     throw new ReleaseError("unreachable", `the relay was not reached: ${reasonOf(error)}`, error);
   }
-  const { latest, detail } = asObject(text);
+  const { latest, detail, update_available } = asObject(text);
   if (status !== 200) {
     const kind = status >= 500 ? "unreachable" : "refused";
     const why = typeof detail === "string" ? detail : strange;
     throw new ReleaseError(kind, `the relay answers ${status} to a check: ${why}`);
   }
-  if (latest === null) return null;
+  // Other relays than ours name the latest release even if it is no update.
+  if (latest === null || update_available === false) return null;
   // Relays from before the second form leave its members out.
   const offered: unknown = latest;
   if (isOffered(offered)) return offered;

@@ -280,6 +280,7 @@ describe("a relay that lies", () => {
   let url: string;
   let truth: NonNullable<CheckAnswer["latest"]>;
   let lie: object;
+  let said: object = {};
   /** What the artifact's address sends, by how often it was requested. */
   let serve: (asked: number, from: number) => { bytes: Buffer; breakOff?: boolean };
   let asked: number;
@@ -293,7 +294,8 @@ describe("a relay that lies", () => {
     liar = createServer((request, response) => {
       if (request.url?.startsWith("/api/")) {
         response.setHeader("content-type", "application/json");
-        response.end(JSON.stringify({ latest: { ...truth, url: `${url}/artifact`, ...lie } }));
+        const latest = { ...truth, url: `${url}/artifact`, ...lie };
+        response.end(JSON.stringify({ ...said, latest }));
         return;
       }
       const from = Number(/bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
@@ -340,6 +342,20 @@ describe("a relay that lies", () => {
     expect(await told({}, { version: truth.version })).toBe("downgrade");
     expect(await told({}, { version: "2.0.0" })).toBe("downgrade");
     expect(await told({}, { version: `${truth.version}+local` })).toBe("downgrade");
+  });
+
+  it("may name the latest release where it has no update, and no runtime", async () => {
+    said = { update_available: false, channel: "lies", current: truth.version };
+    lie = {};
+    const checked = checkRelease(source({ url, channel: "lies", version: truth.version }));
+    expect(await checked).toBeNull();
+    const args = ["release", "check", "--channel", "lies", "--firmware-version", truth.version];
+    const env = { BLINDRELAY_URL: url, BLINDRELAY_ACCOUNT_TOKEN: account };
+    expect(await house.cli(args, env)).toMatchObject({ code: 0, stdout: "nothing newer\n" });
+    said = { ...said, update_available: true };
+    lie = { runtime: undefined }; // which is more than a relay has to say
+    expect(await house.cli(args, env)).toMatchObject({ code: 0, stdout: `${truth.version}\n` });
+    said = {};
   });
 
   const fetched = async (): Promise<unknown> => {

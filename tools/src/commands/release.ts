@@ -91,7 +91,7 @@ export const addRelease = (cli: Command, context: Context): void => {
       printResult(
         flags,
         checked,
-        checked.latest === null ? "nothing newer" : checked.latest.version,
+        (checked.update_available && checked.latest?.version) || "nothing newer",
       );
     });
 

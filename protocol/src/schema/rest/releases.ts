@@ -208,7 +208,7 @@ export const CheckAnswer = Type.Object({
   latest: Nullable(
     Type.Object({
       version: ReleaseVersion,
-      runtime: ReleaseRuntime,
+      runtime: Type.Optional(ReleaseRuntime), // relays that keep to the contract may leave it out
       url: Type.String({
         description: "Of the artifact; needs no token for an hour.",
         examples: ["https://relay.example/api/v1/releases/0d9c0c3e/artifact?ticket=1795254067-x"],
