@@ -306,7 +306,7 @@ describe("the pushed data", () => {
     const other = new Life(flash);
     other.begin(programOf(1), { sha256: sha256(programOf(2)) });
     for (let at = 0; at < programOf(1).length; at += PART) other.part(programOf(1), at);
-    expect(() => other.ask({ start: true })).toThrow("not stored as it was sent");
+    expect(() => other.ask({ start: true })).toThrow("not stored as sent");
     expect(running(flash)).toBe(OLD);
   });
 
@@ -393,6 +393,16 @@ describe("a device with a push key", () => {
     const open = new Life(flash);
     open.send(programOf(2));
     expect(open.ask()).toMatchObject({ serial: 5 });
+  });
+
+  it("takes a hash in upper case, proven as it was sent", () => {
+    const flash = freshFlash();
+    const upper = sha256(program).toUpperCase();
+    const proof = pushProof(suite, KEY, AGENT, 5, program.length, upper);
+    const life = start(flash);
+    life.begin(program, { sha256: upper, serial: 5, proof });
+    life.send(program, { sha256: upper, serial: 5, proof }); // the first call again
+    expect(start(flash).ask()).toMatchObject({ trial: idOf(program), serial: 5 });
   });
 
   const of = (change: object) => ({ ...proven(program, 5), ...change });

@@ -217,9 +217,10 @@ const store = (port: PushPort, transfer: Transfer, at: number, data: unknown, sl
 const finish = (port: PushPort, transfer: Transfer, state: PushState, slot: number): void => {
   if (transfer.size === 0 || transfer.stored !== transfer.size) throw new Error("it is not whole");
   transfer.size = 0;
-  if (port.sha256(slot) !== transfer.sha256) throw new Error("it was not stored as it was sent");
+  const digest = port.sha256(slot);
+  if (digest !== transfer.sha256.toLowerCase()) throw new Error("it was not stored as sent");
   const trial = {
-    id: transfer.sha256.substring(0, ID_LENGTH),
+    id: digest.substring(0, ID_LENGTH),
     version: transfer.version,
     seconds: transfer.seconds,
     started: false,

@@ -279,7 +279,7 @@ describe.each(ENGINES)("$name", ({ path, variable }) => {
           [{ at: 0.5, data: part(24) }, "not the next part"],
           [{ start: true }, "not whole"],
           [{ at: 24, data: part(76) }, "taken"],
-          [{ start: true }, "not stored as it was sent"],
+          [{ start: true }, "not stored as sent"],
           [{ start: true }, "not whole"],
         ] as const) {
           expect(await refused(params)).toMatch(reason);
