@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { elapsedClock } from "./elapsed-clock.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { elapsedClock, systemTimer } from "./elapsed-clock.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -68,4 +68,53 @@ test("whatever the clocks do, it never decreases, nor lags behind the monotonic 
       }
     }),
   );
+});
+
+describe("the timer of Node and browsers", () => {
+  afterEach(() => void vi.useRealTimers());
+
+  /** Also longer than setTimeout can wait: 24.8 days, which it would cut to a millisecond. */
+  test.each([0, 1000, 2 ** 31 - 2, 2 ** 31 - 1, 2 ** 31, 100 * 24 * HOUR_MS])(
+    "fires once after %d ms, and not earlier",
+    (ms) => {
+      vi.useFakeTimers();
+      const timer = systemTimer();
+      const began = timer.now();
+      const fired: number[] = [];
+      timer.set(ms, () => fired.push(timer.now() - began));
+      vi.advanceTimersByTime(ms);
+      expect(fired).toEqual([]);
+      vi.advanceTimersByTime(2);
+      expect(fired).toEqual([ms + 1]);
+      vi.advanceTimersByTime(2 ** 32);
+      expect(fired).toHaveLength(1);
+    },
+  );
+
+  test("fires no more once it is cleared, at any time", () => {
+    vi.useFakeTimers();
+    const timer = systemTimer();
+    const fired = vi.fn();
+    for (const passed of [0, 2 ** 31, 2 ** 32]) {
+      const handle = timer.set(2 ** 33, fired);
+      vi.advanceTimersByTime(passed);
+      timer.clear(handle);
+      vi.advanceTimersByTime(2 ** 34);
+    }
+    const handle = timer.set(1, fired);
+    vi.advanceTimersByTime(5);
+    timer.clear(handle);
+    timer.clear(null);
+    expect(fired).toHaveBeenCalledTimes(1);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("counts what the wall clock alone has gained as sleep", () => {
+    vi.useFakeTimers();
+    const timer = systemTimer();
+    const began = timer.now();
+    vi.setSystemTime(Date.now() + HOUR_MS);
+    vi.advanceTimersByTime(1000);
+    expect([timer.now() - began, timer.leapt?.()]).toEqual([HOUR_MS + 1000, HOUR_MS]);
+  });
 });

@@ -49,8 +49,8 @@ export class NumberedBytes {
   read(at: number, max: number): Uint8Array {
     if (this.ring === null || at < this.from || at >= this.end) return new Uint8Array(0);
     const start = at % ROOM_BYTES;
-    const size = Math.min(max, this.end - at, ROOM_BYTES - start);
-    return this.ring.subarray(start, start + size);
+    // Where the ring ends, so does the part.
+    return this.ring.subarray(start, start + Math.min(max, this.end - at));
   }
 
   /** A copy of the bytes kept, whose first one has number `at`. */

@@ -56,8 +56,8 @@ export const readSettings = (params: unknown, base: LineSettings): LineSettings 
   if (typeof params !== "object" || params === null) throw new Error("settings are an object");
   const next: Record<string, unknown> = { ...settingsAsJson(base) };
   for (const [name, value] of Object.entries(params)) {
-    const allowed = ALLOWED[name];
-    if (!Object.hasOwn(ALLOWED, name) || allowed === undefined) {
+    const allowed = own(ALLOWED, name) as ((value: unknown) => boolean) | undefined;
+    if (allowed === undefined) {
       throw new Error(`no setting "${name}": ${Object.keys(ALLOWED).join(", ")}`);
     }
     if (!allowed(value)) throw new Error(`${name} cannot be ${JSON.stringify(value)}`);
