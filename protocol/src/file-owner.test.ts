@@ -112,7 +112,7 @@ describe.skipIf(process.geteuid?.() !== 0)("what root makes in another user's fo
   it("stays as it is if nobody can be found, and for everybody else", () => {
     const made = make("made");
     expect(() => giveToOwner(made, join(folder, "none", "at", "all"))).not.toThrow();
-    vi.spyOn(process, "geteuid" as never).mockReturnValue(1000 as never);
+    vi.spyOn(process as { geteuid(): number }, "geteuid").mockReturnValue(1000);
     giveToOwner(made, folder);
     expect(ownerOf(made)).toEqual([0, 0]);
   });

@@ -220,12 +220,15 @@ describe("through a proxy", () => {
     }
     const other = await ask(request({ url: "http://[fd00::7]:8080/" }));
     expect(await readText(other, 9)).toBe("inside");
+    // The far end of this one does not speak TLS.
+    await expect(ask(request({ url: "https://relay.example/" }))).rejects.toThrow();
     const authorization = `Basic ${btoa("ada:secret")}`;
     expect(asked).toEqual([
       ["relay.example:80", "relay.example:80", authorization],
       ["[fd00::7]:8080", "[fd00::7]:8080", authorization],
+      ["relay.example:443", "relay.example:443", authorization],
     ]);
-    expect(opened.map(({ host }) => host)).toEqual(["proxy.example", "proxy.example"]);
+    expect(opened.map(({ host }) => host)).toEqual(Array(3).fill("proxy.example"));
   });
 
   it.each([300, 407, 502])("a tunnel that is refused with %i fails the request", async (status) => {
@@ -244,6 +247,7 @@ describe("through a proxy", () => {
     await expect(failed).rejects.toMatchObject({
       code: "PROXY_AWAY",
       message: "the proxy proxy.example:3128 cannot be reached: no way",
+      cause: { message: "no way" },
     });
     const silent = nodeHttp(PROXY)(request());
     opened[1]?.near.destroy(Object.assign(new Error(""), { code: "EODD" }));

@@ -1,5 +1,6 @@
 /** Which proxy stands on the way to an address, by the environment. */
-import { globalAgent } from "node:http";
+import { globalAgent, Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
 import { describe, expect, it } from "vitest";
 import { agentFor, proxyFor } from "./proxy.ts";
 
@@ -22,7 +23,16 @@ it.each([
   ["https://relay.example", { HTTPS_PROXY: "http://a:1", ALL_PROXY: "http://b:2" }, "a:1"],
   // In a CGI program HTTP_PROXY is the caller's header `Proxy`.
   ["http://relay.example", { HTTP_PROXY: PROXY, REQUEST_METHOD: "GET" }, null],
+  ["https://relay.example", { HTTPS_PROXY: PROXY, REQUEST_METHOD: "GET" }, "proxy.example:3128"],
+  ["http://relay.example", { http_proxy: PROXY, REQUEST_METHOD: "GET" }, "proxy.example:3128"],
   ["http://127.0.0.1:8080", { HTTP_PROXY: PROXY }, null],
+  ["http://127.10.20.30", { HTTP_PROXY: PROXY }, null],
+  ["http://128.0.0.1", { HTTP_PROXY: PROXY }, "proxy.example:3128"],
+  ["http://127.0.0.1.example", { HTTP_PROXY: PROXY }, "proxy.example:3128"],
+  ["http://1.127.0.0.1.example", { HTTP_PROXY: PROXY }, "proxy.example:3128"],
+  ["http://notlocalhost", { HTTP_PROXY: PROXY }, "proxy.example:3128"],
+  ["http://localhost.example", { HTTP_PROXY: PROXY }, "proxy.example:3128"],
+  ["https://relay.example", { HTTPS_PROXY: "http://[fd00::1]:3128" }, "[fd00::1]:3128"],
   ["http://localhost:8080", { HTTP_PROXY: PROXY }, null],
   ["http://relay.localhost", { HTTP_PROXY: PROXY }, null],
   ["ws://[::1]:8080/wss", { HTTP_PROXY: PROXY }, null],
@@ -42,6 +52,8 @@ describe("NO_PROXY", () => {
     ["*.example", true],
     ["relay.example:443", true],
     ["relay.example:8443", false],
+    ["relay.example:", false],
+    ["other.example,, relay.example.", true],
     ["lay.example", false],
     ["relay.example.com", false],
     ["", false],
@@ -58,6 +70,12 @@ describe("NO_PROXY", () => {
     ["https://10.1.2.3", "10.0.0.0/8", true],
     ["https://10.1.2.3", "11.0.0.0/8,1.2.3", false],
     ["https://10.1.2.3", "10.0.0.0/99", false],
+    ["https://10.1.2.3", "11.0.0.0/", false],
+    ["https://10.1.2.3", "11.0.0.0/1e0", false],
+    ["https://10.1.2.3", "fd00::/8", false],
+    ["https://10.1.2.3", "relay.example/8", false],
+    ["http://relay.example", "relay.example:80", true],
+    ["http://relay.example.", "relay.example", true],
     ["https://[fd00::7]:444", "fd00::7", true],
     ["https://[fd00::7]:444", "[fd00::7]:444", true],
     // nodejs/undici#5616
@@ -83,6 +101,14 @@ it("credentials go to the proxy, decoded, and are not part of its name", () => {
   const proxy = proxyFor(new URL("https://relay.example"), setting);
   expect(proxy?.name).toBe("proxy.example:3128");
   expect(proxy?.authorization).toBe(`Basic ${btoa("ada:a@b%")}`);
+  for (const [user, basic] of [
+    ["", null],
+    ["ada@", "ada:"],
+    [":secret@", ":secret"],
+  ] as const) {
+    const one = proxyFor(new URL("https://relay.example"), `http://${user}proxy.example:3128`);
+    expect(one?.authorization).toBe(basic === null ? null : `Basic ${btoa(basic)}`);
+  }
   const odd = proxyFor(new URL("https://relay.example"), "http://ada:50%@proxy.example");
   expect(odd?.authorization).toBe(`Basic ${btoa("ada:50%")}`);
 });
@@ -93,6 +119,8 @@ it.each(["socks5://ada:hidden@proxy.example", "http://", "http://ada:hidden@a b"
     const find = () => nameFor("https://relay.example", { HTTPS_PROXY: setting });
     expect(find).toThrow(/^HTTPS_PROXY (names a socks5:|does not name)/);
     expect(find).not.toThrow(/hidden/);
+    expect(find).toThrow(expect.objectContaining({ code: "PROXY_SETTING" }));
+    expect(() => nameFor("https://relay.example", {}, setting)).toThrow(/^the option `proxy` /);
   },
 );
 
@@ -104,6 +132,18 @@ it.each(["http:", "https:"])(
   "%s keeps a proxy's idle connections no longer than others",
   (scheme) => {
     expect(idleMs(globalAgent)).toBeGreaterThan(0);
-    expect(idleMs(agentFor(new URL(`${scheme}//relay.example`), PROXY))).toBe(idleMs(globalAgent));
+    const agent = agentFor(new URL(`${scheme}//relay.example`), PROXY);
+    expect(idleMs(agent)).toBe(idleMs(globalAgent));
+    expect(agent?.constructor).toBe(scheme === "https:" ? HttpsAgent : HttpAgent);
   },
 );
+
+it("a proxy is connected to by its bare address", () => {
+  const hostOf = (setting: string) => proxyFor(new URL("https://relay.example"), setting)?.host;
+  expect(hostOf("http://[fd00::1]:3128")).toBe("fd00::1");
+  expect(hostOf("http://proxy.example.:3128")).toBe("proxy.example");
+});
+
+it("where no proxy is on the way there is no agent of its own", () => {
+  expect(agentFor(new URL("https://relay.example"), null)).toBe(undefined);
+});

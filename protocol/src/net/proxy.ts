@@ -29,6 +29,9 @@ export interface Proxy {
   readonly authorization: string | null;
 }
 
+/** Whether what an address names is reached by TLS. */
+const isSecureUrl = ({ protocol }: URL): boolean => protocol === "https:" || protocol === "wss:";
+
 type Environment = { readonly [name: string]: string | undefined };
 
 /** A proxy's own failure; REASONS has the codes. The message contains no credentials. */
@@ -99,12 +102,12 @@ const isInRange = (host: string, range: string): boolean => {
 const exempts = (entry: string, host: string, port: string): boolean => {
   if (entry === "*") return true;
   if (entry.includes("/")) return isInRange(host, entry);
-  const [, name = entry, itsPort] = (isIPv6(entry) ? null : /^(.*?)(?::(\d+))?$/.exec(entry)) ?? [];
+  const [, name = entry, itsPort] = (isIPv6(entry) ? null : /^(.*):(\d+)$/.exec(entry)) ?? [];
   if (itsPort !== undefined && itsPort !== port) return false;
   const domain = bare(name.replace(/^\*?\./, ""));
   // One address has several spellings.
   if (isIPv6(domain)) return isInRange(host, `${domain}/128`);
-  return domain !== "" && (host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`)));
+  return host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`));
 };
 
 /** The lower-case name wins, as for curl and Node. */
@@ -131,7 +134,7 @@ export const proxyFor = (
   if (setting !== undefined) return readProxy(setting, "the option `proxy`");
   const host = bare(url.hostname).toLowerCase();
   if (isLoopback(host)) return null;
-  const isSecure = /^(https|wss):$/.test(url.protocol);
+  const isSecure = isSecureUrl(url);
   const found =
     read(environment, isSecure ? "HTTPS_PROXY" : "HTTP_PROXY") ?? read(environment, "ALL_PROXY");
   if (found === null) return null;
@@ -192,7 +195,8 @@ export const openTunnel = (
  */
 export const agentFor = (url: URL, setting: ProxySetting): HttpAgent | undefined => {
   let way: (ended: AbortSignal | undefined) => Promise<Duplex>;
-  const port = Number(url.port || (/^(https|wss):$/.test(url.protocol) ? 443 : 80));
+  const isSecure = isSecureUrl(url);
+  const port = Number(url.port || (isSecure ? 443 : 80));
   const host = bare(url.hostname);
   try {
     const proxy = proxyFor(url, setting);
@@ -201,7 +205,6 @@ export const agentFor = (url: URL, setting: ProxySetting): HttpAgent | undefined
   } catch (error) {
     way = () => Promise.reject(error);
   }
-  const isSecure = /^(https|wss):$/.test(url.protocol);
   const agent = new (isSecure ? HttpsAgent : HttpAgent)({ keepAlive: true, timeout: IDLE_MS });
   agent.createConnection = (options, callback) => {
     way((options as { ended?: AbortSignal }).ended).then(

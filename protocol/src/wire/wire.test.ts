@@ -333,7 +333,7 @@ describe("a field that is missing or of another kind", () => {
     [{ client_type: "agent" }, "an agent's auth needs its agent_id"],
     [{ renews: 7 }, "renews must be a session token"],
     [{ presence: 1 }, "presence must be true or false"],
-    ...["", "\u00e9x", "x\n", tooLong, 7].flatMap((report): [object, string][] => [
+    ...["", "\u00e9x", "x\n", tooLong, 7, null, ["x"]].flatMap((report): [object, string][] => [
       [{ runtime: report }, reports],
       [{ firmware_version: report }, reports],
     ]),
@@ -357,9 +357,10 @@ describe("a field that is missing or of another kind", () => {
   const requestId = "request_id must be a string of 1 to 64 characters";
   it.each<[object, string]>([
     [{ payload: PACKET }, "payload must be a string"],
+    [{ payload: [JSON.stringify(PACKET)] }, "payload must be a string"],
     [{ signature: null }, "signature must be a string"],
     [{ agent_id: 7 }, "agent_id must be a string"],
-    ...["", tooLong, 7].map((id): [object, string] => [{ request_id: id }, requestId]),
+    ...["", tooLong, 7, null, ["x"]].map((id): [object, string] => [{ request_id: id }, requestId]),
   ])("makes an envelope with %j invalid, and the relay says how", (fields, fault) => {
     const envelope = JSON.stringify({ type: "relay", payload: "hello", ...fields });
     expect(decodeForRelay(envelope)).toMatchObject({ sid: null, agentId: null, fault });
