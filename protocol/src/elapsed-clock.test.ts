@@ -37,6 +37,24 @@ test("time in which the machine slept has passed, and is said", () => {
   expect([passed(), clock.leapt()]).toEqual([8 * HOUR_MS + 1010, 8 * HOUR_MS]);
 });
 
+test("a machine may sleep before anybody looks", () => {
+  let wall = 1_767_225_600_000;
+  const clock = elapsedClock(
+    () => 100,
+    () => wall,
+  );
+  wall += 5000;
+  expect([clock.now(), clock.leapt()]).toEqual([100, 0]);
+  wall += 5001;
+  expect([clock.now(), clock.leapt()]).toEqual([5101, 5001]);
+  const other = elapsedClock(
+    () => 100,
+    () => wall,
+  );
+  wall += HOUR_MS;
+  expect([other.now(), other.leapt()]).toEqual([HOUR_MS + 100, HOUR_MS]);
+});
+
 test("a clock that is corrected or set back changes nothing, not even after it is set forward again", () => {
   const { clock, passed, run, set } = machine();
   for (let i = 0; i < 100; i++) {

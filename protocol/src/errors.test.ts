@@ -56,7 +56,16 @@ it("describes every code in one sentence", () => {
 
 it("recognizes codes, but not what every object inherits", () => {
   expect(isErrorCode("AGENT_OFFLINE")).toBe(true);
-  for (const other of ["agent_offline", "toString", "__proto__", "", null, 1, undefined]) {
+  for (const other of [
+    "agent_offline",
+    "toString",
+    "__proto__",
+    "",
+    null,
+    1,
+    undefined,
+    ["REPLACED"],
+  ]) {
     expect(isErrorCode(other)).toBe(false);
   }
 });

@@ -50,6 +50,25 @@ describe("a keyring as a text", () => {
     expect(decodeKeyring(text)).toEqual({ url: URL, keys: new Map([["pump-7", KEY]]) });
   });
 
+  it("keeps what a profile notes for its own relay, of the first version unless it says so", () => {
+    const keyring = { "pump-7": { agent_token: SECRET, relay: URL } };
+    const keys = new Map([["pump-7", { agent_token: SECRET, packet_version: "1" }]]);
+    expect(decodeKeyring(JSON.stringify({ url: URL, keyring }))).toEqual({ url: URL, keys });
+    const elsewhere = JSON.stringify({ url: 7, keyring: { "pump-7": KEY } });
+    expect(decodeKeyring(elsewhere).url).toBe(null);
+  });
+
+  it("is read from lines with a device key, whatever else is among them", () => {
+    const more = [`BLINDRELAY_DEVICE_KEY="${DEVICE_KEY}"`, "NAME='[hall] {7}'"];
+    const keys = new Map([["pump-7", { ...KEY, device_key: DEVICE_KEY }]]);
+    expect(decodeKeyring([...lines, ...more].join("\n"))).toEqual({ url: URL, keys });
+  });
+
+  it("that names no agent is told with no more of the name than an id has", () => {
+    const long = JSON.stringify({ keyring: { ["/".repeat(1000)]: KEY } });
+    expect(() => decodeKeyring(long)).toThrow(`"${"/".repeat(64)}" is no agent id`);
+  });
+
   const entry = (id: string, key: object) => JSON.stringify({ url: URL, keyring: { [id]: key } });
   it.each([
     ["nothing", "", "no entry of a keyring"],
@@ -69,6 +88,15 @@ describe("a keyring as a text", () => {
     ["no agent's id", entry("../pump", KEY), "is no agent id"],
     ["half a device key", entry("pump-7", { ...KEY, device_key: "AAAA" }), "device key"],
     ["another version", entry("pump-7", { ...KEY, packet_version: "9" }), "packet version"],
+    ["a secret that is no text", entry("pump-7", { agent_token: [SECRET] }), "expected an end-to-"],
+    ["an agent that is nothing", JSON.stringify({ keyring: { "pump-7": 7 } }), "pump-7: expected"],
+    [
+      "a device key that is no text",
+      entry("a", { ...KEY, device_key: [DEVICE_KEY] }),
+      "device key",
+    ],
+    ["another object", '{"a": 1}', "no entry of a keyring"],
+    ["as much as allowed, of nothing", " ".repeat(MAX_KEYRING_LENGTH), "no entry of a keyring"],
     ["far too much", " ".repeat(MAX_KEYRING_LENGTH + 1), "too large"],
   ])("is refused with the reason, without the secret: %s", (_what, text, reason) => {
     let said = "";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { changedNumber } from "./encoding/faithful-numbers.ts";
-import { parseJson } from "./parse-json.ts";
+import { decodeText, parseJson } from "./parse-json.ts";
 
 test.each([
   ["", 1, 1],
@@ -23,6 +23,18 @@ test.each([
   ["01", 1, 1],
   ["[1.]", 1, 2],
   ["]", 1, 1],
+  ["1, 2", 1, 2],
+  ['["a" "b"]', 1, 6],
+  ["[1:2]", 1, 3],
+  ["{:1}", 1, 2],
+  ["[,1]", 1, 2],
+  ["[1, 2 3]", 1, 7],
+  ["[1] x", 1, 5],
+  ["[] x", 1, 4],
+  ["{} x", 1, 4],
+  ["[}", 1, 2],
+  ["{]", 1, 2],
+  ['[{"a": 1}] x', 1, 12],
 ])("%j is invalid at line %i, column %i", (text, line, column) => {
   expect(() => parseJson(text)).toThrow(`invalid JSON (line ${line}, column ${column})`);
 });
@@ -82,4 +94,42 @@ test("reads every number that JavaScript writes, and every fraction", () => {
     [0.1, 100, 1e20],
   );
   expect(parseJson('["3791411052119578828", "a 1e400 \\" 1e400"]')).toHaveLength(2);
+});
+
+const utf8 = (text: string) => new TextEncoder().encode(text);
+
+test("the text of a file is read without a byte order mark", () => {
+  expect(decodeText(utf8("\ufeff{}"))).toBe("{}");
+  expect(parseJson("\ufeff[1]")).toEqual([1]);
+  for (const text of [
+    "",
+    "a",
+    "\u0000\u0001\u0002\u0003",
+    "\u00ff\u00fe",
+    "ab\u0000c",
+    "a\u0000bc",
+  ]) {
+    expect(decodeText(utf8(text))).toBe(text);
+  }
+});
+
+test.each([
+  [[0xff, 0xfe, 0x7b, 0x22]],
+  [[0xfe, 0xff, 0x22, 0x7b]],
+  [[0x7b, 0x00, 0x22, 0x00]],
+  [[0x00, 0x7b, 0x00, 0x22]],
+])("a file in UTF-16 is told as such: %j", (bytes) => {
+  expect(() => decodeText(Uint8Array.from(bytes))).toThrow("UTF-16 text; save it as UTF-8");
+});
+
+test.each([
+  [[0xff, 0x61], 1],
+  [[0xfe, 0x61], 1],
+  [[0x61, 0x0a, 0x62, 0x0a, 0xfc, 0x0a, 0xfc], 3],
+  [[0x61, 0xfe], 1],
+  [[0x61, 0xff], 1],
+])("a file in another encoding is told with the line: %j", (bytes, line) => {
+  expect(() => decodeText(Uint8Array.from(bytes))).toThrow(
+    `not UTF-8 text (line ${line}); save it as UTF-8`,
+  );
 });

@@ -65,7 +65,7 @@ const brokenAt = (text: string): number => {
         (isValue && (string ?? other) !== undefined) ||
         (mark === "]" && wanted === "value or ]") ||
         (mark === "}" && wanted === "key or }") ||
-        (wanted === ", or end" && mark !== undefined && mark === open.at(-1));
+        (wanted === ", or end" && mark === open.at(-1));
       if (!ends) return at;
       if (mark !== undefined) open.pop();
       wanted = open.length === 0 ? "nothing" : ", or end";

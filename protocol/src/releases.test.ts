@@ -52,6 +52,10 @@ it("counts each pinned key that signed once, and verifies no more than a release
 const ASCENDING = [
   "0.9.9",
   "1.0.0-0",
+  "1.0.0-111111",
+  "1.0.0--",
+  "1.0.0-A",
+  "1.0.0-Z",
   "1.0.0-alpha",
   "1.0.0-alpha.1",
   "1.0.0-alpha.beta",
@@ -59,6 +63,7 @@ const ASCENDING = [
   "1.0.0-beta.2",
   "1.0.0-beta.11",
   "1.0.0-rc.1",
+  "1.0.0-z",
   "1.0.0",
   "1.0.1",
   "1.9.0",
@@ -92,6 +97,8 @@ it.each([
   "1.0.0-01",
   "1.0.0-a..b",
   "1.0.0+",
+  // Beside the letters.
+  ..."@[`{_é".split("").map((character) => `1.0.0-${character}`),
 ])("%j is not a version, and neither above nor below anything", (text) => {
   expect(isVersionText(text)).toBe(false);
   expect(isAbove(text, "0.0.0")).toBe(false);
