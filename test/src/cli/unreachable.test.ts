@@ -14,7 +14,7 @@ import { startAgent } from "@blindrelay/agent-sdk/node";
 import { connect } from "@blindrelay/client-sdk/node";
 import { Rest } from "@blindrelay/client-sdk/rest";
 import { makeToken } from "@blindrelay/protocol";
-import { REASONS, type ReasonName, reasonOfError } from "@blindrelay/protocol/net";
+import { REASONS, type ReasonName } from "@blindrelay/protocol/net";
 import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { noOpenssl } from "@blindrelay/relay-server/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -190,14 +190,6 @@ describe.each(Object.entries(PLACES) as [ReasonName, (() => Promise<Place>) | nu
     );
   },
 );
-
-it("a network without a way is told too", () => {
-  const error = Object.assign(new Error("connect ENETUNREACH 192.0.2.1:443"), {
-    code: "ENETUNREACH",
-  });
-  expect(reasonOfError(error).name).toBe("no_route");
-  expect(reasonOfError(new Error("odd"))).toEqual({ name: "unknown", text: "odd" });
-});
 
 /** A tunnel to one port, whatever name is asked for. */
 const tunnel = (port: number): Server =>
