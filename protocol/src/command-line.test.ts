@@ -47,7 +47,15 @@ it("a key that begins with a dash belongs to the option before it", () => {
     "start",
     `--release-keys=${key},${key}`,
   ]);
-  for (const words of [["-V"], ["call", key], ["--json", "-V"], ["--", key], ["--json", `${key}b`]])
+  for (const words of [
+    ["-V"],
+    ["call", key],
+    ["--json", "-V"],
+    ["--", key],
+    ["--json", `${key}b`],
+    ["a--json", key],
+    ["--json=a", key],
+  ])
     expect(joinKeys(words)).toEqual(words);
 });
 
@@ -64,7 +72,8 @@ it("a line is broken at its last space that fits, and a word that does not fit s
   expect(wrapHelp("1234567890 2345", 9)).toBe("1234567890 2345");
   expect(wrapHelp("a 1234567890 2345", 9)).toBe("a\n1234567890 2345");
   // Exactly as wide as the terminal.
-  expect(wrapHelp("1234 6789", 9)).toBe("1234 6789");
+  expect(wrapHelp("12345\n1234 6789", 9)).toBe("12345\n1234 6789");
+  expect(wrapHelp("1234 6789 1234 6789", 9)).toBe("1234 6789\n1234 6789");
 });
 
 it("prose is not joined with the lines of a table or an example around it", () => {

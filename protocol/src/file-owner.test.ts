@@ -10,10 +10,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import os from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { giveToOwner, makeFolder, takePlaceOf } from "./file-owner.ts";
+import { giveToOwner, homeFolder, makeFolder, takePlaceOf } from "./file-owner.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -28,6 +29,17 @@ const make = (name: string, mode = 0o600): string => {
   return path;
 };
 const modeOf = (path: string): number => statSync(path).mode & 0o7777;
+
+it("a user may have no home", () => {
+  expect(homeFolder()).toBe(os.homedir());
+  const none = vi.spyOn(os, "homedir").mockImplementation(() => {
+    throw new Error("no entry");
+  });
+  syncBuiltinESMExports();
+  expect(homeFolder()).toBe("");
+  none.mockRestore();
+  syncBuiltinESMExports();
+});
 
 describe("what takes the place of a file", () => {
   it("has its mode, without what is too much, as a path and as an open file", () => {

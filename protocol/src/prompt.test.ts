@@ -37,6 +37,7 @@ it("an answer is shown while it is typed, and a hidden one is not", async () => 
   await read();
   expect(shown()).toContain("Name: ");
   expect(shown()).toContain("ada");
+  expect(shown().match(/Name: /g)).toHaveLength(1);
   const before = shown().length;
   type("hidden\r");
   expect(await done).toEqual(["ada", "hidden"]);
@@ -68,6 +69,21 @@ it("lines that are typed ahead answer the next questions, and only what is no se
   expect(await done).toEqual(["ada", "secret", "hall"]);
   expect(shown()).toContain("Password: \nPlace: hall\n");
   expect(shown()).not.toContain("secret");
+});
+
+it("what is typed before the first question is not shown", async () => {
+  const { type, shown, ...rest } = terminal();
+  type("secret\rada\r");
+  const done = asking(
+    "",
+    async ({ ask, askHidden }) => {
+      await read();
+      return [await askHidden("Password: "), await ask("Name: ")];
+    },
+    rest,
+  );
+  expect(await done).toEqual(["secret", "ada"]);
+  expect(shown()).toBe("Password: \nName: ada\n");
 });
 
 it.each([
@@ -119,5 +135,5 @@ it("a question that is put off until the terminal was let go is not answered", a
     },
     rest,
   );
-  await expect(late).rejects.toMatchObject({ why: "not answered" });
+  await expect(late).rejects.toMatchObject({ kind: "usage", why: "not answered" });
 });

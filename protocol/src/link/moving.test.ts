@@ -114,6 +114,7 @@ describe("a link that does not move", () => {
     expect([link.isMoving, link.isSettled, link.queuedBytes()]).toEqual([false, true, 7]);
     end(0, 4001, "why");
     expect([at(0).sent, told()]).toEqual([["a"], ["opened", "b", "closed 4001 why"]]);
+    expect(link.moveIn(0)).toBe(false);
   });
 
   it("once closed tells of its end, and of nothing else", () => {
@@ -184,7 +185,7 @@ describe("the next link", () => {
   });
 
   it("that does not open within 30 s gives way to another one", () => {
-    const { link, links, at, told, pass } = world();
+    const { link, links, at, told, open, pass } = world();
     link.moveIn(0);
     pass(0);
     pass(29_999);
@@ -193,6 +194,9 @@ describe("the next link", () => {
     expect([at(1).closed, links.length]).toEqual(["1000 not needed", 2]);
     pass(1_000);
     expect([links.length, told()]).toEqual([3, ["settled"]]);
+    // Late, because to close takes its time.
+    open(1);
+    expect(told()).toEqual([]);
   });
 
   it("that is refused is the last one, until somebody asks for another", () => {
@@ -297,6 +301,39 @@ describe("an agent's link", () => {
     ]);
   });
 
+  it("delivers what it held back before it tells of its end", () => {
+    const { at, told, say, end } = asking(agent);
+    say(1, "accepted");
+    say(1, "second");
+    told();
+    end(1, 4001, "why");
+    expect([at(0).closed, told()]).toEqual(["1000 moved", ["left", "second", "closed 4001 why"]]);
+  });
+
+  it("is not left because a link that failed before has ended only now", () => {
+    const { at, told, open, say, end, pass } = asking(agent);
+    say(1, "failed");
+    pass(1_000);
+    open(2);
+    say(2, "accepted");
+    told();
+    end(1);
+    expect([at(0).closed, told()]).toEqual([null, []]);
+  });
+
+  it("needs no more of its side than it asks of every one", () => {
+    const { at, told, say, end } = asking({
+      takesOver: true,
+      isDrained: undefined,
+      settled: undefined,
+      left: undefined,
+    } as unknown as MovingSide);
+    say(1, "accepted");
+    say(1, "second");
+    end(0);
+    expect([at(1).sent, told()]).toEqual([["auth"], ["moved 0", "second"]]);
+  });
+
   it("sends what was held back on the link that it stays on", () => {
     const { link, at, told, say } = asking(agent);
     link.send("a");
@@ -377,7 +414,7 @@ describe("a client's link", () => {
     other.say(1, "second");
     other.end(0);
     expect(other.told()).toEqual(["moved 0", "settled", "second"]);
-    expect(other.link.isSettled).toBe(true);
+    expect([other.link.isSettled, vi.getTimerCount()]).toEqual([true, 0]);
   });
 
   it("moves to no link that has not logged in", () => {
@@ -450,8 +487,9 @@ describe("a client's link", () => {
   });
 
   it("may move again, and leaves the link before the last one for good before it dials", () => {
-    const { link, links, at, told, say, pass } = asking();
+    const { link, links, at, told, open, say, pass } = asking();
     say(1, "accepted");
+    link.send("before");
     pass(100);
     told();
     expect(link.moveIn(LEAVE_MS * 2)).toBe(true);
@@ -460,5 +498,19 @@ describe("a client's link", () => {
     expect([at(0).closed, told()]).toEqual([null, ["left link: late"]]);
     pass(1);
     expect([links.length, at(0).closed, told()]).toEqual([3, "1000 moved", ["left"]]);
+    open(2);
+    say(2, "accepted");
+    link.send("a");
+    pass(100);
+    expect(at(2).sent).toEqual(["auth", "a"]);
+  });
+
+  it("dials no more if its side closes it as it leaves the one before", () => {
+    const all = asking({ left: () => all.link.close(1000, "stop") });
+    all.say(1, "accepted");
+    all.pass(100);
+    all.link.moveIn(10);
+    all.pass(100_000);
+    expect(all.links).toHaveLength(2);
   });
 });

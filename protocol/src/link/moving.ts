@@ -165,7 +165,7 @@ export class MovingLink implements Link {
     this.phase = "settled";
     if (end === null) this.alarm.set(leaveMs, () => this.leave());
     this.sendHeld();
-    if (end !== null || !this.side.takesOver) this.receiveHeld();
+    this.receiveHeld();
   }
 
   private connect(): Link {

@@ -1,6 +1,8 @@
 /** Node's own HTTP, over pairs of streams in place of sockets. */
 import { EventEmitter } from "node:events";
 import http, { type IncomingMessage, type RequestListener } from "node:http";
+import https from "node:https";
+import type { TcpNetConnectOpts } from "node:net";
 import { type Duplex, duplexPair } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { OUTBOX_BYTES } from "../spec.ts";
@@ -32,10 +34,12 @@ const asSocket = (stream: Duplex): Duplex => {
 /** All connections that Node's HTTP opens lead to `listener`. */
 const serverFor = (listener: RequestListener) => {
   const server = http.createServer(listener);
-  const opened: { readonly host: unknown; readonly near: Duplex }[] = [];
+  const opened: { readonly host: unknown; readonly addressMs: unknown; readonly near: Duplex }[] =
+    [];
   vi.spyOn(http.Agent.prototype, "createConnection").mockImplementation((options) => {
     const [near, far] = duplexPair().map(asSocket) as [Duplex, Duplex];
-    opened.push({ host: options.host, near });
+    const { host, autoSelectFamilyAttemptTimeout: addressMs } = options as TcpNetConnectOpts;
+    opened.push({ host, addressMs, near });
     server.emit("connection", far);
     return near;
   });
@@ -71,6 +75,16 @@ describe("a request on Node", () => {
     ]);
     expect(await readText(answer, 100)).toBe("there");
     expect(opened).toHaveLength(1);
+    // Node's own quarter of a second for each address is too short for some networks.
+    expect(opened[0]?.addressMs).toBe(2500);
+  });
+
+  it("goes by TLS if its address says so", async () => {
+    vi.spyOn(https, "request").mockImplementation(() => {
+      throw new Error("by TLS");
+    });
+    const asked = nodeHttp(null)(request({ url: "https://relay.example/" }));
+    await expect(asked).rejects.toThrow("by TLS");
   });
 
   it("sends its method, its headers, and any kind of body", async () => {
@@ -134,6 +148,21 @@ describe("a request on Node", () => {
       const again = ask(request({ url: "http://relay.example/again", method }));
       await expect(again).rejects.toThrow(/hang up|ECONNRESET/);
     }
+  });
+
+  it("is not made again if its answer has begun", async () => {
+    const asked: unknown[] = [];
+    serverFor((incoming, response) => {
+      asked.push(incoming.url);
+      if (incoming.url !== "/again") response.end("ok");
+      else response.write("part", () => incoming.socket.destroy());
+    });
+    const ask = nodeHttp(null);
+    await first(ask);
+    const answer = await ask(request({ url: "http://relay.example/again" }));
+    await expect(readText(answer, 9)).rejects.toThrow();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(asked).toEqual(["/health", "/again"]);
   });
 
   it("is not made again on a connection of its own", async () => {
@@ -232,12 +261,21 @@ describe("through a proxy", () => {
   });
 
   it.each([300, 407, 502])("a tunnel that is refused with %i fails the request", async (status) => {
-    proxyTo(() => undefined, `HTTP/1.1 ${status} No\r\n\r\n`);
+    const { opened } = proxyTo(() => undefined, `HTTP/1.1 ${status} No\r\n\r\n`);
     const failed = nodeHttp(PROXY)(request());
     await expect(failed).rejects.toMatchObject({
       code: "PROXY_REFUSES",
       message: `the proxy proxy.example:3128 answered ${status} for relay.example:80`,
     });
+    expect(opened[0]?.near.destroyed).toBe(true);
+  });
+
+  it("what comes with the proxy's answer is read, and one without a user is asked as such", async () => {
+    const early = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nearly";
+    const { asked } = proxyTo(() => undefined, `HTTP/1.1 200 OK\r\n\r\n${early}`);
+    const answer = await nodeHttp("http://proxy.example:3128")(request());
+    expect(await readText(answer, 9)).toBe("early");
+    expect(asked).toEqual([["relay.example:80", "relay.example:80", undefined]]);
   });
 
   it("a proxy that cannot be reached fails the request, with the reason", async () => {
@@ -365,6 +403,7 @@ describe("a link over a WebSocket", () => {
     socket.open();
     socket.bufferedAmount = OUTBOX_BYTES;
     link.send(PONG_TEXT);
+    expect(socket.done).toEqual([PONG_TEXT]);
     socket.bufferedAmount++;
     link.send(PONG_TEXT);
     link.send("a");

@@ -86,7 +86,7 @@ describe("NO_PROXY", () => {
     ["https://[fd00::7]:444", "fe00::/8", false],
     ["https://relay.example", "10.0.0.0/8", false],
   ])("for %s %j exempts: %s", (url, list, isExempt) => {
-    expect(nameFor(url, { HTTPS_PROXY: PROXY, no_proxy: list }) === null).toBe(isExempt);
+    expect(nameFor(url, { ALL_PROXY: PROXY, no_proxy: list }) === null).toBe(isExempt);
   });
 });
 
