@@ -1,12 +1,13 @@
 /** The suites compared with each other and with node:crypto, on random and on damaged input. */
-import { createHmac } from "node:crypto";
+import crypto, { createHmac } from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { filler, sealWith } from "../../scripts/vectors/reference.ts";
 import type { Suite } from "../crypto/suite.ts";
 import type { AeadVersion } from "../crypto/versions.ts";
 import { nobleSuite } from "./noble.ts";
-import { nodeSuite } from "./node.ts";
+import { loadNodeSuite, nodeSuite } from "./node.ts";
 
 const suites: [string, Suite][] = [
   ["node", nodeSuite()],
@@ -28,6 +29,21 @@ it("verifies nothing in an engine without the cipher, and does not throw", () =>
   const { key } = suite.aeadKey("1", freshKey()).aeadKey as { key: unknown };
   const missing = { aeadKey: { cipher: "chacha-of-nobody", key } };
   expect(suite.open(missing, filler("nonce", 12), filler("aad", 8), filler("x", 40))).toBeNull();
+});
+
+it.each([
+  ["both ciphers", ["aes-128-ccm", "chacha20-poly1305"], true],
+  ["no AES-CCM", ["chacha20-poly1305"], false],
+  ["no ChaCha20", ["aes-128-ccm"], false],
+])("is node's own in an engine with %s, or else noble's", async (_what, ciphers, isNodes) => {
+  const known = vi.spyOn(crypto, "getCiphers").mockReturnValue(ciphers);
+  syncBuiltinESMExports();
+  const suite = await loadNodeSuite();
+  known.mockRestore();
+  syncBuiltinESMExports();
+  // Only noble's keeps a key as bytes.
+  const { hmacKey } = suite.hmacKey(freshKey());
+  expect(hmacKey instanceof Uint8Array).toBe(!isNodes);
 });
 
 describe.each(versions)("suite %s", (v) => {
@@ -116,6 +132,16 @@ describe.each(suites)("the %s suite", (_name, suite) => {
         },
       ),
     );
+  });
+
+  it("takes AEAD keys of 32 bytes only", () => {
+    for (const length of [0, 16, 31, 33]) {
+      for (const v of versions) {
+        expect(() => suite.aeadKey(v, new Uint8Array(length))).toThrow(
+          new RangeError("an AEAD key is derived as 32 bytes"),
+        );
+      }
+    }
   });
 
   it("keeps its own copy of a key, whatever the caller does with the array", () => {
