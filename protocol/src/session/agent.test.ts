@@ -216,6 +216,21 @@ describe("the agent's sessions", () => {
     expect(told(agent.receive(sealAsClient(sid, 5, "5"), next))).toBe("message");
   });
 
+  it("let no packet overtake those that wait, even when there is a token again", () => {
+    const agent = newAgent({ unheldPerSecond: 10, unheldBurst: 1 });
+    const sid = hold(agent, 1);
+    const receive = (text: string, now: number) => told(agent.receive(text, now));
+    const forged = sealAsClient(sid, 9, "x").replace('"seq":9', '"seq":8');
+    expect(receive(forged, 0)).toBe("forged");
+    expect(receive(sealAsClient(sid, 2, "2"), 0)).toBe("waits");
+    expect(receive(sealAsClient(sid, 3, "3"), 1000)).toBe("waits");
+    const seen = [agent.resume(1000), agent.resume(1000)];
+    expect(seen.map((one) => one?.kind === "message" && asciiText(one.plaintext))).toEqual([
+      "2",
+      "3",
+    ]);
+  });
+
   it("open no more forged packets of a held sid than the bucket allows, whatever comes when", () => {
     const arrival = fc.record({ after: fc.integer({ min: 0, max: 400 }), forged: fc.boolean() });
     fc.assert(
@@ -298,6 +313,38 @@ describe("the agent's sessions", () => {
     for (const sid of agent.held()) agent.close(sid);
     const last = sidFor(agent, partOf(4), 11_000);
     expect(agent.receive(sealAsClient(last, 1, "ping"), 11_000)).toMatchObject({ farewell: null });
+  });
+
+  it("tell how old they are, and when they were heard", () => {
+    const agent = newAgent();
+    const sid = hold(agent, 1, 1000);
+    const heard = agent.receive(sealAsClient(sid, 2, "x"), 1234);
+    expect(heard).toMatchObject({ kind: "message", ageMs: 234 });
+    expect([agent.heardAt(sid), agent.heardAt("none")]).toEqual([1234, null]);
+  });
+
+  it("never have a second session for a held C, whoever has its part", () => {
+    const agent = newAgent({ epochSessions: 1 });
+    // Both parts are of epochs that may store.
+    const sid = sidFor(agent, partOf(1));
+    hold(agent, 2);
+    const other = sidFor(agent, partOf(1));
+    expect(other).not.toBe(sid);
+    expect(told(agent.receive(sealAsClient(sid, 1, "ping"), 0))).toBe("message");
+    const second = agent.receive(sealAsClient(other, 1, "ping"), 0);
+    expect(second).toMatchObject({ kind: "answer" });
+    expect(parsePacket((second as { text: string }).text)?.sid).toBe(sid);
+    expect(agent.held()).toHaveLength(2);
+  });
+
+  it("let no forged first packet slow those that are held", () => {
+    const agent = newAgent({ unheldPerSecond: 1, unheldBurst: 3 });
+    const sid = hold(agent, 1);
+    const answered = sidFor(agent, partOf(2));
+    const forged = sealAsClient(answered, 1, "ping").replace('"seq":1', '"seq":2');
+    const kinds = Array.from({ length: 4 }, () => told(agent.receive(forged, 0)));
+    expect(kinds).toEqual(["forged", "forged", "forged", "rate"]);
+    expect(told(agent.receive(sealAsClient(sid, 2, "x"), 0))).toBe("message");
   });
 
   it("keep the place of one that waits for its first call, or calls, while memory is short", () => {

@@ -215,6 +215,24 @@ describe("a stream", () => {
     },
   );
 
+  it("tells of a reason that just fits one packet whole", () => {
+    const pair = new Pair().open();
+    pair.in.abort("x".repeat(238));
+    pair.run();
+    expect(pair.outcome).toBe("x".repeat(238));
+  });
+
+  it("ends if the session cannot carry its end, or its credit", () => {
+    for (const act of ["end", "grant"] as const) {
+      const pair = new Pair().open();
+      pair.carries = false;
+      if (act === "end") pair.out.end();
+      else pair.in.grant(5);
+      const told = act === "end" ? pair.outcome : pair.arrival;
+      expect(told).toBe("the session does not carry it any more");
+    }
+  });
+
   it("ends, once, if the session cannot carry it", () => {
     const pair = new Pair().open();
     pair.in.grant(100);
@@ -401,7 +419,20 @@ it("base64 is RFC 4648's, padded and canonical", () => {
       expect(fromBase64(toBase64(bytes))).toEqual(bytes);
     }),
   );
-  for (const bad of ["=", "====", "A===", "A", "AA", "AA=A", "_-==", "AB==", "AAB="]) {
+  for (const bad of [
+    "=",
+    "====",
+    "A===",
+    "A",
+    "AA",
+    "AA=A",
+    "_-==",
+    "-AAA",
+    "_AAA",
+    "AA_A",
+    "AB==",
+    "AAB=",
+  ]) {
     expect(fromBase64(bad), bad).toBeNull();
   }
 });
