@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { fromBase64url, isBase64urlText, toBase64url } from "./base64url.ts";
+import { base64urlPart, fromBase64url, isBase64urlText, toBase64url } from "./base64url.ts";
 
 /** Strict by construction: the only valid text for these bytes is the one that Buffer writes. */
 const oracle = (text: string): Uint8Array | null => {
@@ -70,6 +70,27 @@ describe.each(["the engine's methods", "loops"])("base64url by %s", (way) => {
     // Compared as a whole: printing a difference of 65,536 numbers takes minutes.
     expect(text === Buffer.from(bytes).toString("base64url")).toBe(true);
     expect(Buffer.from(bytes).equals(fromBase64url(text) ?? new Uint8Array(1))).toBe(true);
+  });
+
+  it.each([
+    "A",
+    "AAAAA",
+    "AA==",
+    "AAA=",
+    "A A",
+    "AAA AA",
+    " AAAA",
+    "AAAA\n",
+    "A+A",
+    "A/A",
+    "\0AAA",
+  ])("refuses %j, which no bytes are written as", (text) => {
+    expect(fromBase64url(text)).toBe(null);
+  });
+
+  it("reads a part of a text as if it were all", () => {
+    expect(base64urlPart('"AAEC"', 1, 5)).toEqual(Uint8Array.of(0, 1, 2));
+    expect(base64urlPart("AAECA", 0, 5)).toBe(null);
   });
 
   it("accepts every character of its alphabet and no others below 256", () => {

@@ -1,5 +1,3 @@
-import { createHash } from "node:crypto";
-import { crc32 as zlibCrc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -12,7 +10,6 @@ import {
   toHex,
   utf8Bytes,
 } from "./bytes.ts";
-import { crc32 } from "./crc32.ts";
 
 const codePoint = fc.integer({ min: 0, max: 0x10ffff }).map((code) => String.fromCodePoint(code));
 const anyText = fc.string({
@@ -28,6 +25,18 @@ describe("bytes and texts", () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  // Of each length of a character, the first and the last, and surrogates that have no other half.
+  it.each([
+    ...["\0", "\u007f", "\u0080", "\u07ff", "\u0800", "\ud7ff", "\ue000", "\uffff"],
+    ...["\ud800\udc00", "\ud800\udfff", "\udbff\udc00", "\udbff\udfff"],
+    ...["\ud800", "\udbff", "\udc00", "\udfff", "\ud800\ud800", "\udc00\udc00", "\udfff\udc00"],
+    ...["\ud800\ue000", "\ud800\ud800\udc00", "\ud800a"],
+  ])("writes %j like TextEncoder, alone and within a text", (text) => {
+    for (const each of [text, `a${text}`, `${text}a`, `\udc00${text}`]) {
+      expect(utf8Bytes(each)).toEqual(new Uint8Array(new TextEncoder().encode(each)));
+    }
   });
 
   it("maps ASCII one to one", () => {
@@ -79,21 +88,5 @@ describe("bytes and texts", () => {
     );
     expect(equalTexts("ab", "ab")).toBe(true);
     expect(equalTexts("ab", "aB")).toBe(false);
-  });
-});
-
-describe("crc32", () => {
-  it("is the CRC of IEEE 802.3", () => {
-    expect(crc32(asciiBytes("123456789"))).toBe(0xcbf43926);
-    fc.assert(
-      fc.property(fc.uint8Array(), (bytes) => {
-        expect(crc32(bytes)).toBe(zlibCrc32(bytes));
-      }),
-    );
-  });
-
-  it("is unsigned, even if the top bit is set", () => {
-    const high = Array.from({ length: 50 }, (_, i) => createHash("sha256").update(`${i}`).digest());
-    for (const bytes of high) expect(crc32(bytes)).toBeGreaterThanOrEqual(0);
   });
 });

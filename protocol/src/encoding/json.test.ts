@@ -53,6 +53,24 @@ describe("reading a plaintext", () => {
     );
   });
 
+  // Of each length, the first and the last that are a character, and what is next to them.
+  it.each([
+    ...["7f", "80", "bf", "c0af", "c1bf", "c280", "dfbf", "c27f", "c2c0", "c2"],
+    ...["e09fbf", "e0a080", "ed9fbf", "eda080", "edbfbf", "ee8080", "efbfbf", "e0a0", "e0a07f"],
+    ...["f08fbfbf", "f0908080", "f48fbfbf", "f4908080", "f5808080", "f7bfbfbf", "f09080", "ff"],
+  ])("reads %s as TextDecoder does, or not at all", (hex) => {
+    for (const [before, after] of [
+      ["22", "22"],
+      ["22", "6122"],
+      ["2261", "22"],
+      ["", ""],
+      ["22", ""],
+    ] as const) {
+      const bytes = Uint8Array.from(Buffer.from(before + hex + after, "hex"));
+      expect(readJson(bytes)).toEqual(oracle(bytes));
+    }
+  });
+
   it("does not repair an invalid escape by escaping the next character", () => {
     const bytes = new TextEncoder().encode('"\\é"');
     expect(oracle(bytes)).toBeUndefined();
@@ -109,7 +127,12 @@ describe("writing JSON", () => {
     const toJSON = (): never => {
       throw new RangeError("Invalid string length");
     };
-    expect(() => encodeJson({ toJSON })).toThrow("not a JSON value that fits the memory");
+    expect(() => encodeJson({ toJSON })).toThrow(
+      expect.objectContaining({
+        message: "not a JSON value that fits the memory",
+        cause: new RangeError("Invalid string length"),
+      }),
+    );
   });
 
   it.each<readonly [string, unknown]>([
@@ -118,6 +141,8 @@ describe("writing JSON", () => {
     ['{"a":{}}', { a: Object.create(null) }],
     ['{"at":null}', { at: { toJSON: () => null } }],
     ['"null"', "null"],
+    ['{"a":{"code":null}}', { a: Object.assign(new Error("dry"), { code: null }) }],
+    ['"~\\u007f"', "~\u007f"],
   ])("writes %s", (text, value) => {
     expect(encodeJson(value)).toBe(text);
   });
