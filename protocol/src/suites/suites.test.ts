@@ -120,6 +120,23 @@ describe.each(versions)("suite %s", (v) => {
   });
 });
 
+it.each([
+  ["node", nodeSuite],
+  ["noble", nobleSuite],
+] as const)("a %s suite that is made only now does what others do", (_name, make) => {
+  const suite = make();
+  const [key, nonce, aad, text] = [freshKey(), filler("n", 12), filler("a", 200), filler("t", 20)];
+  const mac = createHmac("sha256", key).update(text).digest();
+  expect(mac.equals(suite.hmac(suite.hmacKey(key), text))).toBe(true);
+  for (const v of versions) {
+    const handle = suite.aeadKey(v, key);
+    const sealed = suite.seal(handle, nonce, aad, text);
+    expect(sealWith(v, key, nonce, aad, text).equals(sealed)).toBe(true);
+    expect(Buffer.from(text).equals(suite.open(handle, nonce, aad, sealed) ?? aad)).toBe(true);
+    expect(suite.open(handle, nonce, aad, sealed.subarray(0, 15))).toBe(null);
+  }
+});
+
 describe.each(suites)("the %s suite", (_name, suite) => {
   it("computes HMAC-SHA256 for keys and data of any length", () => {
     fc.assert(
