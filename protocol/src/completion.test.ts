@@ -201,6 +201,9 @@ it.each(["bash", "zsh", "fish"])("the script for %s asks the command by its name
   expect(script).toContain(`blind-relay completion ${OFFERS} -- `);
   expect(script).toContain(`# blind-relay completion ${shell} > `);
   expect(own.help).toContain("bash, zsh, fish");
+  expect(own.help).toContain("print a script that completes blind-relay's commands in a shell");
+  expect(own.help).toContain('eval "$(blind-relay completion bash)"');
+  expect(own.registeredArguments.map(({ variadic }) => variadic)).toEqual([false, true]);
 });
 
 it("another shell is refused with the names of those that are known", () => {

@@ -31,6 +31,7 @@ it("all ways to write a number have one form, and no other number has it", () =>
     { numRuns: 2000 },
   );
   expect(canonicalNumber("1.50e3")).toBe(canonicalNumber("1500"));
+  expect(canonicalNumber("0.007")).toBe(canonicalNumber("7e-3"));
   expect(["-0.0", "0e5", "000"].map(canonicalNumber)).toEqual(["0", "0", "0"]);
 });
 

@@ -57,7 +57,17 @@ describe("reading a plaintext", () => {
   it.each([
     ...["7f", "80", "bf", "c0af", "c1bf", "c280", "dfbf", "c27f", "c2c0", "c2"],
     ...["e09fbf", "e0a080", "ed9fbf", "eda080", "edbfbf", "ee8080", "efbfbf", "e0a0", "e0a07f"],
-    ...["f08fbfbf", "f0908080", "f48fbfbf", "f4908080", "f5808080", "f7bfbfbf", "f09080", "ff"],
+    ...[
+      "f08fbfbf",
+      "f0908080",
+      "f48fbfbf",
+      "f4908080",
+      "f5808080",
+      "f7bfbfbf",
+      "f09080",
+      "f9808080",
+      "ff",
+    ],
   ])("reads %s as TextDecoder does, or not at all", (hex) => {
     for (const [before, after] of [
       ["22", "22"],

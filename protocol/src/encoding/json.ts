@@ -82,7 +82,7 @@ const stringify = (value: unknown): string | undefined => {
  */
 export const encodeJson = (value: unknown): string | undefined => {
   const text = stringify(value);
-  if (text !== undefined && isSuspect(text)) {
+  if (text !== undefined && isSuspect(text) && value !== null) {
     const path = lackingAt(value);
     if (path !== null) throw new TypeError(`not a JSON value${path === "" ? "" : ` at ${path}`}`);
   }
