@@ -152,14 +152,15 @@ describe("a request on Node", () => {
 
   it("is not made again if its answer has begun", async () => {
     const asked: unknown[] = [];
-    serverFor((incoming, response) => {
+    const { opened } = serverFor((incoming, response) => {
       asked.push(incoming.url);
       if (incoming.url !== "/again") response.end("ok");
-      else response.write("part", () => incoming.socket.destroy());
+      else response.write("part");
     });
     const ask = nodeHttp(null);
     await first(ask);
     const answer = await ask(request({ url: "http://relay.example/again" }));
+    opened[0]?.near.destroy(new Error("reset"));
     await expect(readText(answer, 9)).rejects.toThrow();
     await new Promise((resolve) => setImmediate(resolve));
     expect(asked).toEqual(["/health", "/again"]);
