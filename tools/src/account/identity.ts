@@ -61,7 +61,7 @@ const onceThere = async <T>(ask: () => Promise<T>): Promise<T> => {
  * The relay token from the environment or, for an agent of the profile's account, from the relay.
  */
 const relayTokenOf = async (settings: Settings, agentId: string): Promise<string> => {
-  const given = settings.relayToken();
+  const given = settings.relayToken(agentId);
   if (given !== null) return given;
   const path = `${agentPath(agentId)}/export`;
   const rest = accountRest(settings);
@@ -78,7 +78,7 @@ export const identify = async (
   const agentId =
     flags.agent ?? settings.demand("BLINDRELAY_AGENT_ID", "the agent's id, or use --agent ID");
   const { agentToken, version, deviceKey } = settings.checkedSecretOf(agentId);
-  const deviceSecret = settings.deviceSecret();
+  const deviceSecret = settings.deviceSecret(agentId);
   if (deviceKey !== null && deviceSecret === null) {
     throw new Failure(
       "usage",

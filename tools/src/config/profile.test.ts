@@ -270,6 +270,30 @@ it("an explicit profile takes precedence over the environment", () => {
   expect([implicit.httpUrl(), implicit.accountToken()]).toEqual([OTHER, "acct_given"]);
 });
 
+it("variables about the agent that BLINDRELAY_AGENT_ID names are not used for another", () => {
+  const other = { agent_token: "e2e_other", packet_version: "1" };
+  writeProfile(path, { ...PROFILE, keyring: { ...PROFILE.keyring, "lamp-1": other } });
+  const env = {
+    BLINDRELAY_CONFIG_DIR: folder,
+    BLINDRELAY_AGENT_ID: "lamp-1",
+    BLINDRELAY_AGENT_TOKEN: "e2e_given",
+    BLINDRELAY_PACKET_VERSION: "4",
+    BLINDRELAY_DEVICE_KEY: "given",
+    BLINDRELAY_RELAY_TOKEN: "agt_given",
+    BLINDRELAY_DEVICE_SECRET: "half",
+  };
+  const given = new Settings(env, "default");
+  const kept = { agentToken: "e2e_kept", version: "2", deviceKey: null };
+  expect(given.secretOf("pump-7")).toEqual(kept);
+  expect([given.relayToken("pump-7"), given.deviceSecret("pump-7")]).toEqual([null, null]);
+  expect(() => given.secretOf("pump-8")).toThrow(/no end-to-end secret for pump-8/);
+  const its = { agentToken: "e2e_given", version: "4", deviceKey: "given" };
+  expect(given.secretOf("lamp-1")).toEqual(its);
+  expect([given.relayToken("lamp-1"), given.deviceSecret("lamp-1")]).toEqual(["agt_given", "half"]);
+  const { BLINDRELAY_AGENT_ID: _, ...unnamed } = env;
+  expect(new Settings(unnamed, "default").secretOf("pump-7")).toEqual(its);
+});
+
 it("a profile's token goes to that profile's relay only", () => {
   writeProfile(path, PROFILE);
   const env = { BLINDRELAY_CONFIG_DIR: folder, BLINDRELAY_URL: OTHER };

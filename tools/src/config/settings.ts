@@ -204,10 +204,10 @@ export class Settings {
   secretAtHand(agentId: string): Secret | null {
     const kept = this.isExplicit ? this.keptSecretOf(agentId) : null;
     if (kept !== null) return kept;
-    const given = this.given("BLINDRELAY_AGENT_TOKEN");
+    const given = this.givenFor(agentId, "BLINDRELAY_AGENT_TOKEN");
     if (given !== null) {
       const deviceKey = this.given(DEVICE_KEY_VARIABLE);
-      return { agentToken: given, version: this.version(), deviceKey };
+      return { agentToken: given, version: this.version(agentId), deviceKey };
     }
     return this.keptSecretOf(agentId);
   }
@@ -216,8 +216,10 @@ export class Settings {
   keptSecretOf(agentId: string): Secret | null {
     const key = this.profile?.keyring[agentId];
     if (key === undefined) return null;
-    const version = this.isExplicit ? key.packet_version : this.version(key.packet_version);
-    const given = this.isExplicit ? null : this.given(DEVICE_KEY_VARIABLE);
+    const version = this.isExplicit
+      ? key.packet_version
+      : this.version(agentId, key.packet_version);
+    const given = this.isExplicit ? null : this.givenFor(agentId, DEVICE_KEY_VARIABLE);
     return {
       agentToken: key.agent_token,
       version: checkVersion(version, "the keyring"),
@@ -233,14 +235,14 @@ export class Settings {
     return { ...kept, ...key.rekey, agentToken: key.agent_token };
   }
 
-  /** The relay token of the agent that the environment names; null if it names none. */
-  relayToken(): string | null {
-    return this.given("BLINDRELAY_RELAY_TOKEN");
+  /** The relay token of an agent, from the environment; null if it has none for it. */
+  relayToken(agentId: string): string | null {
+    return this.givenFor(agentId, "BLINDRELAY_RELAY_TOKEN");
   }
 
   /** The private half of the device's key, for whoever runs the agent; null if there is none. */
-  deviceSecret(): string | null {
-    return this.given("BLINDRELAY_DEVICE_SECRET");
+  deviceSecret(agentId: string): string | null {
+    return this.givenFor(agentId, "BLINDRELAY_DEVICE_SECRET");
   }
 
   /** An agent's own folder: from the environment, else one beside the profile. */
@@ -277,15 +279,21 @@ export class Settings {
     );
   }
 
+  /** A variable about one agent: null if BLINDRELAY_AGENT_ID says that it is about another. */
+  private givenFor(agentId: string, name: string): string | null {
+    const named = this.given("BLINDRELAY_AGENT_ID");
+    return named === null || named === agentId ? this.given(name) : null;
+  }
+
   private passphrase(): string {
     this.passphraseGiven ??=
       this.env[PASSPHRASE_VARIABLE] || askPassphrase(`Passphrase of ${this.profilePath}`);
     return this.passphraseGiven;
   }
 
-  private version(kept = "1"): Version {
+  private version(agentId: string, kept = "1"): Version {
     const name = "BLINDRELAY_PACKET_VERSION";
-    return checkVersion(this.given(name) ?? kept, name);
+    return checkVersion(this.givenFor(agentId, name) ?? kept, name);
   }
 }
 
