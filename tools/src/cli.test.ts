@@ -98,6 +98,12 @@ it.each([
   expect(code).toBe(2);
 });
 
+it("an empty --profile, of a variable that is not set, is not the default one", async () => {
+  const args = ["--profile=", "agent", "rm", "pump-7", "--yes"];
+  const run = (await makeCli(ENV, args)).parseAsync(["node", "blindrelay", ...args]);
+  await expect(run).rejects.toThrow(/invalid profile name/);
+});
+
 it("has one exit code for every way a call can fail", () => {
   const codes = Object.keys(CALL_ERRORS) as CallErrorCode[];
   const exits = codes.map((code) => [code, callFailure(new CallError(code, "")).exitCode]);

@@ -144,8 +144,8 @@ output that cannot be written, 130 interrupted.`);
   const context: Context = {
     settings: () => {
       const { profile } = cli.opts<{ profile?: string }>();
-      const name = profile ?? env.BLINDRELAY_PROFILE;
-      return new Settings(env, name || DEFAULT_PROFILE, profile !== undefined);
+      const name = profile ?? (env.BLINDRELAY_PROFILE || DEFAULT_PROFILE);
+      return new Settings(env, name, profile !== undefined);
     },
   };
 
