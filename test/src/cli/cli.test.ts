@@ -4,7 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -314,6 +314,33 @@ it("exits with 0 if its reader left, and with 70 if its answer could not be writ
   expect([left.stdout, left.stderr]).toEqual(["0\n", ""]);
   const full = shell(`${cli} bridge --schema config > /dev/full`);
   expect([full.status, full.stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
+});
+
+it("leaves no part of a key or a configuration that could not be written", async () => {
+  const made = house.path("unwritten");
+  mkdirSync(made);
+  const word = (text: string) => `'${text}'`;
+  const runsFull = (...args: string[]) => {
+    const line = [process.execPath, CLI, ...args].map(word).join(" ");
+    // The instruments write files too.
+    const full = `unset NODE_OPTIONS; ulimit -f 0; exec ${line}`;
+    return spawnSync("sh", ["-c", full], { encoding: "utf8", env: environmentOf(pump) });
+  };
+  for (const args of [
+    ["release", "keygen", join(made, "release.pem")],
+    ["agent", "run", program, "--push-key", join(made, "push.key")],
+  ]) {
+    const { status, stderr } = runsFull(...args);
+    expect([status, stderr]).toEqual([2, expect.stringContaining("EFBIG")]);
+  }
+  expect(readdirSync(made)).toEqual([]);
+});
+
+it("a state folder that cannot be made is reported with its reason", async () => {
+  const env = { ...environmentOf(pump), BLINDRELAY_STATE_DIR: join(program, "state") };
+  const { code, stderr } = await house.cli(["agent", "run", program], env);
+  expect([code, stderr]).toEqual([7, expect.stringMatching(/cannot be made: .*: ENOTDIR: /)]);
+  expect(stderr).not.toContain("--provision");
 });
 
 describe("a server that is not a relay", () => {

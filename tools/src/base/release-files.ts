@@ -8,7 +8,7 @@ import {
   sign,
   verify,
 } from "node:crypto";
-import { createReadStream, readFileSync, writeFileSync } from "node:fs";
+import { createReadStream, readFileSync } from "node:fs";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { decodeText } from "@blindrelay/protocol/parse-json";
 import {
@@ -21,6 +21,7 @@ import {
   type SignedRelease,
 } from "@blindrelay/protocol/releases";
 import { failing } from "./failing.ts";
+import { makeWholeFile } from "./whole-file.ts";
 
 /** Size and SHA-256 of a file, read as a stream. Throws a Failure (usage) if it cannot be read. */
 export const measure = async (path: string): Promise<{ size: number; sha256: string }> => {
@@ -41,10 +42,8 @@ export const measure = async (path: string): Promise<{ size: number; sha256: str
 /** A new signing key in its own file (PEM, 0600). Throws a Failure (usage) if one is there. */
 export const makeKey = (path: string): { public_key: string; key_id: string } => {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const pem = privateKey.export({ type: "pkcs8", format: "pem" });
-  failing("usage", `cannot make ${path}: `, () =>
-    writeFileSync(path, pem, { mode: 0o600, flag: "wx", flush: true }),
-  );
+  const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  failing("usage", `cannot make ${path}: `, () => makeWholeFile(path, pem));
   return describeKey(publicKey);
 };
 

@@ -1,5 +1,5 @@
 /** Writes files that hold secrets or what a person has added: never in part. */
-import { realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { failing } from "./failing.ts";
 
 /** What `step` returns. Throws a Failure (usage) that names the path. */
@@ -31,4 +31,17 @@ export const writeWholeFile = (path: string, text: string): void => {
       throw error;
     }
   });
+};
+
+/** Makes a file of mode 0600, whole or not at all. Throws, as Node does, if there is one. */
+export const makeWholeFile = (path: string, text: string): void => {
+  const file = openSync(path, "wx", 0o600);
+  try {
+    writeFileSync(file, text, { flush: true });
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    closeSync(file);
+  }
 };

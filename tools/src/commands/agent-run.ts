@@ -12,8 +12,8 @@ import {
   isSyntax,
   loadDialect,
 } from "@blindrelay/agent-sdk/dialect";
-import type { Agent, AgentStatus, RunningAgent } from "@blindrelay/agent-sdk/node";
-import { Failure } from "@blindrelay/protocol/command-line";
+import type { Agent, AgentStatus, RunningAgent, StateProblem } from "@blindrelay/agent-sdk/node";
+import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import { identify } from "../account/identity.ts";
 import type { Command } from "../base/command.ts";
 import { interrupted } from "../base/interrupted.ts";
@@ -151,6 +151,13 @@ const guarded =
     }
   };
 
+const howFor = (problem: StateProblem): string => {
+  if (problem === "locked" || problem === "medium") return "";
+  return problem === "pushKey"
+    ? "; to give it another one, remove push.key there"
+    : "; with a new agent_token, add --provision";
+};
+
 /** Maps errors that prevent an agent from starting to exit codes. */
 const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<T> => {
   const { ConfigError, StateError } = await import("@blindrelay/agent-sdk/node");
@@ -158,12 +165,9 @@ const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<
     return await begin();
   } catch (error) {
     if (error instanceof StateError) {
-      const how =
-        error.problem === "pushKey"
-          ? "to give it another one, remove push.key there"
-          : "with a new agent_token, add --provision";
-      const fix = `the state folder is ${stateDir}; ${how}`;
-      throw new Failure("device", `${error.message} (${fix})`, error);
+      const cause = error.cause === undefined ? "" : `: ${messageOf(error.cause)}`;
+      const fix = `the state folder is ${stateDir}${howFor(error.problem)}`;
+      throw new Failure("device", `${error.message}${cause} (${fix})`, error);
     }
     if (error instanceof ConfigError) throw new Failure("refused", error.message, error);
     throw error;

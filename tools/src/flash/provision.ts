@@ -3,12 +3,13 @@
  * not know what its board contains: in place of a boot count it carries a marker, which the agent's
  * start turns into one.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { bootCountMarker } from "@blindrelay/agent-sdk";
 import { type BoardConfig, configFile } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { makeWholeFile } from "../base/whole-file.ts";
 
 /**
  * Writes them as files (0600) into a folder (0700) that contains none of them yet. `target`: on
@@ -21,12 +22,16 @@ export const provisionFolder = (
 ): void => {
   const marker = bootCountMarker(nodeSuite(), config.agent_token);
   const files = [...(target === "espruino" ? [marker] : []), configFile(config)];
+  const made: string[] = [];
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     for (const { name, content } of files) {
-      writeFileSync(join(folder, name), content, { mode: 0o600, flag: "wx" });
+      const path = join(folder, name);
+      makeWholeFile(path, content);
+      made.push(path);
     }
   } catch (error) {
+    for (const path of made) rmSync(path, { force: true });
     if ((error as NodeJS.ErrnoException).code === "EEXIST") {
       throw new Failure(
         "device",
