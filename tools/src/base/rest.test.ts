@@ -88,8 +88,10 @@ it("an expired token is reported with its fix, a wrong password without", async 
     EXIT.refused,
     "INVALID_TOKEN",
   ]);
-  expect(failure.message).toMatch(/^This token has expired\. blindrelay login /);
+  expect(failure.message).toMatch(/^This token has expired; fix: blindrelay login /);
   expect((await ask(null)).message).toBe("This token has expired.");
+  answered(() => problem(401, { code: "INVALID_TOKEN", detail: "Invalid token" }));
+  expect((await ask()).message).toMatch(/^Invalid token; fix: blindrelay login /);
 });
 
 it.each([

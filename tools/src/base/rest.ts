@@ -54,7 +54,7 @@ export class Rest extends SdkRest {
     }
     // If credentials in the body are wrong, the token is not at fault.
     const isToken = status === 401 && this.hasToken && code !== "INVALID_CREDENTIALS";
-    const fix = " blindrelay login gives you a new token (or set BLINDRELAY_ACCOUNT_TOKEN)";
-    return new RestFailure(kind, message + (isToken ? fix : ""), error);
+    const fix = "; fix: blindrelay login gives you a new token (or set BLINDRELAY_ACCOUNT_TOKEN)";
+    return new RestFailure(kind, isToken ? message.replace(/\.?$/, fix) : message, error);
   }
 }
