@@ -145,9 +145,11 @@ describe("init", () => {
 
 test("a command exits with 70 if its output cannot be written", async () => {
   await make();
-  const line = `'${process.execPath}' '${MAIN}' user list --data '${data}' > /dev/full`;
-  const { status, stderr } = spawnSync("bash", ["-c", line], { encoding: "utf8" });
-  expect([status, stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
+  for (const words of [`user list --data '${data}'`, "--help", "--version"]) {
+    const line = `'${process.execPath}' '${MAIN}' ${words} > /dev/full`;
+    const { status, stderr } = spawnSync("bash", ["-c", line], { encoding: "utf8" });
+    expect([words, status, stderr]).toEqual([words, 70, expect.stringContaining("ENOSPC")]);
+  }
 });
 
 describe("start", () => {

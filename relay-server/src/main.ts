@@ -44,12 +44,12 @@ const endUnwritten = (error: NodeJS.ErrnoException): never =>
 process.stdout.on("error", endUnwritten);
 try {
   await makeCli().parseAsync(joinKeys(process.argv));
-  process.stdout.write("", () => {
-    const { errored } = process.stdout;
-    if (errored !== null) endUnwritten(errored);
-    process.exit(); // whatever a dependency may have left open
-  });
 } catch (error) {
-  if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : EXIT.usage);
-  fail(error);
+  if (!(error instanceof CommanderError)) fail(error);
+  else if (error.exitCode !== 0) process.exitCode = EXIT.usage;
 }
+process.stdout.write("", () => {
+  const { errored } = process.stdout;
+  if (errored !== null) endUnwritten(errored);
+  process.exit(); // whatever a dependency may have left open
+});

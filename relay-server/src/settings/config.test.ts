@@ -58,7 +58,10 @@ test.each([
   [{ port: "65536" }, "--port (or BLINDRELAY_PORT)"],
   [{ port: "-1" }, "--port (or BLINDRELAY_PORT)"],
   [{ store: "mysql://x" }, "--store (or BLINDRELAY_STORE)"],
-  [{ logLevel: "loud" }, "--log-level (or BLINDRELAY_LOG_LEVEL)"],
+  [
+    { logLevel: "loud" },
+    /^--log-level \(or BLINDRELAY_LOG_LEVEL\) must be trace, debug, info, warn, error or silent$/,
+  ],
   [{ corsOrigin: "*" }, "--cors-origin (or BLINDRELAY_CORS_ORIGIN)"],
   [{ corsOrigin: "https://app.example/" }, "--cors-origin (or BLINDRELAY_CORS_ORIGIN)"],
   [{ publicUrl: "relay.example" }, "--public-url (or BLINDRELAY_PUBLIC_URL)"],

@@ -169,7 +169,9 @@ export const readConfig = (
     if ((config.tlsCert === undefined) === (config.tlsKey === undefined)) return config;
     throw new Failure("usage", "--tls-cert and --tls-key belong together: give both, or neither");
   }
-  throw new Failure("usage", Value.Errors(Config, config).map(describe).join("; "));
+  // A union reports itself, and each of its values.
+  const errors = Value.Errors(Config, config).filter(({ keyword }) => keyword !== "const");
+  throw new Failure("usage", errors.map(describe).join("; "));
 };
 
 const BUS_ALONE =
@@ -209,10 +211,17 @@ const fromText = (schema: object, value: unknown): unknown => {
   return type === "integer" && /^\d+$/.test(value) ? Number(value) : value;
 };
 
-const describe = (error: { instancePath: string; message: string; params: object }): string => {
+const describe = (error: {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly message: string;
+  readonly params: object;
+}): string => {
   const missing = (error.params as { requiredProperties?: string[] }).requiredProperties;
   const key = (missing?.[0] ?? error.instancePath.split("/")[1] ?? "") as ConfigKey;
   if (!CONFIG_KEYS.includes(key)) return error.message;
-  const problem = missing === undefined ? error.message : "is missing";
+  const { description } = Config.properties[key] as { description?: string };
+  const message = error.keyword === "anyOf" ? `must be ${description}` : error.message;
+  const problem = missing === undefined ? message : "is missing";
   return `${flagOf(key)} (or ${variableOf(key)}) ${problem}`;
 };
