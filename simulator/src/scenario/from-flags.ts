@@ -2,8 +2,9 @@
  * Scenarios from the command line: one from a device program, a number of devices and the calls to
  * make, and changes to one from a file.
  */
+import { Failure } from "@blindrelay/protocol/command-line";
 import { parseJson } from "@blindrelay/protocol/parse-json";
-import type { ClientGroupSpec, Scenario } from "./schema.ts";
+import type { ClientGroupSpec, DeviceGroupSpec, Scenario } from "./schema.ts";
 
 export interface AskedCall {
   method: string;
@@ -66,21 +67,35 @@ export function scenarioOf(
   };
 }
 
-/** The scenario with the program and number of devices from the command line. */
+/**
+ * The scenario with the program and number of devices from the command line. Throws a Failure
+ * (usage) if they cannot be put into it.
+ */
 export function override(
   scenario: Scenario,
   program: string | undefined,
   agents: number | undefined,
 ): Scenario {
+  const { length } = scenario.devices;
+  if (agents !== undefined && agents < length) {
+    const why = `the scenario has ${length} groups, each with at least one device`;
+    throw new Failure("usage", `--agents ${agents}: ${why}`);
+  }
+  const takes = (group: DeviceGroupSpec) => group.program !== undefined || length === 1;
+  if (program !== undefined && !scenario.devices.some(takes)) {
+    throw new Failure("usage", "--program: no group of the scenario has a program to replace");
+  }
   const total = scenario.devices.reduce((sum, { count }) => sum + count, 0);
   let left = agents ?? total;
-  const devices = scenario.devices.map((group, i, { length }) => {
+  const devices = scenario.devices.map((group, i) => {
     const share = Math.max(1, Math.round((group.count * (agents ?? total)) / total));
-    const count = i === length - 1 ? Math.max(1, left) : Math.min(share, Math.max(1, left));
+    const later = length - 1 - i; // groups, which get one each
+    const count = later === 0 ? left : Math.min(share, left - later);
     left -= count;
-    const takes = program !== undefined && (group.program !== undefined || length === 1);
     const { kind, ...rest } = group;
-    return takes ? { ...rest, count, program } : { ...group, count };
+    return program !== undefined && takes(group)
+      ? { ...rest, count, program }
+      : { ...group, count };
   });
   return { ...scenario, devices };
 }
