@@ -101,7 +101,11 @@ export const startServer = async (
     const inputs = { config, log, clocks, addressOf, keys, tls, data, bus, opened };
     const parts = await assemble({ ...inputs, broken: giveUp });
     close = parts.end;
-    await listening("", parts.app.listen({ host: config.host, port: config.port }));
+    // Fastify knows nothing of the TLS in front of it.
+    const listenTextResolver = (address: string) =>
+      `Server listening at ${tls === null ? address : address.replace("http:", "https:")}`;
+    const { host, port } = config;
+    await listening("", parts.app.listen({ host, port, listenTextResolver }));
     parts.metrics.listen(config.metricsPort, config.metricsHost);
     await listening("metrics-", once(parts.metrics, "listening"));
     return await run(parts, broken);

@@ -155,7 +155,12 @@ describe.skipIf(!hasOpenssl)("with certificates (requires the openssl command)",
     const { port } = new URL(JSON.parse(first).url);
     install("second");
     child.kill("SIGHUP");
-    for await (const line of log) if (line.includes("using the new certificate")) break;
+    const lines: string[] = [];
+    for await (const line of log) {
+      lines.push(line);
+      if (line.includes("using the new certificate")) break;
+    }
+    expect(lines.join()).toContain("Server listening at https://");
     expect(await met(port)).toBe("second");
     child.kill("SIGTERM");
     expect(await once(child, "exit")).toEqual([0, null]);
