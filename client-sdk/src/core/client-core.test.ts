@@ -140,4 +140,24 @@ describe("a renewal of the session token on a second link", () => {
     ]);
     expect(world.relay.connectionCount).toBe(1);
   });
+
+  it("is not asked for in a loop while a call waits for it", async () => {
+    const world = new World();
+    world.relay.sessionTtlS = 600;
+    world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    await world.run(585_000);
+    let refusals = 0;
+    world.relay.refuseAuth = () => {
+      refusals += 1;
+      return refusals > 3 ? null : { code: "UNAVAILABLE", error: "busy", retryAfter: 0 };
+    };
+    const call = world.follow(pump.call("echo", [1], { timeoutMs: 10_000 }));
+    await world.run(2_500);
+    expect([refusals, call.times]).toEqual([2, 0]);
+    await world.run(2_500);
+    expect(call).toEqual({ times: 1, result: [1] });
+    expect(refusals).toBe(4);
+  });
 });

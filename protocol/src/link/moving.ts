@@ -267,10 +267,13 @@ export class MovingLink implements Link {
 
   /** The load balancer may soon know a better node, and the first link is kept for a while. */
   private failed(): void {
-    this.stayHere();
-    if (this.phase !== "settled" || this.side.retries?.(this.tries) === false) return;
-    this.dialIn(doubled(BACKOFF_FIRST_MS, this.tries - 1, BACKOFF_MAX_MS));
-    this.tries++;
+    // First: whoever hears that it is settled may want another link at once.
+    if (this.end === null && this.side.retries?.(this.tries) !== false) {
+      this.dropNext();
+      this.dialIn(doubled(BACKOFF_FIRST_MS, this.tries - 1, BACKOFF_MAX_MS));
+      this.tries++;
+      this.sendHeld();
+    } else this.stayHere();
   }
 
   /** The current link stays in use until its node closes it. */
