@@ -97,48 +97,9 @@ describe("many agents", () => {
     expect(agents.every(({ executed }) => executed.length === 2)).toBe(true);
     expect(most).toBeLessThan(2_500);
   });
-
-  it("count an agent's messages as uses of its binding, as the relay does", async () => {
-    const world = new World();
-    const ids = Array.from({ length: 1_001 }, (_, n) => `agent-${n}`);
-    const [first = "", ...others] = ids;
-    const talker = world.agent(first);
-    for (const id of others) world.agent(id);
-    const client = await world.connected();
-    const events: unknown[] = [];
-    client.agent(first, SECRET).on("event", (_event, data) => events.push(data));
-    await world.run(1_000);
-    const callAll = async (of: string[]) => {
-      const calls = of.map((id) => world.follow(client.agent(id, SECRET).call("echo", [id])));
-      await world.run(3_000);
-      expect(calls.map(({ result }) => result)).toEqual(of.map((id) => [id]));
-    };
-    await callAll(others.slice(0, 500));
-    talker.emit("level", [1]);
-    await world.run(100);
-    await callAll(others.slice(500));
-    expect(events).toEqual([[1]]);
-    await callAll([first]);
-    expect(JSON.parse(world.relay.received.at(-1) ?? "{}")).not.toHaveProperty("type");
-  });
 });
 
 describe("agents that do not answer", () => {
-  it("do not hold up the calls to others", async () => {
-    const world = new World();
-    const client = await world.connected();
-    for (let n = 0; n < 10; n++) {
-      world.agent(`mute-${n}`).handlers.set("ask", () => undefined);
-      const mute = client.agent(`mute-${n}`, SECRET);
-      for (let k = 0; k < 32; k++) world.follow(mute.call("ask"));
-    }
-    world.agent();
-    await world.run(1_000);
-    const answered = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
-    await world.run(6_000);
-    expect(answered).toEqual({ times: 1, result: [1] });
-  });
-
   it("are awaited no longer than until they do: then only the pace counts", async () => {
     const world = new World();
     // Every answer is there before the pace allows one more call.

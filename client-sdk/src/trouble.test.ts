@@ -142,18 +142,3 @@ it("delivers calls in the order they were made, while nothing is lost", async ()
   expect(calls.map(({ result }) => result)).toEqual(calls.map((_, n) => [n]));
   expect(agent.executed).toEqual(calls.map((_, n) => `echo:[${n}]`));
 });
-
-it("accepts no more calls than may wait", async () => {
-  const world = new World();
-  const client = await world.connected();
-  world.relay.cutAll();
-  const target = client.agent("pump-7", SECRET);
-  const calls = Array.from({ length: 10_001 }, () =>
-    world.follow(target.call("echo", [], { timeoutMs: 1 })),
-  );
-  await world.run(0);
-  expect(calls.filter(({ error }) => error?.code === "BUSY")).toHaveLength(1);
-  client.close();
-  await world.run(0);
-  expect(calls.every(({ times }) => times === 1)).toBe(true);
-});

@@ -117,7 +117,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
 
   /** Permanently ends the link; every call ends with CLOSED. */
   close(): void {
-    if (this.ended !== null && this.link.state === "stopped") return;
+    if (this.link.state === "stopped") return;
     this.end(new CallError("CLOSED", "the client was closed"));
     this.link.stop();
   }
@@ -200,11 +200,9 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
   private expire(peer: Peer, call: Call): void {
     call.timer = null;
     peer.expired(call, this.link.state === "online" ? null : this.link.failure);
-    this.pump();
   }
 
   private abort(peer: Peer, call: Call, why: unknown): void {
-    if (call.settled || call.orphaned) return;
     const outcome = failed(new CallError("ABORTED", `${call.method} was aborted`, { cause: why }));
     if (call.session === null) {
       peer.remove(call, outcome);
@@ -359,7 +357,6 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     } else if (message.kind === "error") {
       this.receiveError(message);
     }
-    this.pump();
   }
 
   renamed(session: PeerSession, before: string | null, first: string | null): void {
@@ -400,17 +397,13 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
 
   online(fresh: boolean): void {
     this.bindings.clear();
-    this.stopDraining();
     for (const peer of this.peers) peer.linkOnline(fresh);
     this.events.link({ state: "online" });
-    this.pump();
   }
 
   /** Sessions and calls continue; the relay learns their new route from the next packets. */
   moved(): void {
-    this.bindings.clear();
     for (const peer of this.peers) peer.linkMoved();
-    this.pump();
   }
 
   /** The new node has none of the old one's bindings. */
