@@ -757,6 +757,24 @@ describe("a call", () => {
     }
   });
 
+  it("is answered with 65,536 bytes at most, whatever request_id is to be copied", () => {
+    const world = new World().online();
+    world.core.agent.handle("read", () => "x".repeat(46000));
+    const client = new Client(world, "envelope").open();
+    const answered = (requestId: string) => {
+      const sent = world.link().texts.length;
+      const call = jsonBytes({ jsonrpc: "2.0", id: 5, method: "read" });
+      world.say(client.wrap(client.session.seal(call) as string, { request_id: requestId }));
+      return world.link().texts.slice(sent);
+    };
+    const [text = ""] = answered("r");
+    const most = "r".repeat(65536 - text.length + 1);
+    expect(answered(most).map(({ length }) => length)).toEqual([65536]);
+    expect(answered(`${most}r`)).toEqual([]);
+    expect(world.core.counters.notSent).toBe(1);
+    expect(answered("r")).toHaveLength(1);
+  });
+
   it("whose handler throws is refused with the reason, which is logged with the method", () => {
     const world = new World().online();
     world.core.agent.handle("measure", () => {
