@@ -3,7 +3,9 @@
  * renewal.
  */
 import { SESSION_IDLE_MS } from "@blindrelay/protocol";
+import { asciiBytes, jsonBytes } from "@blindrelay/protocol/crypto";
 import { describe, expect, it } from "vitest";
+import { settle } from "../testing/streams.ts";
 import { SECRET, testToken, World } from "../testing/world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -50,6 +52,65 @@ it("an agent's count of events that it could not send is a gap; anything else th
   agent.emit("system.lost", null);
   await world.run(100);
   expect(told).toEqual([[3, "events"]]);
+});
+
+describe("what an agent says in a session", () => {
+  const logging = async () => {
+    const talk = await talking();
+    const lines: unknown[] = [];
+    Object.assign(talk.world.ports, { log: (...line: unknown[]) => lines.push(line) });
+    return { ...talk, lines, sid: talk.agent.sessions.held()[0] as string };
+  };
+
+  it("is ignored if it answers what nobody asked, or asks something", async () => {
+    const { world, agent, pump, sid } = await logging();
+    const call = world.follow(pump.call("never"));
+    await world.run(100);
+    agent.say(sid, { id: 99, result: "unasked" });
+    agent.say(sid, { id: 3, method: "never" });
+    await world.run(100);
+    expect(call.times).toBe(0);
+    agent.say(sid, { id: 3, result: "asked" });
+    agent.say(sid, { id: 3, result: "again" });
+    await world.run(100);
+    expect(call).toEqual({ times: 1, result: "asked" });
+    expect(await settle(world, pump.call("echo", [1]), 100)).toEqual([1]);
+  });
+
+  it("is refused and logged if it was changed on its way", async () => {
+    const { world, agent, pump, sid, lines } = await logging();
+    const packet = agent.sessions.seal(sid, jsonBytes({ jsonrpc: "2.0", method: "level" }));
+    const { p, ...fields } = JSON.parse(packet as string);
+    const forged = { ...fields, p: (p[0] === "A" ? "B" : "A") + p.slice(1) };
+    world.relay.fromAgent("pump-7", JSON.stringify(forged));
+    await world.run(100);
+    expect(lines).toEqual([["debug", "packet refused", { reason: "forged" }]]);
+    expect(await settle(world, pump.call("echo", [1]), 100)).toEqual([1]);
+  });
+
+  it("is told as missing and logged if it has an event that JavaScript cannot hold", async () => {
+    const { world, agent, sid, pump, lines } = await logging();
+    const gaps: unknown[] = [];
+    pump.on("gap", (count, of) => gaps.push([count, of]));
+    pump.on("event", (event) => gaps.push(event));
+    await world.run(1_000);
+    const text = '{"jsonrpc":"2.0","method":"card","params":[9007199254740993]}';
+    world.relay.fromAgent("pump-7", agent.sessions.seal(sid, asciiBytes(text)) as string);
+    await world.run(100);
+    expect(gaps).toEqual([[1, "events"]]);
+    expect(lines).toEqual([
+      ["warn", expect.stringMatching(/^an event was dropped: it has the number 9007199254740993,/)],
+    ]);
+  });
+
+  it("frees the bytes of the calls that it answers", async () => {
+    const { world, agent, pump } = await logging();
+    const text = "x".repeat(40_000);
+    for (let n = 0; n < 10; n++) await settle(world, pump.call("echo", [text]), 100);
+    for (let n = 0; n < 3; n++) world.follow(pump.call("never"));
+    await world.run(100);
+    expect(agent.executed.filter((line) => line.startsWith("never"))).toHaveLength(3);
+  });
 });
 
 describe("an agent that restarted", () => {
@@ -813,6 +874,14 @@ describe("the end of a session", () => {
       },
     ],
     ["the client ends", { isIdle: true }, ({ client }) => client.close()],
+    [
+      "the agent does not answer a ping",
+      {},
+      ({ world, agent }) => {
+        world.relay.toClient = () => null;
+        agent.restart();
+      },
+    ],
   ])(
     "because %s is logged, and told to a caller who waits",
     async (reason, { isIdle }: { isIdle?: boolean }, end) => {
@@ -826,7 +895,7 @@ describe("the end of a session", () => {
       const call = isIdle ? null : world.follow(pump.call("never", [], { timeoutMs: 90_000 }));
       await world.run(100);
       end(talk);
-      await world.run(5_000);
+      await world.run(70_000);
       expect(logged[0]).toEqual(["debug", { agentId: "pump-7", reason }]);
       if (call === null) return;
       expect(call.error?.code).toBe("OUTCOME_UNKNOWN");
