@@ -19,7 +19,6 @@ import {
 import { CallError } from "../errors.ts";
 import type { Ports, TimerPort } from "../ports.ts";
 import { Bindings } from "./bindings.ts";
-import { failed, isSafe } from "./call.ts";
 import {
   KNOWN_BINDINGS,
   MAX_IN_FLIGHT,
@@ -33,7 +32,7 @@ import {
   STREAM_QUIET_MS,
   TOKEN_DRAIN_MS,
 } from "./defaults.ts";
-import { encodeRequest, type Outcome, requestTail } from "./jsonrpc.ts";
+import { encodeRequest, failed, type Outcome, requestTail } from "./jsonrpc.ts";
 import { RelayLink, type RelayLinkEvents, type RelayLinkOptions } from "./link.ts";
 import { Pacer } from "./pacer.ts";
 import { Peer, type PeerEvents, type PeerHost } from "./peer.ts";
@@ -443,7 +442,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       const error = mayHaveRun
         ? new CallError("OUTCOME_UNKNOWN", reason.message, {
             cause: reason,
-            retryable: isSafe(call),
+            retryable: call.idempotent,
           })
         : reason;
       this.settle(call, failed(error));

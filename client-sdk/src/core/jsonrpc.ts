@@ -24,6 +24,9 @@ export type Outcome =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: CallError };
 
+/** An outcome that is an error. */
+export const failed = (error: CallError): Outcome => ({ ok: false, error });
+
 export type Said =
   | { readonly kind: "answer"; readonly id: number; readonly outcome: Outcome }
   | { readonly kind: "event"; readonly event: string; readonly data: unknown }

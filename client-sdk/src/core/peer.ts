@@ -15,7 +15,6 @@ import {
 } from "@blindrelay/protocol";
 import { Alarm } from "@blindrelay/protocol/moving-link";
 import { CallError } from "../errors.ts";
-import { failed, isSafe } from "./call.ts";
 import {
   DROPPED_CEILING_MS,
   MAX_BYTES_PER_AGENT,
@@ -25,7 +24,7 @@ import {
   RESUBSCRIBE_BASE_MS,
   STABLE_SESSION_MS,
 } from "./defaults.ts";
-import { isTooLate, type Outcome } from "./jsonrpc.ts";
+import { failed, isTooLate, type Outcome } from "./jsonrpc.ts";
 import { MovingEvents } from "./moving-events.ts";
 import type { Call, Missing, PeerSessionOptions } from "./session.ts";
 import { type PacketHost, PeerSession, type PeerSessionEvents } from "./session.ts";
@@ -194,7 +193,7 @@ export class Peer implements PeerSessionEvents {
       return;
     }
     const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;
-    const error = new CallError("TIMED_OUT", text, { retryable: isSafe(call) });
+    const error = new CallError("TIMED_OUT", text, { retryable: call.idempotent });
     this.host.settle(call, failed(error));
     session.leave("a call passed its deadline");
   }

@@ -64,7 +64,10 @@ interface Outstanding {
   readonly call: Call | null;
 }
 
-/** One call: queued, then carried by a session; settled exactly once (call.ts). */
+/**
+ * One call: queued, then carried by a session; settled exactly once. Its deadline does not depend
+ * on sessions and links.
+ */
 export interface Call {
   readonly method: string;
   /** The request's text after its id. */
