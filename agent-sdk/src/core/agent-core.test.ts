@@ -831,6 +831,21 @@ describe("system.info", () => {
       max_plaintext: 47000,
     });
   });
+
+  it.each([
+    [1000, 1000],
+    [100000, 47000],
+  ])(
+    "of a device with room for calls of %i bytes says %i, and no more than is known",
+    (given, most) => {
+      const world = new World({ core: { maxPlaintext: given } }).online();
+      expect(new Client(world).open().call("system.info").result).toMatchObject({
+        name: AGENT_ID,
+        max_plaintext: most,
+        free_memory: null,
+      });
+    },
+  );
 });
 
 describe("an event", () => {
@@ -885,7 +900,22 @@ describe("an event", () => {
     }
     expect(() => agent.emit("x", { toJSON: () => undefined })).toThrow("JSON");
     expect(() => agent.emit("x", ["y".repeat(47000)])).toThrow("47000");
-    expect(() => agent.emit("")).toThrow("name");
+    for (const name of ["", 7 as unknown as string]) {
+      expect(() => agent.emit(name)).toThrow("an event needs a name");
+    }
+  });
+
+  it("may be as large as a call, and no larger", () => {
+    const world = new World().online();
+    const { agent } = world.core;
+    const client = new Client(world).open();
+    const room = 47000 - '{"jsonrpc":"2.0","method":"x","params":[""]}'.length;
+    expect(agent.emit("x", ["y".repeat(room)])).toBe(1);
+    expect(() => agent.emit("x", ["y".repeat(room + 1)])).toThrow(
+      "the event has 47001 bytes, at most 47000 fit",
+    );
+    client.pump();
+    expect(client.inbox.at(-1).params[0]).toHaveLength(room);
   });
 
   it("reaches nobody while there is no link or no session", () => {
@@ -898,6 +928,27 @@ describe("an event", () => {
     world.link().end.close(1006, "");
     world.settle();
     expect(world.core.agent.emit("tick")).toBe(0);
+  });
+});
+
+describe("events that a session missed", () => {
+  it("are not told to the one after it, if it is over", () => {
+    const world = new World().online();
+    new Client(world).open();
+    world.relayIsUp = false;
+    world.link().end.close(1006, "");
+    for (let n = 0; n < 2; n++) world.core.agent.emit("tick");
+    world.timer.advance(121000);
+    world.relayIsUp = true;
+    world.untilConnected();
+    world.accept();
+    const client = new Client(world).open();
+    client.call("system.ping");
+    world.core.agent.emit("tick");
+    client.pump();
+    expect(client.inbox.filter(({ method }) => method !== undefined)).toEqual([
+      { jsonrpc: "2.0", method: "tick" },
+    ]);
   });
 });
 
@@ -991,6 +1042,53 @@ describe("stopping", () => {
     const world = new World().online();
     expect(() => world.core.start()).toThrow();
     expect(world.core.link.state).toBe("online");
+  });
+});
+
+describe("a part of the SDK", () => {
+  const attached = () => {
+    const world = new World().online();
+    const received: unknown[] = [];
+    const lost: unknown[] = [];
+    const wiring = world.core.agent.attach({
+      methods: ["stream.data", "stream.end"],
+      receive: (...all) => received.push(all),
+      lost: (...all) => lost.push(all),
+    });
+    const client = new Client(world).open();
+    return { world, wiring, client, sid: client.session.sid() as string, received, lost };
+  };
+
+  it("gets the notifications that it named, with their session, and sends there", () => {
+    const { world, wiring, client, sid, received } = attached();
+    client.sendJson({ jsonrpc: "2.0", method: "stream.end", params: { stream: 1 } });
+    client.sendJson({ jsonrpc: "2.0", method: "stream.other", params: { stream: 1 } });
+    expect(received).toEqual([["stream.end", { stream: 1 }, sid]]);
+    expect(wiring.send(sid, '{"jsonrpc":"2.0","method":"stream.credit"}')).toBe(true);
+    client.pump();
+    expect(client.inbox.at(-1)).toMatchObject({ method: "stream.credit" });
+    expect([wiring.maxPlaintext, wiring.heardAt("none")]).toEqual([47000, null]);
+    world.timer.advance(1000);
+    expect(world.core.agent.now() - (wiring.heardAt(sid) as number)).toBe(1000);
+  });
+
+  it("is told of packets that were lost, and of sessions that are over, with the reason", () => {
+    const { world, client, sid, lost } = attached();
+    client.call("system.ping");
+    expect(lost).toEqual([]);
+    client.session.seal(jsonBytes({ lost: true }));
+    client.call("system.ping");
+    expect(lost.splice(0)).toEqual([[sid, "packets were lost"]]);
+    client.sendJson({ jsonrpc: "2.0", method: "system.close" });
+    expect(lost.splice(0)).toEqual([[sid, "the client left"]]);
+    const idle = new Client(world).open().session.sid();
+    for (let n = 0; n < 4; n++) {
+      world.timer.advance(30000);
+      world.say({ type: "ping" });
+    }
+    expect(lost.splice(0)).toEqual([[idle, "the session is over"]]);
+    world.core.stop();
+    expect(lost).toEqual([[null, "the agent stopped"]]);
   });
 });
 
