@@ -937,7 +937,8 @@ describe("events that a session missed", () => {
     new Client(world).open();
     world.relayIsUp = false;
     world.link().end.close(1006, "");
-    for (let n = 0; n < 2; n++) world.core.agent.emit("tick");
+    world.settle();
+    expect([world.core.agent.emit("tick"), world.core.agent.emit("tick")]).toEqual([0, 0]);
     world.timer.advance(121000);
     world.relayIsUp = true;
     world.untilConnected();
