@@ -105,7 +105,7 @@ it("10,000 calls may wait beside those in flight, and one more once one of them 
   const refused = world.follow(pump.call("ask"));
   await world.run(0);
   expect([...inFlight, first, ...waiting].every(({ times }) => times === 0)).toBe(true);
-  expect(refused.error?.code).toBe("BUSY");
+  expect(refused.error).toMatchObject({ code: "BUSY", message: "10000 calls wait already" });
   leaving.abort();
   const last = world.follow(pump.call("ask"));
   await world.run(0);
@@ -113,6 +113,7 @@ it("10,000 calls may wait beside those in flight, and one more once one of them 
   client.close();
   await world.run(0);
   expect(waiting.every(({ times, error }) => times === 1 && error?.code === "CLOSED")).toBe(true);
+  expect(last.error?.message).toBe("the client was closed");
 });
 
 it("a call may have the shortest and the longest timeout, and none beyond", async () => {
@@ -329,9 +330,11 @@ describe("a session token that ends during a call, with a relay that does not re
     await world.run(12_000);
     world.follow(pump.call("echo", []));
     await world.run(1_000);
+    const lines: unknown[] = [];
+    Object.assign(world.ports, { log: (...line: unknown[]) => lines.push(line) });
     client.close();
     client.close();
-    expect(timers.size).toBe(0);
+    expect([timers.size, lines.length]).toEqual([0, 1]);
   });
 });
 
