@@ -47,7 +47,7 @@ it("calls beyond the relay's rate wait for their turn, and are all answered", as
   for (const id of ids) world.agent(id);
   const client = await world.connected();
   const before = world.relay.received.length;
-  const calls = Array.from({ length: 1_600 }, (_, n) =>
+  const calls = Array.from({ length: 2_000 }, (_, n) =>
     world.follow(client.agent(ids[n % 8] as string, SECRET).call("echo", [n])),
   );
   await world.run(200);
