@@ -53,6 +53,23 @@ test("a run takes the same course with the relay's own store as with the model",
   }
 });
 
+test("a login that nobody waits for any more leads to no session in either store", async () => {
+  const { faults: _faults, ...rest } = eventful;
+  const faults = [
+    { at: "0s", kind: "store.slow", for: "10s", latency: "5s" },
+    { at: "3s", kind: "net.cut", for: "1s" },
+    // From here on the seed's draws show whether both have drawn as many tokens.
+    { at: "60s", kind: "store.unsure", for: "40s", share: "50%" },
+    { at: "62s", kind: "net.cut", for: "1s" },
+    { at: "75s", kind: "net.cut", for: "1s" },
+  ];
+  const scenario = { ...rest, same: true, faults } as unknown as Scenario;
+  expect((await play(scenario, {})).report.oracles.at(-1)).toMatchObject({
+    name: "same",
+    ok: true,
+  });
+});
+
 test("a store that answers otherwise than the model breaks a run that must take one course", async () => {
   vi.spyOn(SqlStore.prototype, "ownerOf").mockResolvedValue(null);
   const { report } = await play({ ...eventful, same: true }, {});

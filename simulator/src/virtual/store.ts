@@ -28,6 +28,14 @@ const KEPT_MS = 3_600_000;
 /** What one node of a cluster reserves at a time, as with the real store. */
 const MAX_BLOCK = 64;
 
+/** As of the real one: whoever asked has hung up, and gets no session. */
+const UNWANTED: AuthResult = {
+  ok: false,
+  code: "UNAVAILABLE",
+  error: "Nobody waits for the answer",
+  counted: false,
+};
+
 const hash = (token: string): string => digest("sha256", token);
 
 export class ModelStore extends RelayStore {
@@ -157,6 +165,7 @@ export class ModelStore extends RelayStore {
 
   protected decide(request: AuthRequest): AuthResult {
     const { nowMs } = request;
+    if (request.isWanted?.() === false) return UNWANTED;
     const token = tokenOf(request);
     const refusal = refusalOf(request, this.find(token), nowMs);
     if (refusal !== null) return refusal;
