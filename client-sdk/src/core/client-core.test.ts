@@ -394,6 +394,20 @@ describe("a renewal of the session token on a second link", () => {
     expect(heard).toEqual([{ missing: 1 }, "kept"]);
   });
 
+  it("is made once the link that was left for another node is gone", async () => {
+    const world = new World();
+    world.relay.sessionTtlS = 60;
+    world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    await settle(world, pump.call("echo", []), 42_500);
+    world.relay.sayToAll(encodeRestarting("The relay restarts", 0));
+    await world.run(2_500);
+    const call = world.follow(pump.call("echo", [1], { timeoutMs: 30_000 }));
+    await world.run(5_000);
+    expect(call).toEqual({ times: 1, result: [1] });
+  });
+
   it("is made on the only link once three attempts have failed", async () => {
     const world = new World();
     world.relay.sessionTtlS = 600;

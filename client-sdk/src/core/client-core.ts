@@ -132,7 +132,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
 
   /**
    * Accepts a call; `done` is called exactly once, and synchronously only if the call cannot be
-   * accepted at all. Returns a function that aborts it.
+   * accepted at all. Returns a function that aborts it, not to be called after `done`.
    */
   call(peer: Peer, request: CallRequest, done: (outcome: Outcome) => void): (why: unknown) => void {
     const built = requestTail(request.method, request.params);
@@ -229,7 +229,11 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     this.pumping = true;
     for (const peer of this.pending) {
       if (this.link.state !== "online" || this.link.isMoving) break;
-      if (this.renewToken()) break;
+      if (this.renewToken()) {
+        // Another link may come only once the one that was left is gone, which nobody tells here.
+        this.pumpIn(RENEWAL_PACE_MS);
+        break;
+      }
       const now = this.ports.timer.now();
       const waitMs = Math.max(this.crowdedMs(now), this.pacer.waitMs(now));
       if (waitMs > 0) {
