@@ -46,7 +46,7 @@ try {
   await makeCli().parseAsync(joinKeys(process.argv));
 } catch (error) {
   if (!(error instanceof CommanderError)) fail(error);
-  else if (error.exitCode !== 0) process.exitCode = EXIT.usage;
+  else if (error.exitCode !== 0) process.exit(EXIT.usage);
 }
 process.stdout.write("", () => {
   const { errored } = process.stdout;

@@ -140,7 +140,7 @@ describe("a request on Node", () => {
     expect([await readText(answer, 9), opened.length]).toEqual(["ok", 2]);
   });
 
-  it("is not made again if it may have changed something, or nobody waits any more", async () => {
+  it("is not made again if it may have changed something", async () => {
     for (const method of ["POST", "DELETE"]) {
       closingOnce();
       const ask = nodeHttp(null);

@@ -107,7 +107,7 @@ const exempts = (entry: string, host: string, port: string): boolean => {
   const domain = bare(name.replace(/^\*?\./, ""));
   // One address has several spellings.
   if (isIPv6(domain)) return isInRange(host, `${domain}/128`);
-  return host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`));
+  return domain !== "" && (host === domain || (isIP(host) === 0 && host.endsWith(`.${domain}`)));
 };
 
 /** The lower-case name wins, as for curl and Node. */

@@ -17,9 +17,9 @@ const countHosts = (rawHeaders: readonly string[]): number => {
 export const hasOneHost = ({ rawHeaders }: IncomingMessage): boolean =>
   countHosts(rawHeaders) === 1;
 
-/** As of a request, which may have none before HTTP/1.1. */
+/** For requests other than upgrades: before HTTP/1.1 one may have no Host. */
 export const lacksOneHost = (request: IncomingMessage): boolean =>
-  request.httpVersion === "1.0" ? countHosts(request.rawHeaders) > 1 : !hasOneHost(request);
+  request.httpVersion === "1.1" ? !hasOneHost(request) : countHosts(request.rawHeaders) > 1;
 
 export const notOneHost = (): HttpProblem =>
   new HttpProblem("BAD_REQUEST", "A request must have exactly one Host header.");

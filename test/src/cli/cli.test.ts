@@ -316,7 +316,7 @@ it("exits with 0 if its reader left, and with 70 if its answer could not be writ
   expect([full.status, full.stderr]).toEqual([70, expect.stringContaining("ENOSPC")]);
 });
 
-it("leaves no part of a key or a configuration that could not be written", async () => {
+it("leaves no part of a key that could not be written", async () => {
   const made = house.path("unwritten");
   mkdirSync(made);
   const word = (text: string) => `'${text}'`;

@@ -165,7 +165,8 @@ const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<
     return await begin();
   } catch (error) {
     if (error instanceof StateError) {
-      const cause = error.cause === undefined ? "" : `: ${messageOf(error.cause)}`;
+      const reason = error.cause === undefined ? "" : messageOf(error.cause);
+      const cause = error.message.includes(reason) ? "" : `: ${reason}`;
       const fix = `the state folder is ${stateDir}${howFor(error.problem)}`;
       throw new Failure("device", `${error.message}${cause} (${fix})`, error);
     }
