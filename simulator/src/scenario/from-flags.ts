@@ -86,9 +86,10 @@ export function override(
     throw new Failure("usage", "--program: no group of the scenario has a program to replace");
   }
   const total = scenario.devices.reduce((sum, { count }) => sum + count, 0);
-  let left = agents ?? total;
+  const wanted = agents ?? total;
+  let left = wanted;
   const devices = scenario.devices.map((group, i) => {
-    const share = Math.max(1, Math.round((group.count * (agents ?? total)) / total));
+    const share = Math.max(1, Math.round((group.count * wanted) / total));
     const later = length - 1 - i; // groups, which get one each
     const count = later === 0 ? left : Math.min(share, left - later);
     left -= count;

@@ -206,7 +206,7 @@ export class Settings {
     if (kept !== null) return kept;
     const given = this.givenFor(agentId, "BLINDRELAY_AGENT_TOKEN");
     if (given !== null) {
-      const deviceKey = this.given(DEVICE_KEY_VARIABLE);
+      const deviceKey = this.givenFor(agentId, DEVICE_KEY_VARIABLE);
       return { agentToken: given, version: this.version(agentId), deviceKey };
     }
     return this.keptSecretOf(agentId);

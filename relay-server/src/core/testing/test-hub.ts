@@ -383,8 +383,9 @@ export class World {
    * Lets happen what follows without time passing: answers of the store, of peers. False: nothing.
    */
   settle(): boolean {
-    const isBusy = this.#later.length > 0 || (!this.slowStore && this.lookUps.length > 0);
+    let isBusy = false;
     while (this.#later.length > 0 || (!this.slowStore && this.lookUps.length > 0)) {
+      isBusy = true;
       for (const happen of this.#later.splice(0)) happen();
       if (!this.slowStore) this.answer();
     }

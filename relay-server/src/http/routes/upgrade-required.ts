@@ -9,8 +9,8 @@ import type { App } from "../base/context.ts";
 import { HttpProblem } from "../base/problem.ts";
 
 /** Without it, `Upgrade` asks for nothing (RFC 9110, section 7.8). */
-const ASKED = /(^|,)[\t ]*upgrade[\t ]*(,|$)/i;
-const UNASKED =
+const ASKS_TO_UPGRADE = /(^|,)[\t ]*upgrade[\t ]*(,|$)/i;
+const NO_CONNECTION_UPGRADE =
   "The request has no `Connection: Upgrade`; proxies take it out unless set up for WebSocket.";
 
 export const upgradeRoute = (app: App): void => {
@@ -26,12 +26,12 @@ export const upgradeRoute = (app: App): void => {
     },
     ({ headers }) => {
       const offered = headers.upgrade?.toLowerCase() === "websocket";
-      if (offered && ASKED.test(headers.connection ?? "")) {
+      if (offered && ASKS_TO_UPGRADE.test(headers.connection ?? "")) {
         throw new HttpProblem("BAD_REQUEST", "Send an upgrade when earlier requests are answered.");
       }
       throw new HttpProblem(
         "UPGRADE_REQUIRED",
-        offered ? UNASKED : "Connect here with a WebSocket client.",
+        offered ? NO_CONNECTION_UPGRADE : "Connect here with a WebSocket client.",
         {
           // Node adds no `close` of its own to this header, even if the request asks for it.
           headers: { upgrade: "websocket", connection: "Upgrade, close" },
