@@ -7,7 +7,10 @@ export const check = async (name: AnswerName, value: unknown): Promise<string | 
     import("@blindrelay/protocol/schema/rest"),
     import("typebox/schema"),
   ]);
-  const schema = schemas[name] as TSchema;
+  const schema = schemas[name] as TSchema | undefined;
+  if (schema === undefined) {
+    throw new TypeError(`no schema of @blindrelay/protocol/schema/rest is called ${name}`);
+  }
   if (Check(schema, value)) return null;
   const [, [first]] = Errors(schema, value);
   return `${first?.instancePath || "the whole"} ${first?.message ?? "is invalid"}`;

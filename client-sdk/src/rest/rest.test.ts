@@ -79,6 +79,13 @@ describe.each(EDGES)("over %s", (_name, make) => {
     ]);
   });
 
+  it("an answer's name that is no schema's is the program's fault, and not the relay's", async () => {
+    const rest = make({ url: await serve((_request, response) => json(response, 200, USER)) });
+    const error = await failure(rest.ask("Users" as "User", "GET", "/account"));
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error.message).toContain("is called Users");
+  });
+
   it("reads a list page by page, no further than its reader, and with the query each time", async () => {
     const asked: (string | undefined)[] = [];
     const url = await serve(({ url: path }, response) => {

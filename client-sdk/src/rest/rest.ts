@@ -307,6 +307,11 @@ export class Rest {
   }
 
   private async send(name: AnswerName | null, sent: Sent): Promise<unknown> {
+    const { answer, text } = await this.exchange(sent);
+    return this.read(name, answer, text);
+  }
+
+  private async exchange(sent: Sent) {
     const { limitMs, path, headers, ...request } = sent;
     const timeout = AbortSignal.timeout(limitMs);
     const signal = this.signal === undefined ? timeout : AbortSignal.any([timeout, this.signal]);
@@ -326,7 +331,7 @@ export class Rest {
       }
       const time = Date.parse(answer.header("date") ?? "");
       this.relayTime = Number.isNaN(time) ? null : time;
-      return await this.read(name, answer, text);
+      return { answer, text };
     } catch (error) {
       if (error instanceof RestError) throw error;
       if (this.signal?.aborted === true) throw this.signal.reason;
