@@ -387,11 +387,12 @@ class Port {
       if (isLong) this.activate();
       return;
     }
-    const since = Math.max(this.progressUs, main?.onlineSinceUs ?? 0);
+    const { online, onlineSinceUs } = this.device;
+    const since = Math.max(this.progressUs, main?.onlineSinceUs ?? 0, onlineSinceUs);
     // An opening waits behind what the relay has queued, for minutes on a slow line.
     const isSlow = this.device.plan.network.bytesPerS > 0;
     const isStuck = !isSlow && clock.nowUs - since > STUCK_MS * 1000;
-    if (isStuck && this.device.online && liveness.wasCalm(clock.nowUs - 20_000_000)) {
+    if (isStuck && online && liveness.wasCalm(clock.nowUs - 20_000_000)) {
       const what = main?.isUp === true ? `${left} bytes are still under way` : "it is not back";
       oracle.violate(`${main?.claim}: nothing moves without any fault, and ${what}`);
     }
