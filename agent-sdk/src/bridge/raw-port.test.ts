@@ -215,6 +215,30 @@ describe("the numbers of a raw port", () => {
     expect(desk.isPaused).toBe(false);
   });
 
+  it("keeps for a minute what a client that left its session has not acknowledged, and pauses for it no port", async () => {
+    const desk = new Desk();
+    const leave = (session: string): void => {
+      desk.heardAt.set(session, null);
+      desk.line.lost(session, CLIENT_LEFT);
+    };
+    const comeBack = (session: string) =>
+      desk.resume("a", 2, MAX_KEPT_BYTES, true, desk.line.opening, session);
+    await desk.resume("a", undefined, 10, true);
+    desk.says(0, 1, 2, 3);
+    leave("a");
+    desk.says(4);
+    expect(desk.line.usage).toMatchObject({ user: null, watchers: 0 });
+    desk.timer.advance(59_000);
+    expect(await comeBack("a2")).toMatchObject({ read: 2 });
+    expect(desk.got.get("a2")).toEqual([2, 3, 4]);
+
+    leave("a2");
+    for (let n = 0; n <= MAX_KEPT_BYTES; n += 1_024) desk.line.data(new Uint8Array(1_024));
+    expect(desk.isPaused).toBe(false);
+    desk.timer.advance(60_001);
+    expect(await comeBack("a3")).toMatchObject({ read: 5 + MAX_KEPT_BYTES + 1_024 });
+  });
+
   it("has what waits at a resume sent again, writes it once, and grants what the port took", async () => {
     const desk = new Desk();
     const first = await desk.resume("a", undefined, 10, true);

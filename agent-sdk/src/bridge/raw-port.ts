@@ -23,7 +23,10 @@ export type Access = "first" | "takeover" | "read-only";
 const WRITE_WINDOW_BYTES = 65_536;
 /** Bytes of one message: the streams' own limit. */
 const CHUNK_BYTES = 12_288;
-/** How long a claim outlives its session, and how long a full store waits for one unheard. */
+/**
+ * How long a claim outlives its session, and how long a full store waits for one unheard; of one
+ * whose client left, only what was kept for it lives on.
+ */
 const CLAIM_MS = 60_000;
 /** How long a claim that cannot write any more still finds what was kept for it. */
 const CLAIM_KEPT_MS = 3_600_000;
@@ -218,7 +221,9 @@ export class RawPort {
       if (sid !== null && this.sessions?.heardAt(sid) !== null) continue;
       claim.out = null;
       claim.in = null;
-      if (reason === CLIENT_LEFT || claim.isBare) this.remove(claim);
+      const isLeft = reason === CLIENT_LEFT;
+      if (claim.isBare || (isLeft && !claim.isUsed)) this.remove(claim);
+      else if (isLeft) this.leave(claim);
       else this.expireLater(claim);
     }
   }
@@ -775,6 +780,18 @@ export class RawPort {
     if (this.readers().length === 0) {
       this.counts.discarded += Math.max(0, this.kept.end - Math.max(claim.next, this.kept.from));
     }
+    this.bound();
+  }
+
+  /**
+   * Its client may only have left the session, as after a call without an answer: what was kept for
+   * it stays for a minute, but holds up nothing.
+   */
+  private leave(claim: Claim): void {
+    if (this.next === claim) this.next = null;
+    claim.writes = false;
+    claim.heardAt = Number.NEGATIVE_INFINITY;
+    claim.expiry.set(CLAIM_MS, () => this.remove(claim));
     this.bound();
   }
 
