@@ -17,7 +17,7 @@ import type { Config } from "../settings/config.ts";
 import { databaseClock } from "../store/clock.ts";
 import { appliedTo, hasNoTable } from "../store/migrate.ts";
 import { MIGRATIONS } from "../store/migrations/index.ts";
-import { PROMPT, postgresDialect } from "../store/postgres.ts";
+import { encodingProblem, PROMPT, postgresDialect } from "../store/postgres.ts";
 import { readSetting } from "../store/settings.ts";
 import { readOnlySqliteDialect } from "../store/sqlite.ts";
 import { WAY_BACK } from "../store/sqlite-failures.ts";
@@ -80,6 +80,8 @@ const noStore = (data: string): Finding =>
     `run blindrelay-server init --data ${data} --username NAME --password-stdin, or restore a backup to ${storePath(data)}`,
   );
 
+const INTO_ANOTHER = "pg_dump what is in this one, and restore it into that";
+
 const storeFindings = async (
   data: string,
   store: string,
@@ -92,6 +94,8 @@ const storeFindings = async (
       dialect: embedded ? readOnlySqliteDialect(storePath(data)) : postgresDialect(store, PROMPT),
     });
     const integrity = embedded ? await sqliteIntegrity(db) : good("integrity", "PostgreSQL's own");
+    const problem = embedded ? null : await encodingProblem(db as Kysely<unknown>);
+    if (problem !== null) return [bad("encoding", problem, INTO_ANOTHER)];
     const clocks = embedded ? [] : [await clock(db, machine)];
     return [integrity, await schema(db), await key(db, data, masterKey), ...clocks];
   } catch (error) {

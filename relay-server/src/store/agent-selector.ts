@@ -31,6 +31,12 @@ const labelOf = ({ key }: Condition): string | null =>
 /** Whether a column's value is what a condition wants. */
 type Wanted = (column: string) => RawBuilder<SqlBool>;
 
+/** In the engine's own count: a database in SQL_ASCII counts bytes. */
+const lengthOf = (text: string): RawBuilder<number> => sql`length(cast(${text} as text))`;
+
+export const beginsWith = (column: string, prefix: string): RawBuilder<SqlBool> =>
+  sql`substr(${sql.ref(column)}, 1, ${lengthOf(prefix)}) = ${prefix}`;
+
 /**
  * A glob of the forms that people write, as SQL that takes linear time; null for others. SQLite's
  * own GLOB takes exponential time for some.
@@ -39,11 +45,11 @@ const simpleGlob = (pattern: string): Wanted | null => {
   const [begin = "", middle, end, ...more] = pattern.split("*");
   if (middle === undefined) return (column) => sql`${sql.ref(column)} = ${pattern}`;
   if (end === undefined) {
-    const [first, last] = [[...begin].length, [...middle].length];
     return (column) => {
       const of = sql.ref(column);
-      return sql`(length(${of}) >= ${first + last} and substr(${of}, 1, ${first}) = ${begin}
-        and substr(${of}, length(${of}) - ${last} + 1) = ${middle})`;
+      return sql`(length(${of}) >= ${lengthOf(begin)} + ${lengthOf(middle)}
+        and ${beginsWith(column, begin)}
+        and substr(${of}, length(${of}) - ${lengthOf(middle)} + 1) = ${middle})`;
     };
   }
   if (begin + end !== "" || middle === "" || more.length > 0) return null;

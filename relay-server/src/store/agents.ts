@@ -1,7 +1,6 @@
 /** Agents and their owners. */
-import { sql } from "kysely";
 import { type MaybePromise, whenKnown } from "../base/maybe-promise.ts";
-import type { Chosen } from "./agent-selector.ts";
+import { beginsWith, type Chosen } from "./agent-selector.ts";
 import { hasRow } from "./has-row.ts";
 import { type Position, pageAfter } from "./keyset.ts";
 import type { Db } from "./open.ts";
@@ -140,9 +139,7 @@ export const listAgents = (
     ["runtime", filter.runtime],
   ] as const) {
     // Not LIKE, which ignores case in SQLite and has wildcards.
-    if (prefix !== undefined) {
-      query = query.where(sql`substr(${sql.ref(column)}, 1, ${[...prefix].length})`, "=", prefix);
-    }
+    if (prefix !== undefined) query = query.where(beginsWith(column, prefix));
   }
   if (filter.firmwareVersion !== undefined) {
     query = query.where("firmware_version", "=", filter.firmwareVersion);

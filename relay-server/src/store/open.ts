@@ -12,6 +12,7 @@ import {
   PROMPT,
   postgresDamage,
   postgresDialect,
+  refuseEncoding,
 } from "./postgres.ts";
 import { readSetting } from "./settings.ts";
 import { readOnlySqliteDialect, sqliteDialect } from "./sqlite.ts";
@@ -68,6 +69,7 @@ export const openStore = async (
     if (patient !== db) await patient.destroy();
   };
   try {
+    if (location.engine === "postgres") await refuseEncoding(patient as Kysely<unknown>);
     await migrate(patient as Kysely<unknown>, location.engine, undefined, known);
   } catch (error) {
     await close();
@@ -126,6 +128,7 @@ const hasKeyCheck = async (location: StoreLocation): Promise<boolean> => {
       : postgresDialect(location.url, PROMPT);
   await using db = new Kysely<Tables>({ dialect });
   try {
+    if (location.engine === "postgres") await refuseEncoding(db as Kysely<unknown>);
     return (await readSetting(db, "master_key_check")) !== null;
   } catch (error) {
     if (hasNoTable(error)) return false;

@@ -4,7 +4,7 @@
  * `StoreUnavailable`.
  */
 import type { Duplex } from "node:stream";
-import { type Dialect, PostgresDialect, type PostgresPool } from "kysely";
+import { type Dialect, type Kysely, PostgresDialect, type PostgresPool, sql } from "kysely";
 import pg from "pg";
 import { contained, detached } from "../base/contain.ts";
 import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
@@ -217,6 +217,24 @@ export const boundedPool = (
       waiting: pool.waitingCount,
     }),
   };
+};
+
+/** UTF-8, and what passes all bytes on: any other encoding lacks letters that users may send. */
+const ENCODINGS = ["UTF8", "SQL_ASCII"];
+
+/** Of a database in an encoding that cannot hold every text; null: it can. */
+export const encodingProblem = async (db: Kysely<unknown>): Promise<string | null> => {
+  const { rows } = await sql<{ name: string }>`
+    select current_setting('server_encoding') as name`.execute(db);
+  const name = rows[0]?.name ?? "unknown";
+  return ENCODINGS.includes(name)
+    ? null
+    : `the database's encoding is ${name}, which lacks most letters: make one with create database NAME encoding 'UTF8' template template0`;
+};
+
+export const refuseEncoding = async (db: Kysely<unknown>): Promise<void> => {
+  const problem = await encodingProblem(db);
+  if (problem !== null) throw new Error(problem);
 };
 
 const silent = (): StoreUnavailable =>
