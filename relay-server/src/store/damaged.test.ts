@@ -1,9 +1,21 @@
 /**
  * Stores of which pages, or the end, are lost or overwritten, before a start and under a running
- * relay: each either works, or is called damaged. A seed draws what is broken, and where.
+ * relay: each either works, or is called damaged. A seed draws what is broken, and where. And
+ * stores whose files are taken away under a relay.
  */
 import { randomUUID } from "node:crypto";
-import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -219,6 +231,50 @@ test.each(SEEDS)("broken under a running relay, seed %i", async (seed) => {
   await judge(again.server, again.lines, data);
   await again.server.stop();
 });
+
+/** What happens to the files of a relay that runs. */
+const TAKEN: { readonly [what: string]: (data: string) => void } = {
+  "a folder that is moved": (data) => renameSync(join(data, "store"), join(data, "moved")),
+  "a folder that is emptied": (data) => {
+    for (const name of readdirSync(join(data, "store"))) rmSync(join(data, "store", name));
+  },
+  "a backup in the place of the file": (data) => {
+    copyFileSync(storePath(data), join(data, "backup"));
+    renameSync(join(data, "backup"), storePath(data));
+  },
+  "a log that is removed": (data) => rmSync(`${storePath(data)}-wal`),
+};
+
+// WiseLibs/better-sqlite3#1237, NousResearch/hermes-agent#97329
+test.each(Object.keys(TAKEN))(
+  "%s: nothing is acknowledged that would be lost, and the relay is not ready",
+  async (what) => {
+    const data = copy();
+    const { server, lines } = await start(data);
+    const add = (agent_id: string) =>
+      callRest(server.url, "POST", "/agents", token, { name: "pump", agent_id });
+    expect((await add("kept")).status).toBe(201);
+    TAKEN[what]?.(data);
+    expect(await readiness(server)).toBe(503);
+    for (let i = 0; i < 3; i += 1) {
+      const { status, body } = await add(`lost-${i}`);
+      expect([status, body.code]).toEqual([503, "UNAVAILABLE"]);
+    }
+    const fatal = () => lines.filter((line) => line.includes('"level":60'));
+    await expect
+      .poll(fatal)
+      .toEqual([
+        expect.stringMatching(/was moved, removed or replaced while the relay ran; stop the relay/),
+      ]);
+    await server.stop();
+    if (!existsSync(join(data, "moved"))) return;
+    renameSync(join(data, "moved"), join(data, "store"));
+    const again = await start(data);
+    const { status } = await callRest(again.server.url, "GET", "/agents/kept", token);
+    expect([status, await readiness(again.server)]).toEqual([200, 200]);
+    await again.server.stop();
+  },
+);
 
 const shared = postgres();
 test.skipIf(shared.skipped)(

@@ -95,7 +95,18 @@ export class StoreState {
   };
 }
 
-export const storeHealth = (db: Db, write: Write, state: StoreState): StoreHealth => {
+/** `lost`: see WalFlush. */
+export const storeHealth = (
+  db: Db,
+  write: Write,
+  state: StoreState,
+  lost: () => StoreDamaged | null = () => null,
+): StoreHealth => {
+  const damage = (): StoreDamaged | null => {
+    const found = state.damage ?? lost();
+    if (found !== null) state.heed(found);
+    return found;
+  };
   const watched: Write = async (work) => {
     try {
       const value = await write(work);
@@ -108,12 +119,12 @@ export const storeHealth = (db: Db, write: Write, state: StoreState): StoreHealt
     }
   };
   const isSound = (probe: () => Promise<unknown>) => async () =>
-    state.damage === null && (await succeeds(probe())) && state.damage === null;
+    damage() === null && (await succeeds(probe())) && state.damage === null;
   const isWritable = isSound(() => watched(probeWrite));
   const isReadable = isSound(() => readSetting(db, "totp"));
   return {
     write: watched,
-    damage: () => state.damage,
+    damage,
     suspect: state.suspect,
     decoded: state.decoded,
     unsealed: state.unsealed,

@@ -76,7 +76,8 @@ export const openStore = async (
     throw error;
   }
   const write = groupCommit(db, location.engine, wal);
-  return { db, patient, ...storeHealth(db, write, state), pool, close };
+  const lost = () => wal?.lost() ?? null;
+  return { db, patient, ...storeHealth(db, write, state, lost), pool, close };
 };
 
 const stateOf = (location: StoreLocation): StoreState =>

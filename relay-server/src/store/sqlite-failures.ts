@@ -25,14 +25,20 @@ const DAMAGED: { readonly [name: string]: number } = { SQLITE_CORRUPT: 11, SQLIT
 const UNREADABLE: readonly number[] = [266, 522, 8202, 8458];
 
 /** The log of a damaged store would be applied to the backup, which it does not belong to. */
-export const WAY_BACK =
-  "stop the relay, move the store with its -wal and -shm away, and restore the newest backup";
+const ANEW = "move the store with its -wal and -shm away, and restore the newest backup";
+export const WAY_BACK = `stop the relay, ${ANEW}`;
+/** Where it is written at length. */
+const PAGE = '(docs/keys-and-backups.md, "A damaged store")';
 
 export const sqliteDamage = (cause: unknown, path: string): StoreDamaged =>
+  new StoreDamaged(cause, `the store ${path}`, `${WAY_BACK} ${PAGE}`);
+
+/** `gone`: the one of its files that is no longer where it was. */
+export const sqliteLost = (path: string, gone: string): StoreDamaged =>
   new StoreDamaged(
-    cause,
+    new Error(`${gone} was moved, removed or replaced while the relay ran`),
     `the store ${path}`,
-    `${WAY_BACK} (docs/keys-and-backups.md, "A damaged store")`,
+    `stop the relay and put all its files back; if they are gone, ${ANEW} ${PAGE}`,
   );
 
 /** The store's failure that an error of node:sqlite is; null if it is the caller's. */

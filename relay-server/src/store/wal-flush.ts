@@ -5,8 +5,8 @@
 import fs from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { Checkpoints } from "./checkpoints.ts";
-import type { Run } from "./sqlite-failures.ts";
-import { StoreUnavailable, unavailability } from "./unavailable.ts";
+import { type Run, sqliteLost } from "./sqlite-failures.ts";
+import { type StoreDamaged, StoreUnavailable, unavailability } from "./unavailable.ts";
 
 /** Some 1,000 to 2,000 pages of the log. */
 const WRITES_PER_CHECKPOINT = 256;
@@ -18,7 +18,10 @@ const PAUSE_MS = 1000;
 
 export class WalFlush {
   readonly #database: DatabaseSync;
+  /** Of the database. */
   readonly #path: string;
+  /** What these paths led to when they were opened; the log's: once it is. */
+  readonly #places = new Map<string, string | null>();
   readonly #run: Run;
   readonly #checkpoints: Checkpoints;
   /** Its descriptor; not a FileHandle, which must not be forgotten open. */
@@ -34,11 +37,12 @@ export class WalFlush {
   #failure: unknown = null;
   #writes = 0;
 
-  /** `path`: of the database, whose log is beside it as long as it is open. */
+  /** `path`: of the database. */
   constructor(database: DatabaseSync, path: string, run: Run) {
     this.#database = database;
     this.#run = run;
-    this.#path = `${path}-wal`;
+    this.#path = path;
+    this.#places.set(path, placeOf(path));
     this.#checkpoints = new Checkpoints(path);
   }
 
@@ -48,6 +52,8 @@ export class WalFlush {
    */
   prepare(): Promise<void> {
     return this.#guarded(async () => {
+      const lost = this.lost();
+      if (lost !== null) throw lost;
       if (this.#isDoubtful) await this.#flushAgain(performance.now());
       if (this.#writes < WRITES_PER_CHECKPOINT) return;
       this.#writes = 0;
@@ -68,6 +74,18 @@ export class WalFlush {
     });
   }
 
+  /**
+   * What is written is lost if the store was moved, removed or replaced meanwhile: SQLite goes on
+   * with files that have no name any more, and its checkpoints here meet those that have it now.
+   * It notices that only without a write-ahead log. Null: the files are in place.
+   */
+  lost(): StoreDamaged | null {
+    for (const [path, place] of this.#places) {
+      if (placeOf(path) !== place) return sqliteLost(this.#path, path);
+    }
+    return null;
+  }
+
   /** Before the database is closed. */
   async close(): Promise<void> {
     await this.#running;
@@ -86,7 +104,11 @@ export class WalFlush {
   }
 
   #log(): number {
-    this.#file ??= fs.openSync(this.#path, "r+");
+    if (this.#file === null) {
+      const path = `${this.#path}-wal`; // there as long as the database is open
+      this.#file = fs.openSync(path, "r+");
+      this.#places.set(path, placeOf(path));
+    }
     return this.#file;
   }
 
@@ -113,6 +135,12 @@ export class WalFlush {
     this.#triedAtMs = Number.NEGATIVE_INFINITY;
   }
 }
+
+/** Which file a path leads to; null: none. */
+const placeOf = (path: string): string | null => {
+  const found = fs.statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? null : `${found.dev}:${found.ino}`;
+};
 
 const sync = (file: number): Promise<void> =>
   new Promise((resolve, reject) => {

@@ -134,6 +134,8 @@ export const REPORTS: readonly Report[] = [
   { report: "brianc/node-postgres#2375", what: "sslmode=require demands a chain of certificates" },
   { report: "joyent/libuv#690", what: "sockets were closed for want of descriptors, silently" },
   { report: "krylosov-aa/pg-status#32", what: "a pool without connections logged nothing" },
+  { report: "WiseLibs/better-sqlite3#1237", what: "a store deleted under it, and all went well" },
+  { report: "NousResearch/hermes-agent#97329", what: "a replaced store, and two logs of it" },
   { report: "hasura/graphql-engine#7315", what: "a letter that the database's encoding lacks" },
   { report: "IQSS/dataverse#8278", what: "a database in SQL_ASCII converts and counts no letters" },
   { report: "flynn/flynn#2235", what: "plans of statements outlived a migration" },
