@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
 import {
+  asFailure,
   Failure,
+  givenText,
   joinKeys,
   messageOf,
   textOfThrown,
@@ -149,4 +151,18 @@ it("errors of every command end with its usage, and help fits the terminal", () 
   Object.assign(output, { columns: 0 });
   inner.set.writeOut("12345 789 and");
   expect(written).toEqual(["12345 789 and", "12345 789\nand", "12345 789 and"]);
+});
+
+it("a variable's value is what was meant, without quotation marks and line ends around it", () => {
+  for (const value of ["a b", "a b\r", ' "a b" ', "'a b'\r\n"])
+    expect(givenText(value)).toBe("a b");
+  for (const value of [undefined, "", " ", '""', "''\r"]) expect(givenText(value)).toBeNull();
+  for (const value of ['"a', "a'", "\"a'"]) expect(givenText(value)).toBe(value);
+});
+
+it("only an error of process.cwd is the user's: the current folder was removed", () => {
+  const other = Object.assign(new Error("x"), { syscall: "open" });
+  for (const thrown of [other, "x", null, undefined]) expect(asFailure(thrown)).toBe(thrown);
+  const gone = Object.assign(new Error("x"), { syscall: "uv_cwd" });
+  expect(asFailure(gone)).toMatchObject({ kind: "usage", cause: gone });
 });

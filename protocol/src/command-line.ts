@@ -35,6 +35,22 @@ export class Failure extends Error {
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
+/** What a user did not know that commands need; whatever else was thrown as it is. */
+export const asFailure = (thrown: unknown): unknown =>
+  (thrown as { readonly syscall?: unknown } | null)?.syscall === "uv_cwd"
+    ? new Failure("usage", "the current folder was removed: change to another one", thrown)
+    : thrown;
+
+/**
+ * A variable's value without what it did not mean: line ends, and the quotation marks that
+ * `docker --env-file` leaves. Null: unset, or empty, which CI systems set.
+ */
+export const givenText = (value: string | undefined): string | null =>
+  value
+    ?.trim()
+    .replace(/^(["'])(.*)\1$/s, "$2")
+    .trim() || null;
+
 /** Of whatever a program threw. */
 export const textOfThrown = (error: unknown): string => {
   try {

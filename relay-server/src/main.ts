@@ -15,13 +15,14 @@ if (process.pid === 1) {
 enableCompileCache();
 
 const { CommanderError } = await import("commander");
-const { EXIT, Failure, joinKeys } = await import("@blindrelay/protocol/command-line");
-const { dropForeignVariables } = await import("./settings/environment.ts");
-dropForeignVariables(process.env);
+const { asFailure, EXIT, Failure, joinKeys } = await import("@blindrelay/protocol/command-line");
+const { tidyVariables } = await import("./settings/environment.ts");
+tidyVariables(process.env);
 const { makeCli } = await import("./cli.ts");
 const { unavailability } = await import("./store/unavailable.ts");
 
-const failureOf = (error: unknown) => {
+const failureOf = (thrown: unknown) => {
+  const error = asFailure(thrown);
   if (error instanceof Failure) return error;
   const cause = unavailability(error);
   return cause === null

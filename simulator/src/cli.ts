@@ -4,6 +4,7 @@
  */
 import {
   addCompletion,
+  asFailure,
   EXIT,
   Failure,
   tidyCommands,
@@ -227,7 +228,8 @@ export async function runCli(args = process.argv): Promise<number> {
   return exitCode;
 }
 
-export function exitCodeOf(error: unknown): number {
+export function exitCodeOf(thrown: unknown): number {
+  const error = asFailure(thrown);
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
   if (error instanceof ScenarioError) {
     process.stderr.write(`${error.message}\n`);

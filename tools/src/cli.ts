@@ -3,6 +3,7 @@
  * itself.
  */
 import {
+  asFailure,
   EXIT,
   Failure,
   type FailureKind,
@@ -163,14 +164,14 @@ const printError = (kind: FailureKind, message: string): void =>
   printStatus(jsonText({ error: { kind, exit_code: EXIT[kind], message } }));
 
 /** Standard input may break as any stream does: a socket is reset, a terminal is gone. */
-const asInputFailure = (error: unknown): unknown =>
+const asKnownFailure = (error: unknown): unknown =>
   error instanceof Error && error === process.stdin.errored
     ? new Failure("usage", `standard input cannot be read: ${error.message}`, error)
-    : error;
+    : asFailure(error);
 
 /** The exit code for an error thrown by a command; also prints it. */
 export const exitCodeOf = (thrown: unknown): number => {
-  const error = asInputFailure(thrown);
+  const error = asKnownFailure(thrown);
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return 0;
     if (isJson) printError("usage", error.message.replace(/^error: /, ""));

@@ -6,6 +6,7 @@ import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import { holdLock } from "@blindrelay/protocol/file-lock";
 import { type Clocks, systemClocks } from "../base/clock.ts";
 import { withDiskProblem } from "../base/disk-problem.ts";
+import { storeProblem } from "../store/address.ts";
 import { databaseClock, machineClock, type StoreClock } from "../store/clock.ts";
 import {
   isInitialised,
@@ -265,10 +266,13 @@ const takeLock = (options: DataOptions): (() => void) | null => {
 
 export const storePath = (data: string): string => join(data, "store", "relay.sqlite");
 
-const locate = ({ data, store = "sqlite" }: DataOptions): StoreLocation =>
-  store === "sqlite"
+const locate = ({ data, store = "sqlite" }: DataOptions): StoreLocation => {
+  const problem = storeProblem(store);
+  if (problem !== null) throw new Failure("usage", problem);
+  return store === "sqlite"
     ? { engine: "sqlite", path: storePath(data) }
     : { engine: "postgres", url: store };
+};
 
 const noStore = (data: string): Failure =>
   new Failure(

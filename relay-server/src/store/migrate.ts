@@ -91,7 +91,9 @@ const UNDEFINED_TABLE = "42P01";
 /** Whether a query failed because its table does not exist. */
 export const hasNoTable = (error: unknown): boolean =>
   error instanceof Error &&
-  (("code" in error && error.code === UNDEFINED_TABLE) || error.message.includes("no such table"));
+  (("code" in error && error.code === UNDEFINED_TABLE) ||
+    error.message.includes("no such table") ||
+    hasNoTable(error.cause));
 
 const namesIn = async (db: Kysely<unknown>, table: keyof MigrationTables): Promise<string[]> => {
   const rows = await db.withTables<MigrationTables>().selectFrom(table).select("name").execute();

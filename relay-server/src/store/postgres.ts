@@ -4,6 +4,7 @@
  * `StoreUnavailable`.
  */
 import type { Duplex } from "node:stream";
+import { messageOf } from "@blindrelay/protocol/command-line";
 import { type Dialect, type Kysely, PostgresDialect, type PostgresPool, sql } from "kysely";
 import pg from "pg";
 import { contained, detached } from "../base/contain.ts";
@@ -245,12 +246,13 @@ const streamOf = (client: pg.ClientBase): Duplex =>
   (client as unknown as { connection: { stream: Duplex } }).connection.stream;
 
 /**
- * Classes of SQLSTATE (PostgreSQL's appendix A) after which a retry may succeed: 08 connection, 53
- * resources (a full disk, too many connections), 57 operator intervention (a shutdown, a statement
- * timeout), 58 the system's own errors; 25006 a standby that cannot write, 55P03 and 25P03
- * timeouts.
+ * Classes of SQLSTATE (PostgreSQL's appendix A) after which a retry may succeed: 08 connection, 28
+ * a login that is refused (a password is being rotated), 53 resources (a full disk, too many
+ * connections), 57 operator intervention (a shutdown, a statement timeout), 58 the system's own
+ * errors; 25006 a standby that cannot write, 55P03 and 25P03 timeouts; 3D000, 3F000, 42P01 and
+ * 42501 a database, schema or table that is not there, or not for this role (it is being restored).
  */
-const PASSING = /^(08|53|57|58)|^(25006|25P03|55P03)$/;
+const PASSING = /^(08|28|53|57|58)|^(25006|25P03|3D000|3F000|42501|42P01|55P03)$/;
 
 /**
  * data_corrupted, index_corrupted, io_error, undefined_file: what the database has on its disk is
@@ -270,6 +272,9 @@ const PROTOCOL_VIOLATION = "08P01";
 const UNSUPPORTED = /unsupported startup parameter/;
 const PGBOUNCER =
   "PgBouncer must be told ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout (docs/cluster.md)";
+
+/** A role that owns nothing may not create in `public`, from PostgreSQL 15 on. */
+const NO_SCHEMA = /^permission denied for schema (\S+)$/;
 
 /** What Node says of a certificate that it does not trust. */
 const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/;
@@ -292,6 +297,11 @@ const classified = (error: unknown): unknown => {
   }
   if (error instanceof Error && UNTRUSTED.test((error as NodeJS.ErrnoException).code ?? "")) {
     return new StoreUnavailable(new Error(`${error.message}; ${AUTHORITY}`, { cause: error }));
+  }
+  const [, schema] = (error instanceof Error && NO_SCHEMA.exec(error.message)) || [];
+  if (schema !== undefined) {
+    const advice = `grant usage, create on schema ${schema} to the address's role, or specify another schema (docs/operations.md)`;
+    return new StoreUnavailable(new Error(`${messageOf(error)}; ${advice}`, { cause: error }));
   }
   // An error that was not sent by the database means that it could not be reached.
   const passing = error instanceof pg.DatabaseError ? PASSING.test(error.code ?? "") : true;

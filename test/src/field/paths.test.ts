@@ -42,6 +42,29 @@ test("nothing in a browser needs https: a console in a house's network has none"
   expect(sourcesWith(folders, secureOnly)).toEqual([]);
 });
 
+// openclaw/openclaw#73676, nodejs/node#57045
+test.skipIf(process.platform === "win32")(
+  "a current folder that was removed is no bug of a command that needs it",
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), "blindrelay-field-"));
+    const agent = ["agent", "run", "pump.js", "--agent", "pump"];
+    for (const [file, ...args] of [
+      ["tools/src/main.ts", ...agent],
+      ["simulator/src/main.ts", "run", "--program", "pump.js", "--agents", "1", "--call", "x"],
+    ] as const) {
+      const line = [process.execPath, join(ROOT, file), ...args].map((word) => `'${word}'`);
+      const there = `mkdir -p '${folder}' && cd '${folder}' && rmdir '${folder}'`;
+      const { status, stderr } = spawnSync("sh", ["-c", `${there} && exec ${line.join(" ")}`], {
+        encoding: "utf8",
+      });
+      expect([status, stderr]).toEqual([
+        2,
+        expect.stringMatching(/: the current folder was removed: change to another one\n$/),
+      ]);
+    }
+  },
+);
+
 // senigami/audiobook-studio#246, vavallee/bindery#900
 test("a backup has the rows of the write-ahead log, in a folder of any name", () => {
   const folder = mkdtempSync(join(tmpdir(), "blindrelay-field-"));

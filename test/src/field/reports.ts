@@ -27,11 +27,16 @@ export const REPORTS: readonly Report[] = [
   { report: "ad-si/Transity#32", what: "a rename out of /tmp, which lay on another disk" },
   { report: "python-otr/gajim-otr#31", what: "a private key was as private as the umask" },
 
+  { report: "openclaw/openclaw#73676", what: "the current folder was removed: a stack trace" },
+  { report: "nodejs/node#57045", what: "the current folder was removed: a stack trace" },
+
   // Variables, texts and numbers.
   { report: "ScreamingFace/screamingface#538", what: "variables of a Service stopped its pods" },
   { report: "elastic/cloud-on-k8s#1987", what: "variables of a Service stopped its pods" },
   { report: "docker/compose#3768", what: "an empty variable was taken for a value" },
   { report: "docker/compose#5829", what: "an empty variable was taken for a value" },
+  { report: "docker/docs#123", what: "quotation marks in a file of variables were kept" },
+  { report: "wardenenv/warden#380", what: "a file of variables with CR LF" },
   { report: "cli/cli#9731", what: "a line end after a token" },
   { report: "balena-io/balena-cli#1800", what: "a line end after a token" },
   { report: "ulsklyc/yuvomi#608", what: "an umlaut typed on a Mac was another password" },
@@ -136,6 +141,11 @@ export const REPORTS: readonly Report[] = [
   { report: "krylosov-aa/pg-status#32", what: "a pool without connections logged nothing" },
   { report: "WiseLibs/better-sqlite3#1237", what: "a store deleted under it, and all went well" },
   { report: "NousResearch/hermes-agent#97329", what: "a replaced store, and two logs of it" },
+  {
+    report: "spring-cloud/spring-cloud-vault#152",
+    what: "a role that expired: faults, not an outage",
+  },
+  { report: "IQSS/dataverse#9717", what: "PostgreSQL 15 lets nobody create in public" },
   { report: "hasura/graphql-engine#7315", what: "a letter that the database's encoding lacks" },
   { report: "IQSS/dataverse#8278", what: "a database in SQL_ASCII converts and counts no letters" },
   { report: "flynn/flynn#2235", what: "plans of statements outlived a migration" },

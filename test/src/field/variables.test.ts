@@ -67,6 +67,25 @@ test("an empty variable counts as unset, whichever setting it is for", () => {
   expect(configWith({ ...empty, BLINDRELAY_MASTER_KEY: "" })).toEqual(configWith({}));
 });
 
+// docker/docs#123, wardenenv/warden#380
+test("what a file for docker --env-file leaves around a value is no part of it", () => {
+  const values = {
+    BLINDRELAY_HOST: "127.0.0.1",
+    BLINDRELAY_PORT: "8081",
+    BLINDRELAY_STORE: "postgres://ada@db/relay",
+    BLINDRELAY_LOG_LEVEL: "warn",
+    BLINDRELAY_PUBLIC_URL: "https://relay.example",
+    BLINDRELAY_CORS_ORIGIN: "https://app.example,https://b.example",
+    BLINDRELAY_DATA: "/var/lib/relay",
+  };
+  const plain = configWith(values);
+  const around = (change: (value: string) => string) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));
+  expect(configWith(around((value) => `${value}\r`))).toEqual(plain);
+  expect(configWith(around((value) => `"${value}"`))).toEqual(plain);
+  expect(configWith(around((value) => ` '${value}'\r\n`))).toEqual(plain);
+});
+
 test("init with empty variables writes nothing into the current folder", () => {
   const folder = folderOf();
   const ended = spawnSync(

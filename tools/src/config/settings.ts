@@ -5,7 +5,7 @@
 import { dirname, join } from "node:path";
 
 import { AGENT_ID_PATTERN, readToken, TOKEN_NAMES } from "@blindrelay/protocol";
-import { Failure } from "@blindrelay/protocol/command-line";
+import { Failure, givenText } from "@blindrelay/protocol/command-line";
 import { isVersion, type Version } from "@blindrelay/protocol/crypto";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import { withLock } from "@blindrelay/protocol/file-lock";
@@ -265,18 +265,8 @@ export class Settings {
     throw new Failure("usage", `${name} is missing: set it to ${what}`);
   }
 
-  /**
-   * A variable of the environment, without the line end of the file it came from, and without the
-   * quotation marks that `docker --env-file` leaves. An empty one counts as unset, because CI
-   * systems set those.
-   */
   private given(name: string): string | null {
-    return (
-      this.env[name]
-        ?.trim()
-        .replace(/^(["'])(.*)\1$/s, "$2")
-        .trim() || null
-    );
+    return givenText(this.env[name]);
   }
 
   /** A variable about one agent: null if BLINDRELAY_AGENT_ID says that it is about another. */
