@@ -29,6 +29,7 @@ export const REPORTS: readonly Report[] = [
 
   { report: "openclaw/openclaw#73676", what: "the current folder was removed: a stack trace" },
   { report: "nodejs/node#57045", what: "the current folder was removed: a stack trace" },
+  { report: "openshift/oc#474", what: "a home folder that cannot be written" },
 
   // Variables, texts and numbers.
   { report: "ScreamingFace/screamingface#538", what: "variables of a Service stopped its pods" },

@@ -34,6 +34,7 @@ it("reads names, ids and labels, with quotes and either line end", () => {
 it.each([
   ["an empty file", "", /^devices\.csv:1: the first line must be name,id,labels/],
   ["a file without devices", "name,id,labels\n", /^devices\.csv:1: no device/],
+  ["what a spreadsheet saves in some countries", "name;id;labels\na;b;\n", /:1: .*, with commas/],
   ["another header", "id,name\na,b\n", /^devices\.csv:1: the first line/],
   ["a line with too few members", "name,id,labels\na,b,\nc,d\n", /^devices\.csv:3: /],
   ["an open quote", 'name,id,labels\na,b,\n"c,d,\n', /^devices\.csv:3: /],

@@ -60,7 +60,7 @@ export const readDeviceList = (path: string): readonly ListedDevice[] => {
   }
   const [header, ...devices] = rows;
   if (header?.record.join(",").toLowerCase() !== HEADER) {
-    throw wrong(1, `the first line must be ${HEADER}`);
+    throw wrong(1, `the first line must be ${HEADER}, with commas`);
   }
   const lineOf = new Map<string, number>();
   const listed = devices.map(({ record, info }): ListedDevice => {

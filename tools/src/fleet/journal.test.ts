@@ -53,6 +53,13 @@ describe("a journal", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
+  // openshift/oc#474: a home that cannot be written
+  it("says how to name another one where it cannot be written", async () => {
+    writeFileSync(join(folder, "file"), "");
+    path = join(folder, "file", "journal.jsonl");
+    await expect(open()).rejects.toThrow(/^cannot use the journal .*: --resume FILE$/);
+  });
+
   it("says that what was sent and has no outcome is unknown", async () => {
     const first = await open();
     await Promise.all([first.sent("a"), first.sent("b")]);

@@ -151,7 +151,8 @@ export class Journal {
       unlock?.();
       const { code } = error as NodeJS.ErrnoException;
       if (code === undefined || error instanceof Failure) throw error;
-      throw new Failure("usage", `cannot use the journal ${path}: ${(error as Error).message}`);
+      const what = `cannot use the journal ${path}: ${(error as Error).message}`;
+      throw new Failure("usage", `${what}; name a file that can be written: --resume FILE`, error);
     }
   }
 
