@@ -103,6 +103,24 @@ test.each([[100], [3_000]])(
   },
 );
 
+test("a valve may return to where a move put it that may be executed twice, until it restarts", () => {
+  const valve = kindNamed("valve").interview("valve-1");
+  const move = (repeats: boolean): object => {
+    const question = valve.ask(repeats);
+    expect(question.right(question.params)).toBe(true);
+    valve.ask();
+    return question.params as object;
+  };
+  const repeated = move(true);
+  move(false);
+  move(false);
+  valve.ask();
+  expect(valve.ask().right(repeated)).toBe(true);
+  valve.restarted();
+  valve.ask();
+  expect(valve.ask().right(repeated)).toBe(false);
+});
+
 test("a valve may be where it was at any time since it was asked", () => {
   const valve = kindNamed("valve").interview("valve-1");
   const move = (): object => {

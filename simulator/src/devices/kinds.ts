@@ -133,19 +133,21 @@ interface Move {
   /** When it was answered, and when a later one had surely followed it: in steps. */
   answered: number;
   over: number;
+  /** It may happen again, after later ones: the relay may hold back the packet that was repeated. */
+  mayRecur: boolean;
 }
 
 /**
  * The valve is where a move put it that no later one has surely followed, at some time since it was
  * asked: a move that is asked for after another one's answer is later than that one, one that has
- * no answer may still happen.
+ * no answer may still happen, and one that may be executed twice may happen again.
  */
 function interviewValve(name: string): Interview {
   const never = Number.POSITIVE_INFINITY;
   const draws = new Stream(name);
   let asked = 0;
   let now = 0;
-  const moves: Move[] = [{ percent: 0, answered: 0, over: never }];
+  const moves: Move[] = [{ percent: 0, answered: 0, over: never, mayRecur: false }];
   /** Who asks earlier than this may get a position that is no longer known. */
   let forgotten = 0;
   const end = (isOver: (move: Move) => boolean): void => {
@@ -164,10 +166,11 @@ function interviewValve(name: string): Interview {
   return {
     restarted() {
       now += 1;
+      for (const move of moves) move.mayRecur = false;
       end(({ answered }) => answered < never);
-      add({ percent: 0, answered: now, over: never });
+      add({ percent: 0, answered: now, over: never, mayRecur: false });
     },
-    ask() {
+    ask(repeats = false) {
       asked += 1;
       now += 1;
       const from = now;
@@ -177,10 +180,14 @@ function interviewValve(name: string): Interview {
           params: {},
           right: (result) =>
             from < forgotten ||
-            moves.some(({ over, percent }) => over > from && percent === fields(result).percent),
+            moves.some(
+              ({ over, mayRecur, percent }) =>
+                (over > from || mayRecur) && percent === fields(result).percent,
+            ),
         };
       }
-      const move = { percent: draws.below(101), answered: never, over: never };
+      const percent = draws.below(101);
+      const move: Move = { percent, answered: never, over: never, mayRecur: repeats };
       add(move);
       return {
         method: "valve.open",
