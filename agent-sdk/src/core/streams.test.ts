@@ -2,7 +2,7 @@
  * Streams of a whole agent core with a real session; the client's end is the same table, operated
  * by the test.
  */
-import { type StreamParams, StreamTable } from "@blindrelay/protocol/streams";
+import { type IncomingStream, type StreamParams, StreamTable } from "@blindrelay/protocol/streams";
 import { describe, expect, it } from "vitest";
 import { Client, World } from "../testing/world.ts";
 import { Streams } from "./streams.ts";
@@ -253,6 +253,81 @@ describe("a stream of an agent", () => {
     opened.client.pump();
     opened.pump();
     expect(told).toBe("the session did not carry it");
+  });
+
+  it("that was given up while the link was down ends at the client with the reason and count", () => {
+    const opened = open();
+    const { stream } = outgoing(opened);
+    const incoming = opened.table.incoming(1, { data() {}, ended() {} });
+    opened.client.call("log.read", { stream: 1 });
+    incoming.grant(10);
+    stream().write(new Uint8Array(3));
+    opened.world.link().end.close(1006, "");
+    opened.world.settle();
+    stream().abort("jam");
+    opened.world.untilConnected();
+    opened.world.accept();
+    opened.world.timer.advance(1000);
+    opened.client.pump();
+    expect(opened.client.inbox.at(-1)).toMatchObject({
+      method: "stream.end",
+      params: { stream: 1, bytes: 3, error: "jam" },
+    });
+  });
+
+  it("that was committed while the link was down is confirmed afterwards", () => {
+    const opened = open();
+    let taken: IncomingStream | undefined;
+    opened.world.core.agent.handle("log.write", (params, { sid }) => {
+      taken = opened.streams.incoming(sid, params.stream, { data() {}, ended() {} });
+      taken.grant(10);
+      return {};
+    });
+    let told: string | null | undefined;
+    const stream = opened.table.outgoing(1, {
+      writable() {},
+      ended: (error) => {
+        told = error;
+      },
+    });
+    opened.client.call("log.write", { stream: 1 });
+    opened.pump();
+    stream.write(new Uint8Array(3));
+    stream.end();
+    opened.world.link().end.close(1006, "");
+    opened.world.settle();
+    taken?.confirm();
+    opened.world.untilConnected();
+    opened.world.accept();
+    opened.world.timer.advance(1000);
+    opened.client.pump();
+    opened.pump();
+    expect(told).toBeNull();
+  });
+
+  it("that nobody can be told the end of any more costs no further timer", () => {
+    const opened = open();
+    const { stream } = outgoing(opened);
+    opened.client.call("log.read", { stream: 1 });
+    opened.world.link().end.close(1006, "");
+    opened.world.settle();
+    stream().abort("jam");
+    opened.world.timer.advance(121_000);
+    opened.world.core.link.stop();
+    opened.world.timer.advance(600_000);
+    expect(opened.world.timer.nextAt()).toBeNull();
+  });
+
+  it("ends alone where a packet of its session is missing, and with all others by `fail`", () => {
+    const opened = open();
+    const { seen } = outgoing(opened);
+    const other = new Client(opened.world).open();
+    opened.client.call("log.read", { stream: 1 });
+    other.session.seal(new Uint8Array([123, 125]));
+    other.call("system.ping");
+    expect(seen.ended).toBeUndefined();
+    opened.streams.fail("the port is gone");
+    expect(seen.ended).toBe("the port is gone");
   });
 
   it("is received even while the maximum of calls is running", () => {

@@ -35,6 +35,13 @@ const TELL_AGAIN_MS = 250;
 const noticeOf = (method: string, params: StreamParams): string =>
   `{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`;
 
+/** The end of a stream that could not send this. */
+const brokenOff = (params: StreamParams): StreamParams => ({
+  stream: params.stream,
+  bytes: params.bytes === undefined ? 0 : params.bytes,
+  error: params.error === undefined ? "the session did not carry it" : params.error,
+});
+
 export class Streams {
   declare readonly methods: readonly string[];
   declare private readonly agent: Pick<Agent, "attach" | "log" | "after">;
@@ -124,14 +131,11 @@ export class Streams {
   }
 
   /**
-   * A stream that ended because nothing could be sent is over at this end only: the other side is
-   * told as soon as the link carries it. One that knows already ignores it.
+   * An end that could not be sent is known at this side only: the other side is told as soon as the
+   * link carries it. One that knows already ignores it.
    */
-  private tellLater(sid: string, params: StreamParams): void {
+  private tellLater(sid: string, end: StreamParams): void {
     if (this.wiring.heardAt(sid) === null) return;
-    const bytes = params.bytes === undefined ? 0 : params.bytes;
-    const error = params.error === undefined ? "the session did not carry it" : params.error;
-    const end = { stream: params.stream, bytes: bytes, error: error };
     this.agent.after(TELL_AGAIN_MS, () => {
       if (!this.wiring.send(sid, noticeOf(STREAM_END, end))) this.tellLater(sid, end);
     });
@@ -142,11 +146,12 @@ export class Streams {
     const index = this.sids.indexOf(sid);
     if (index >= 0) return this.tables[index] as StreamTable;
     const room = Math.floor((this.wiring.maxPlaintext - NOTICE_OVERHEAD) / 4) * 3;
-    const table = new StreamTable({
+    const table: StreamTable = new StreamTable({
       maxChunk: Math.max(1, Math.min(MAX_CHUNK, room)),
       notify: (method, params) => {
         const isSent = this.wiring.send(sid, noticeOf(method, params));
-        if (!isSent) this.tellLater(sid, params);
+        // A stream that is confirmed is over, and complete. All others end because of this.
+        if (!isSent) this.tellLater(sid, table.has(params.stream) ? brokenOff(params) : params);
         return isSent;
       },
     });

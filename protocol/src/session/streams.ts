@@ -214,9 +214,10 @@ export class IncomingStream {
   /** Tells the sender that every byte is committed. Only after `ended(null)`. */
   confirm(): void {
     if (this.over || !this.complete) return;
-    this.table.notify(STREAM_END, { stream: this.id, bytes: this.received });
+    // Over before it is said: whether or not that can be sent now, it is complete.
     this.over = true;
     this.table.drop(this.id);
+    this.table.notify(STREAM_END, { stream: this.id, bytes: this.received });
     this.table.settle();
   }
 
@@ -330,6 +331,12 @@ export class StreamTable {
     return this.streams.length;
   }
 
+  /** Whether the stream of this number has not ended. */
+  has(id: number): boolean {
+    for (const stream of this.streams) if (stream.id === id) return true;
+    return false;
+  }
+
   notify(method: string, params: StreamParams): boolean {
     return this.options.notify(method, params);
   }
@@ -345,9 +352,7 @@ export class StreamTable {
 
   private vacant(id: unknown): number {
     if (!isStreamNumber(id)) throw new Error("a stream's number is a whole one from 1");
-    for (const stream of this.streams) {
-      if (stream.id === id) throw new Error(`stream ${id} is in use`);
-    }
+    if (this.has(id)) throw new Error(`stream ${id} is in use`);
     return id;
   }
 }
