@@ -97,7 +97,6 @@ type Sessions = Pick<
   | "nextExpiry"
   | "end"
   | "heardAt"
-  | "has"
   | "held"
   | "counters"
 >;

@@ -281,7 +281,7 @@ export class Dispatcher {
       this.counters.notRequests++;
       return;
     }
-    const call = { sid: "", id: String(parseInt(id, 10)), method: "", answer: answer, open: true };
+    const call = { id: String(parseInt(id, 10)), answer: answer };
     this.refuse(call, HANDLER_FAILED, reason, "");
   }
 
@@ -365,7 +365,12 @@ export class Dispatcher {
   }
 
   /** `data`: the member's text with the comma before it, or "". */
-  private refuse(call: Call, code: number, message: string, data: string): void {
+  private refuse(
+    call: Pick<Call, "id" | "answer">,
+    code: number,
+    message: string,
+    data: string,
+  ): void {
     this.counters.errors++;
     const head = `{"jsonrpc":"2.0","id":${call.id === null ? "null" : call.id},"error":{"code":${code},"message":`;
     const text = head + encodeJson(message);

@@ -67,7 +67,7 @@ class NetworkLink implements Link {
 
   /** The network is there. */
   open(): void {
-    if (this.inner === null) this.inner = this.options.links.connect(this.url, this.events);
+    this.inner = this.options.links.connect(this.url, this.events);
   }
 
   send(text: string): void {

@@ -87,7 +87,7 @@ const END_REASONS = ["reset", "stop", "throw", "memory", "push"];
 const readRestart = (text: string | null): { reason: string; text: string } => {
   if (text === null) return { reason: "first", text: "" };
   const end = text.indexOf("\n");
-  const reason = end < 0 ? "" : text.substring(0, end);
+  const reason = text.substring(0, end);
   return END_REASONS.indexOf(reason) < 0
     ? { reason: "reset", text: "" }
     : { reason: reason, text: text.substring(end + 1) };

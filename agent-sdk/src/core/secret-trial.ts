@@ -72,10 +72,6 @@ export class SecretTrial {
     return this.before.heardAt(sid);
   }
 
-  has(sid: string): boolean {
-    return this.before.has(sid);
-  }
-
   held(): string[] {
     return this.before.held();
   }
