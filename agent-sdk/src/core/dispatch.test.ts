@@ -74,6 +74,13 @@ describe("input that is not JSON-RPC", () => {
     bench.send({ jsonrpc: "2.0", id: 1, result: null });
     bench.send({ jsonrpc: "2.0", id: null, error: { code: 1, message: "" } });
     expect(bench.answers).toEqual([]);
+    expect(bench.dispatcher.counters).toMatchObject({ notRequests: 2, errors: 0 });
+  });
+
+  it("does not include a request that has a result, too", () => {
+    const bench = new Bench({ m: () => 1 });
+    bench.send({ jsonrpc: "2.0", id: 1, method: "m", result: null });
+    expect(bench.answers).toEqual([{ jsonrpc: "2.0", id: 1, result: 1 }]);
   });
 });
 
@@ -211,8 +218,9 @@ describe("an invalid request", () => {
     bench.send({ jsonrpc: "2.0", method: "m", params });
     bench.send({ jsonrpc: "2.0", id: "a", method: "m", params });
     bench.send({ jsonrpc: "2.0", id: "5,", method: "m", params });
+    bench.send({ jsonrpc: "2.1", id: 7, method: "m", params });
     expect([bench.answers.length, ran]).toEqual([1, 0]);
-    expect(bench.dispatcher.counters).toEqual({ calls: 0, notRequests: 3, errors: 1 });
+    expect(bench.dispatcher.counters).toEqual({ calls: 0, notRequests: 4, errors: 1 });
     const call = { jsonrpc: "2.0", id: 7, method: "m", params: [""] };
     call.params = ["x".repeat(200 - JSON.stringify(call).length)];
     for (let n = 0; n < 2; n++) bench.send(call);
@@ -266,13 +274,20 @@ describe("an invalid request", () => {
   it("gets -32000 if the result is too large or not JSON, but accepts the largest one", () => {
     const circle: { self?: object } = {};
     circle.self = circle;
-    const results = [circle, () => {}, 1n, Symbol("s"), "x".repeat(200)];
+    const results = [circle, () => {}, 1n, { level: Number.NaN }, "x".repeat(200)];
     const bench = new Bench({ get: ([n]: number[]) => results[n as number] }, 200);
     for (let n = 0; n < results.length; n++) {
       bench.send({ jsonrpc: "2.0", id: n, method: "get", params: [n] });
       expect(bench.answers.at(-1)).toMatchObject({ id: n, error: { code: -32000 } });
       expect([bench.answers.length, bench.failures.length]).toEqual([n + 1, n + 1]);
     }
+    expect(bench.failures).toEqual([
+      "get: the result is not a JSON value",
+      "get: the result is not a JSON value",
+      "get: the result is not a JSON value",
+      "get: the result is not a JSON value at /level",
+      "get: the result has 236 bytes, at most 200 fit",
+    ]);
     results[0] = "x".repeat(200 - '{"jsonrpc":"2.0","id":0,"result":""}'.length);
     bench.send({ jsonrpc: "2.0", id: 0, method: "get", params: [0] });
     expect(bench.answers.at(-1)).toEqual({ jsonrpc: "2.0", id: 0, result: results[0] });
@@ -338,11 +353,10 @@ describe("calls in flight", () => {
     const finish: (() => void)[] = [];
     const bench = new Bench({ slow: () => new Promise<void>((resolve) => finish.push(resolve)) });
     for (let id = 0; id < 34; id++) bench.send({ jsonrpc: "2.0", id, method: "slow" });
+    bench.send({ jsonrpc: "2.0", method: "slow" });
     expect(finish).toHaveLength(32);
-    expect(bench.answers.map(({ id, error }) => [id, error.code])).toEqual([
-      [32, -32001],
-      [33, -32001],
-    ]);
+    const error = { code: -32001, message: "too many calls are still running" };
+    expect(bench.answers).toEqual([32, 33].map((id) => ({ jsonrpc: "2.0", id, error })));
     finish[0]?.();
     await settled();
     expect(bench.answers.at(-1)).toMatchObject({ id: 0, result: null });
@@ -393,13 +407,18 @@ describe("calls in flight", () => {
 });
 
 describe("registering", () => {
-  it.each(["system.ping", "system.x", "stream.data", "rpc.discover", "taken", ""])(
-    "refuses the name %j",
-    (name) => {
-      const bench = new Bench({ taken: () => 1 });
-      expect(() => bench.dispatcher.handle(name, () => 1)).toThrow();
-    },
-  );
+  it.each([
+    ["system.ping", "reserved prefix"],
+    ["system.x", "reserved prefix"],
+    ["stream.data", "reserved prefix"],
+    ["rpc.discover", "reserved prefix"],
+    ["taken", "has a handler already"],
+    ["", "needs a name"],
+    [7, "needs a name"],
+  ])("refuses the name %j", (name, reason) => {
+    const bench = new Bench({ taken: () => 1 });
+    expect(() => bench.dispatcher.handle(name as string, () => 1)).toThrow(reason);
+  });
 
   it("refuses anything but a function", () => {
     expect(() => new Bench().dispatcher.handle("m", 1 as unknown as Handler)).toThrow("function");

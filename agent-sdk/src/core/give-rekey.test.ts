@@ -38,6 +38,7 @@ const start = (storage: StoragePort, configured: string) =>
 
 /** Provisioned for A, which B has replaced since. */
 const rekeyed = (): MemoryStorage => {
+  logs.length = 0;
   const storage = new MemoryStorage();
   provisionBootCount(storage, suite, A);
   const { configured, ...before } = startSecrets(storage, suite, A, 0) as { configured: string };

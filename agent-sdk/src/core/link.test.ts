@@ -108,3 +108,28 @@ it("keeps its session token when another device took its place", () => {
   world.untilConnected();
   expect(world.link().messages[0]).toMatchObject({ type: "auth", session_token: "sess_1" });
 });
+
+it("waits for nothing before it is started", () => {
+  const { link } = new World().core;
+  expect(link.status).toEqual({ state: "idle", code: null, advice: null, waitMs: null });
+  expect(link.nextDeadline()).toBeNull();
+  link.timeout(1_000_000);
+  expect(link.state).toBe("idle");
+});
+
+it("tells the relay whether it was stopped, or gave the link up", () => {
+  const told: unknown[] = [];
+  for (const end of [
+    (world: World) => world.core.stop(),
+    (world: World) => world.say(error("REPLACED")),
+  ]) {
+    const world = new World().online();
+    world.link().end.closed = (...args) => told.push(args);
+    end(world);
+    world.settle();
+  }
+  expect(told).toEqual([
+    [1000, "stopped"],
+    [4000, "no use"],
+  ]);
+});

@@ -8,6 +8,7 @@ import {
   type DeviceLog,
   endLog,
   keepingLog,
+  keepLine,
   type LogOptions,
   openLog,
   SMALL_LOG_BYTES,
@@ -77,6 +78,41 @@ describe("system.log", () => {
     expect(lines.map(({ text }: { text: string }) => text).join("").length).toBeLessThan(1024);
   });
 
+  it.each([
+    [1024, 128],
+    [65536, 2000],
+  ])(
+    "cuts a line to an eighth of a ring of %i bytes, and to 2,000 characters",
+    (bytes, longest) => {
+      const { client, log } = logged(bytes);
+      log("info", "x".repeat(3000));
+      expect(texts(client.call("system.log").result)).toEqual(["x".repeat(longest)]);
+    },
+  );
+
+  it("counts time from the start of the device", () => {
+    const timer = new ManualTimer();
+    timer.advance(5000);
+    const kept = openLog({ bytes: 1024, bootCount: 1, timer, storage: null, secrets: [] });
+    timer.advance(30);
+    keepLine(kept, "info", "valve", undefined);
+    expect(kept.lines).toEqual(["1 30 info valve"]);
+  });
+
+  it("leaves a line that does not fit after others, whole, to the next page", () => {
+    const { client, log } = logged(SMALL_LOG_BYTES, 384);
+    const lines = ["a", "b", "c"].map((letter) => letter.repeat(100));
+    for (const line of lines) log("info", line);
+    const pages = [0, 1, 2].map((after) => texts(client.call("system.log", { after }).result));
+    expect(pages).toEqual(lines.map((line) => [line]));
+  });
+
+  it("leaves out fields that JSON cannot express", () => {
+    const { client, log } = logged();
+    log("info", "valve", { percent: 1n });
+    expect(texts(client.call("system.log").result)).toEqual(["valve"]);
+  });
+
   it("answers at most 100 lines", () => {
     const { client, log } = logged(65536);
     for (let i = 1; i <= 300; i++) log("info", "x");
@@ -99,13 +135,16 @@ describe("system.log", () => {
     expect(seen).toEqual(Array.from(seen, (_, i) => 10 - seen.length + 1 + i));
   });
 
-  it.each([[{ after: -1 }], [{ after: "1" }], [{ lines: 0 }], [{ lines: 1.5 }], [{ follow: 1 }]])(
-    "refuses %o",
-    (params) => {
-      const { client } = logged();
-      expect(client.call("system.log", params).error.code).toBe(-32000);
-    },
-  );
+  it.each([
+    [{ after: -1 }, "after: the number of a line"],
+    [{ after: "1" }, "after: the number of a line"],
+    [{ lines: 0 }, "lines: a whole number from 1"],
+    [{ lines: 1.5 }, "lines: a whole number from 1"],
+    [{ follow: 1 }, "follow: true or false"],
+  ])("refuses %o", (params, message) => {
+    const { client } = logged();
+    expect(client.call("system.log", params).error).toEqual({ code: -32000, message });
+  });
 });
 
 describe("a session that follows", () => {
@@ -146,6 +185,42 @@ describe("a session that follows", () => {
     expect(told(client)).toEqual(["alone"]);
   });
 
+  it("gets each line once, also beside others that begin and end, in as many parts as it takes", () => {
+    const { client, log, world } = logged(SMALL_LOG_BYTES, 384);
+    const other = new Client(world).open();
+    const third = new Client(world).open();
+    client.call("system.log", { follow: true });
+    client.call("system.log", { follow: true });
+    log("info", "one");
+    client.pump();
+    other.call("system.log", { follow: true });
+    third.call("system.log", { follow: false });
+    for (const letter of ["a", "b", "c"]) log("info", letter.repeat(100));
+    client.pump();
+    other.pump();
+    client.call("system.log", { follow: false });
+    log("info", "two");
+    client.pump();
+    other.pump();
+    const long = ["a", "b", "c"].map((letter) => letter.repeat(100));
+    expect([told(client), told(other)]).toEqual([
+      ["one", ...long],
+      [...long, "two"],
+    ]);
+    expect(told(third)).toEqual([]);
+  });
+
+  it("gets nothing more once the device ends", () => {
+    const { client, log, kept, world } = logged();
+    client.call("system.log", { follow: true });
+    log("info", "one");
+    endLog(kept, "stop", "");
+    log("info", "two");
+    world.timer.advance(10_000);
+    client.pump();
+    expect([told(client), kept.followers]).toEqual([[], []]);
+  });
+
   it("is forgotten when it ends", () => {
     const { client, log, world, kept } = logged();
     client.call("system.log", { follow: true });
@@ -175,6 +250,34 @@ describe("secrets", () => {
     expect(texts(client.call("system.log").result)).toEqual([
       'joined with *** as *** {"token":"***"}',
       "sess_***, sess_***, not sess_123",
+    ]);
+  });
+
+  it("are masked wherever they stand in a line, and an empty one is none", () => {
+    const kept = openLog({
+      ...{ bytes: 65536, bootCount: 1, timer: new ManualTimer(), storage: null },
+      secrets: ["", "a wifi password"],
+    });
+    keepLine(kept, "info", "a wifi password, and a wifi password", undefined);
+    expect(kept.lines).toEqual(["1 0 info ***, and ***"]);
+  });
+
+  it("that look like tokens have 20 letters and digits or more after a prefix", () => {
+    const { client, log } = logged(65536);
+    const digits = "09AZaz".repeat(4);
+    log("warn", `key_${digits.slice(0, 20)} key_${digits.slice(0, 19)}`);
+    for (const other of "/:@[`{") {
+      log(
+        "warn",
+        `key_${digits}${other}z key_${digits.slice(0, 10)}${other}${digits.slice(0, 10)}`,
+      );
+    }
+    expect(texts(client.call("system.log").result)).toEqual([
+      `key_*** key_${digits.slice(0, 19)}`,
+      ...Array.from(
+        "/:@[`{",
+        (other) => `key_***${other}z key_${digits.slice(0, 10)}${other}${digits.slice(0, 10)}`,
+      ),
     ]);
   });
 
@@ -220,6 +323,23 @@ describe("the reason of a restart", () => {
     endLog(log, "push", "why");
     fail(log, "the next one");
     expect(open(storage).restart).toEqual({ reason: "push", text: "why" });
+  });
+
+  it("has the last failure where its own text is empty, and its first 128 characters", () => {
+    const storage = new MemoryStorage();
+    const log = open(storage);
+    fail(log, "no sensor");
+    endLog(log, "stop", "");
+    expect(open(storage).restart).toEqual({ reason: "stop", text: "no sensor" });
+    endLog(open(storage), "throw", "x".repeat(200));
+    expect(open(storage).restart.text).toBe("x".repeat(128));
+  });
+
+  it("costs the flash nothing at a start that finds none", () => {
+    const storage = new MemoryStorage();
+    open(storage);
+    storage.write = () => expect.unreachable();
+    expect(open(storage).restart).toEqual({ reason: "reset", text: "" });
   });
 
   it("is a reset after a power cut, with the last failure", () => {

@@ -494,6 +494,24 @@ describe("a device with a push key", () => {
     expect(running(flash)).toBe(program);
   });
 
+  it("begins anew with the same program under a later serial, and keeps that", () => {
+    const life = start(freshFlash());
+    life.begin(program, proven(program, 5));
+    life.part(program, 0);
+    life.begin(program, proven(program, 6));
+    expect(life.ask()).toMatchObject({ serial: 6 });
+    expect(() => life.part(program, PART)).toThrow("not the next part");
+  });
+
+  it("takes the first call of a push no more that a failed part ended", () => {
+    const flash = freshFlash();
+    const life = start(flash);
+    life.begin(program, proven(program, 5));
+    flash.write = () => false;
+    expect(() => life.part(program, 0)).toThrow("full");
+    expect(() => life.begin(program, proven(program, 5))).toThrow("must be above 5");
+  });
+
   it("takes no other program under the serial of the push in progress, which goes on", () => {
     const flash = freshFlash();
     const life = start(flash);

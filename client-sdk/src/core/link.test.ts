@@ -263,6 +263,25 @@ describe("credentials", () => {
     expect(authsOf(world).length).toBeGreaterThanOrEqual(10);
   });
 
+  it("are fetched less and less often from an older relay whose session tokens hardly live", async () => {
+    const world = new World();
+    world.relay.sessionTtlS = 2;
+    world.relay.renews = false;
+    world.agent();
+    const client = await world.connected();
+    const reasons: string[] = [];
+    client.on("link", (report) => {
+      if (report.state === "offline") reasons.push(report.reason.message);
+    });
+    const pump = client.agent("pump-7", SECRET);
+    for (let n = 0; n < 300; n++) {
+      world.follow(pump.call("echo", [n], { timeoutMs: 1_000 }));
+      await world.run(1_000);
+    }
+    expect(authsOf(world).length).toBeLessThan(30);
+    expect(reasons).toContain("fetching a fresh session token");
+  });
+
   it("are renewed at once when the relay reports that the session token is used up", async () => {
     const world = new World();
     world.agent();
