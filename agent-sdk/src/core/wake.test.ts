@@ -84,9 +84,9 @@ describe("the session token of a wake", () => {
     expect([storage.read("session"), storage.writes]).toEqual([SESSION, 1]);
   });
 
-  it("is neither stored nor used if it is invalid", () => {
+  it.each(["sess_torn", "x".repeat(54)])("is neither stored nor used if it is %s", (torn) => {
     const storage = new CountedStorage();
-    storage.write("session", "sess_torn");
+    storage.write("session", torn);
     const world = new World();
     keepSession(world.core, storage);
     world.core.start();
@@ -159,6 +159,26 @@ describe("a wake", () => {
     world.fail("LOCKED_OUT", 600);
     world.timer.advance(TIMING.idleMs);
     expect(seen.overAt).toBe(TIMING.idleMs);
+  });
+
+  it("ends at its next check if the relay refuses the agent for good", () => {
+    const world = new World();
+    const seen = watched(world);
+    world.core.start();
+    world.settle();
+    world.fail("WRONG_TOKEN_KIND");
+    world.timer.advance(TIMING.idleMs);
+    expect(seen.overAt).toBe(TIMING.idleMs);
+  });
+
+  it("lasts as long wherever the clock stands at its start", () => {
+    const world = new World();
+    world.timer.advance(TIMING.awakeMs);
+    const seen = watched(world);
+    world.relayIsUp = false;
+    world.core.start();
+    world.timer.advance(TIMING.awakeMs / 2);
+    expect(seen.overAt).toBeNull();
   });
 
   it("continues while it is held, and ends with the agent", () => {

@@ -30,17 +30,15 @@ interface WakeTiming {
  */
 export const keepSession = (core: AgentCore, storage: StoragePort): void => {
   const link = core.link;
-  let held = storage.read(SESSION_FILE);
-  if (held !== null && isSessionToken(held)) link.resumeSession(held);
-  link.onState((status) => {
+  const stored = storage.read(SESSION_FILE);
+  let held = stored !== null && isSessionToken(stored) ? stored : null;
+  if (held !== null) link.resumeSession(held);
+  link.onState(() => {
     const token = link.heldSession();
-    if (status.state === "waiting" && token === null && held !== null && isSessionToken(held)) {
-      held = null;
-      storage.write(SESSION_FILE, NO_SESSION);
-    }
-    if (status.state !== "online" || token === null || token === held) return;
+    if (token === held) return;
     held = token;
-    if (isSessionToken(token)) storage.write(SESSION_FILE, token);
+    if (token === null) storage.write(SESSION_FILE, NO_SESSION);
+    else if (isSessionToken(token)) storage.write(SESSION_FILE, token);
   });
 };
 
