@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ManualTimer, MemoryStorage } from "../memory/index.ts";
 import { AGENT_TOKEN, Client, RELAY_TOKEN, World } from "../testing/world.ts";
 import {
+  answerLog,
   type DeviceLog,
   endLog,
   keepingLog,
@@ -195,14 +196,14 @@ describe("a session that follows", () => {
     client.pump();
     other.call("system.log", { follow: true });
     third.call("system.log", { follow: false });
-    for (const letter of ["a", "b", "c"]) log("info", letter.repeat(100));
+    for (const letter of ["a", "b", "c"]) log("info", letter.repeat(120));
     client.pump();
     other.pump();
     client.call("system.log", { follow: false });
     log("info", "two");
     client.pump();
     other.pump();
-    const long = ["a", "b", "c"].map((letter) => letter.repeat(100));
+    const long = ["a", "b", "c"].map((letter) => letter.repeat(120));
     expect([told(client), told(other)]).toEqual([
       ["one", ...long],
       [...long, "two"],
@@ -219,6 +220,15 @@ describe("a session that follows", () => {
     world.timer.advance(10_000);
     client.pump();
     expect([told(client), kept.followers]).toEqual([[], []]);
+  });
+
+  it("costs a device that has ended no timer", () => {
+    const timer = new ManualTimer();
+    const log = openLog({ bytes: 1024, bootCount: 1, timer, storage: null, secrets: [] });
+    answerLog(log, { follow: true }, "one", 384);
+    expect(timer.nextAt()).toBe(0);
+    endLog(log, "stop", "");
+    expect(timer.nextAt()).toBeNull();
   });
 
   it("is forgotten when it ends", () => {
