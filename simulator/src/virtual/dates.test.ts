@@ -77,3 +77,23 @@ test("a program sees the scenario's time zone, start and language, not the machi
   else process.env.TZ = before;
   expect(new Set(traces).size).toBe(1);
 });
+
+test("a program's setTimeout of more than 24.8 days fires at once, as on Node, and agent.after waits", async () => {
+  const source = `export default (agent) => {
+    const fired = [];
+    setTimeout(() => fired.push("timeout"), 25 * 86_400_000);
+    agent.after(25 * 86_400_000, () => fired.push("after"));
+    agent.handle("fired", () => fired);
+  };`;
+  const programs = new Map([["./p.js", parseProgram(source, "p.js")]]);
+  const { report } = await runVirtual(
+    {
+      name: "long",
+      duration: "1m",
+      devices: [{ group: "a", count: 1, program: "./p.js" }],
+      clients: [{ devices: "a", call: "fired", calls: 1, from: "30s", expect: ["timeout"] }],
+    },
+    { seed: 1, programs },
+  );
+  expect(report.calls).toMatchObject({ sent: 1, ok: 1 });
+});

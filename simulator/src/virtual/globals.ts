@@ -17,12 +17,18 @@ export interface Running {
   print(level: "debug" | "info" | "warn" | "error", text: string): void;
 }
 
+/** Node's: a longer one fires at once. `agent.after` has no such limit. */
+const LONGEST_MS = 2_147_483_647;
+
 /** `timeZone`: that of their local time. */
 export const makeGlobals = (current: () => Running, timeZone = "UTC"): Globals => {
   const later =
     (again: boolean) =>
-    (fn: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): unknown =>
-      current().setTimer(Math.max(again ? 1 : 0, Number(ms) || 0), () => fn(...args), again);
+    (fn: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): unknown => {
+      const asked = Number(ms) || 0;
+      const delayMs = asked > LONGEST_MS ? 1 : Math.max(again ? 1 : 0, asked);
+      return current().setTimer(delayMs, () => fn(...args), again);
+    };
   const clear = (handle: unknown): void => current().clearTimer(handle);
   const print =
     (level: "debug" | "info" | "warn" | "error") =>

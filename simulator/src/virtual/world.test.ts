@@ -73,6 +73,16 @@ describe("the virtual world", () => {
     expect(report.thresholds).toMatchObject([{ ok: true, value: 1 }]);
   });
 
+  test("lets a client that rests for hours get its next session token when it calls again", async () => {
+    const { report } = await play(1, [], {
+      duration: "30h",
+      devices: [{ group: "pumps", count: 1, program: "./pump.js" }],
+      clients: [{ devices: "pumps", call: "pump.state", every: "6h", presence: true }],
+    });
+    expect(report.oracles.filter(({ ok }) => !ok)).toEqual([]);
+    expect(report.calls).toMatchObject({ planned: 5, ok: 5 });
+  });
+
   test("serves every call if nothing goes wrong", async () => {
     const { report } = await play(1);
     expect(report.stopped).toBeNull();

@@ -84,6 +84,8 @@ const SETTLE_US = 60_000_000;
 const SAMPLES = 900;
 const CHECKS = 300;
 const CHECK_US = 10_000_000;
+/** A client renews no session token that lives for longer than this: its TOKEN_RESERVE_MS. */
+const RENEWAL_MS = 600_000;
 /** How soon a client is back that has lost its link without any fault. */
 const BACK_US = 10_000_000;
 /** How often to check for links of one agent on several nodes. */
@@ -176,7 +178,7 @@ export class World implements Observer {
     this.outboxBytes =
       scenario.relay?.outbox === undefined ? OUTBOX_BYTES : sizeOf(scenario.relay.outbox);
     const ttlMs = durationMs(scenario.relay?.session_ttl ?? `${SESSION_TTL_S}s`);
-    this.renewalUs = (ttlMs * 1000) / 4;
+    this.renewalUs = Math.min(ttlMs / 4, RENEWAL_MS) * 1000;
     const violate = (oracle: OracleName) => (detail: string) => this.violate(oracle, detail);
     this.nonces = new NonceOracle(violate("nonce"), (options.keptEntries ?? 0) > 0);
     this.packets = new PacketOracle((oracle, detail) => this.violate(oracle, detail));
