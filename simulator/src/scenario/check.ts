@@ -314,6 +314,16 @@ function checkRules(scenario: Scenario, folder: string, report: ReportProblem): 
       report(["allow", i, "rate"], `${PROGRAM} is not how calls end, and has no share of them`);
     }
   }
+  let phaseEndMs = 0;
+  const phaseNames = new Set<string>();
+  for (const [i, { name, until }] of (scenario.phases ?? []).entries()) {
+    if (phaseNames.has(name)) report(["phases", i, "name"], "this name was used before");
+    phaseNames.add(name);
+    if (durationMs(until) <= phaseEndMs) {
+      report(["phases", i, "until"], "must be after the end of the phase before it");
+    }
+    phaseEndMs = durationMs(until);
+  }
   mustExist(["stubs"], scenario.stubs);
   for (const [i, { devices: group, always }] of invariants.entries()) {
     mustBeGroup(["invariants", i, "devices"], group);

@@ -108,6 +108,21 @@ export default scenario;
       '11:5 there is no phase "load"; there are run',
     ],
     [
+      "a phase that ends before it begins",
+      ["thresholds:", "phases: [{ name: a, until: 5m }, { name: b, until: 5m }]\nthresholds:"],
+      "10:52 must be after the end of the phase before it",
+    ],
+    [
+      "two phases of one name",
+      ["thresholds:", "phases: [{ name: a, until: 1m }, { name: a, until: 5m }]\nthresholds:"],
+      "10:42 this name was used before",
+    ],
+    [
+      "a threshold that holds whatever is measured",
+      ["p(99, call.latency_ms) < 2000", "rate(call.failed) < 5"],
+      "11:5 a rate is a share of calls, at most 1: write 5%",
+    ],
+    [
       "a rate to grow to, and none to grow from",
       ["every: 60s", "every: 60s, to_rate: 5/s"],
       "7:72 goes with rate",

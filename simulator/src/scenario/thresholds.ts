@@ -94,7 +94,7 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
   }
   const share = percentile === undefined ? Number.NaN : Number(percentile);
   if (fn === "p" && !(share > 0 && share <= 100)) {
-    return { problem: `p() needs a percentile from 0 to 100 first, such as p(99, ${metric})` };
+    return { problem: `p() needs a percentile above 0, up to 100, such as p(99, ${metric})` };
   }
   if (fn !== "p" && percentile !== undefined) return { problem: `${fn}() takes the metric only` };
   if (fn === "rate" && !metric.startsWith("call.")) {
@@ -105,15 +105,32 @@ export function parseThreshold(text: string): ParsedThreshold | { problem: strin
   }
   const where = chosen === undefined ? null : parseSelection(chosen);
   if (typeof where === "string") return { problem: where };
+  const units = unitsOf(fn, metric as Metric);
+  if (unit !== undefined && !units.includes(unit)) {
+    const known = units.length === 0 ? "a number without a unit" : `in ${units.join(", ")}`;
+    return { problem: `${number}${unit}: what is compared is ${known}` };
+  }
+  // 99.9 * 0.01 and 99.9 / 100 are both more than 0.999.
+  const limit = unit === "%" ? Number(`${number}e-2`) : Number(number) * (UNITS[unit ?? ""] ?? 1);
+  if (fn === "rate" && limit > 1) {
+    return { problem: `a rate is a share of calls, at most 1: write ${number}%` };
+  }
   return {
     fn,
     percentile: share,
     metric: metric as Metric,
     where,
     operator: operator as ParsedThreshold["operator"],
-    // 99.9 * 0.01 and 99.9 / 100 are both more than 0.999.
-    limit: unit === "%" ? Number(`${number}e-2`) : Number(number) * (UNITS[unit ?? ""] ?? 1),
+    limit,
   };
+}
+
+/** The units in which a limit may be written; without one, it is in ms, bytes, or a share of 1. */
+function unitsOf(fn: string, metric: Metric): readonly string[] {
+  if (fn === "rate") return ["%"];
+  if (fn === "count") return [];
+  if (metric === "call.latency_ms") return ["ms", "s", "m", "h"];
+  return metric === "relay.queue_bytes" ? Object.keys(SIZES) : [];
 }
 
 /** What stands between the braces, or an error message. */
