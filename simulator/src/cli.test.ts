@@ -142,7 +142,7 @@ describe("blindrelay-sim", () => {
     const page = await readFile(join(folder, "report/report.html"), "utf8");
     expect(page.includes("two rooms on a bad afternoon")).toBe(true);
     const junit = await readFile(join(folder, "ci/junit.xml"), "utf8");
-    expect(junit).toContain('tests="18" failures="0"');
+    expect(junit).toContain('tests="19" failures="0"');
 
     // In a different folder, without the scenario and the program.
     await mkdir(join(folder, "elsewhere"), { recursive: true });

@@ -1,7 +1,8 @@
 /**
- * A device that never rests, for searches: it numbers its events anew from each start, and has byte
- * streams in both directions whose content follows from their length. `busy.read {size}` and
- * `busy.write {size}` open a stream; `busy.count` answers how many events there were.
+ * A device that never rests, for searches: it numbers its events anew from each start, stores some
+ * of the numbers, and has byte streams in both directions whose content follows from their length.
+ * `busy.read {size}` and `busy.write {size}` open a stream; `busy.count` answers how many events
+ * there were.
  */
 import type { Agent } from "@blindrelay/agent-sdk";
 import { Streams } from "@blindrelay/agent-sdk/streams";
@@ -15,6 +16,17 @@ export const byteAt = (at: number): number => (at * 31 + (at >> 8)) & 255;
 export const pattern = (from: number, length: number): Uint8Array =>
   Uint8Array.from({ length }, (_, i) => byteAt(from + i));
 
+/** A few texts that come, change and go. */
+const store = ({ storage }: Agent, n: number): void => {
+  const key = `tick.${n % 3}`;
+  try {
+    if (n % 7 === 0) storage.remove(key);
+    else storage.set(key, String(n));
+  } catch {
+    // The medium is full, or the power is gone.
+  }
+};
+
 /** `every` and `now`: the device's own setInterval and Date.now. */
 export const busy =
   (every: (fn: () => void, ms: number) => unknown, now: () => number) =>
@@ -25,6 +37,7 @@ export const busy =
     every(() => {
       n += 1;
       agent.emit("busy.tick", { n, start });
+      store(agent, n);
     }, EVERY_MS);
     agent.handle("busy.count", () => ({ n }));
     agent.handle("busy.read", (params, { sid }) => {

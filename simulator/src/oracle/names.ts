@@ -17,6 +17,7 @@ export const ORACLES = {
   requests: "a session token sends at most 10,000 requests over all nodes",
   owners: "no packet reaches another user's peers",
   programs: "a pushed program is tried once, and kept only once it is confirmed",
+  storage: "a device has what its program stored, also after a power cut",
   invariants: "what the device programs promise always holds",
   liveness: "without faults no call fails; 100 s after the last everybody is served",
 } as const;

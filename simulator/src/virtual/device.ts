@@ -23,6 +23,7 @@ import { textOfThrown } from "@blindrelay/protocol/command-line";
 import type { Suite } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
 import type { OracleName } from "../oracle/names.ts";
+import { StorageOracle } from "../oracle/storage.ts";
 import { thrownIn } from "../report/program-errors.ts";
 import type { PlannedDevice } from "../scenario/plan.ts";
 import { PROGRAM } from "../scenario/schema.ts";
@@ -103,6 +104,7 @@ export class Device implements Peer, Running {
   private readonly flashed: LoadedProgram;
   private slots: ProgramSlots;
   private provisioned = false;
+  private stored = this.newStorageOracle();
   /** Made for each program that it runs; null: that one has no hardware. */
   private makeStubs: { program: LoadedProgram; make: ReturnType<typeof stubsOf> } | null = null;
   private draws: Stream | null = null;
@@ -217,6 +219,7 @@ export class Device implements Peer, Running {
     });
     const storage = this.storageWhile(() => this.core === core);
     giveStorage(core.agent, storage);
+    this.stored.watch(core.agent.storage);
     this.slots.serve(core, storage);
     world.born(this, core);
     const exposed = new Map<string, () => unknown>();
@@ -293,6 +296,7 @@ export class Device implements Peer, Running {
    */
   loseStorage(): void {
     this.storage = new MemoryStorage();
+    this.stored = this.newStorageOracle();
     this.slots = this.newSlots();
     this.provisioned = false;
     this.agentToken = this.makeSecret(this.boots);
@@ -316,6 +320,11 @@ export class Device implements Peer, Running {
     if (!this.slots.failed(this.storage, textOfThrown(error))) return false;
     this.print("error", `on trial, ${why}`);
     return true;
+  }
+
+  private newStorageOracle(): StorageOracle {
+    const violate = (what: string): void => this.world.violate("storage", `${this.id} ${what}`);
+    return new StorageOracle(violate, (error) => error instanceof PowerCut);
   }
 
   private newSlots(): ProgramSlots {

@@ -135,7 +135,9 @@ export class RawWorld {
   private readonly peers: RawPeer[] = [];
   private agentToken = "";
   private sinceUs = 0;
+  /** Addresses, and connections. */
   private made = 0;
+  private connections = 0;
 
   /** `network`: the first three numbers of its addresses, with a dot. */
   constructor(world: DriverWorld, id: string, account: string, network: string) {
@@ -170,12 +172,18 @@ export class RawWorld {
     return this.world.liveness.isQuiet(this.sinceUs);
   }
 
-  /** A connection that has sent nothing; null if there is none. */
-  async connect(isAgent = false): Promise<RawPeer | null> {
+  /** One that no other connection has, unless it is asked for. */
+  anotherAddress(): string {
     this.made += 1;
+    return `${this.network}${1 + (this.made % 250)}`;
+  }
+
+  /** A connection that has sent nothing; null if there is none. */
+  async connect(isAgent = false, address = this.anotherAddress()): Promise<RawPeer | null> {
+    this.connections += 1;
     const own = {
-      id: `${this.id}/${this.made}`,
-      address: `${this.network}${1 + (this.made % 250)}`,
+      id: `${this.id}/${this.connections}`,
+      address,
       userId: this.account,
     };
     const peer = new RawPeer(this.world, own, isAgent);
@@ -183,18 +191,21 @@ export class RawWorld {
     return (await peer.connect()) ? peer : null;
   }
 
+  /** The right login of a client. */
+  login(): object {
+    const token = this.world.store.accountToken(this.account);
+    return { type: "auth", api_token: token, client_type: "client" };
+  }
+
   /** A client that is logged in, with a session token if there is one, and its session token. */
   async client(session?: string): Promise<{ peer: RawPeer; session: string } | null> {
     const peer = await this.connect();
     if (peer === null) return null;
-    const token =
+    const auth =
       session === undefined
-        ? { api_token: this.world.store.accountToken(this.account) }
-        : { session_token: session };
-    const answer = await peer.ask(
-      { type: "auth", ...token, client_type: "client" },
-      ({ type }) => type === "auth_response",
-    );
+        ? this.login()
+        : { type: "auth", session_token: session, client_type: "client" };
+    const answer = await peer.ask(auth, ({ type }) => type === "auth_response");
     if (answer === null || answer.status === "failed") return null;
     return { peer, session: answer.session_token ?? session ?? "" };
   }

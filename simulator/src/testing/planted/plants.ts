@@ -210,6 +210,24 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
     file: "relay-server/src/core/lifecycle/disconnect.ts",
     edits: [{ from: "      peer.user.bindings.drop(peer);\n", to: "" }],
   },
+  "a text is stored over the one before it": {
+    file: "agent-sdk/src/core/storage.ts",
+    edits: [
+      {
+        from: "    writeSlot(this.port, free, encodeRecord(key, number, encoded));\n",
+        to: "    writeSlot(this.port, old === null ? free : old.slot, encodeRecord(key, number, encoded));\n",
+      },
+    ],
+  },
+  "an address has six guesses": {
+    file: "relay-server/src/core/limits/lockout.ts",
+    edits: [
+      {
+        from: "recent.length >= this.limits.failures;",
+        to: "recent.length > this.limits.failures;",
+      },
+    ],
+  },
   "a session's requests are never saved": {
     file: "relay-server/src/core/limits/request-counts.ts",
     edits: [{ from: "      this.#saveOne(session);\n      if", to: "      if" }],
