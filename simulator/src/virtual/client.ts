@@ -78,7 +78,8 @@ export class VirtualClient implements Peer {
   lostUs = Number.NEGATIVE_INFINITY;
   links = 0;
   private readonly world: ClientWorld;
-  private readonly presence: boolean;
+  /** It asked to be told which agents are online. */
+  readonly presence: boolean;
   readonly leaves: boolean;
   /** What it does at the moment. */
   private busy = 0;

@@ -8,6 +8,7 @@ import { BusLink } from "./bus.ts";
 import { parseProgram } from "./program.ts";
 import { runVirtual } from "./run.ts";
 import { ModelStore } from "./store.ts";
+import { World } from "./world.ts";
 
 const LAMP = parseProgram(
   `export default (agent) => {
@@ -200,6 +201,15 @@ describe("an oracle objects", () => {
     silence("claim", "holds", "holding");
     const { violation } = await play(1, reconnects);
     expect(violation?.oracle).toBe("one-link");
+  });
+
+  test("to a client that nobody tells which agents are online", async () => {
+    vi.spyOn(World.prototype, "presence").mockImplementation(() => undefined);
+    const { violation } = await play(1, []);
+    expect(violation).toMatchObject({
+      oracle: "presence",
+      detail: expect.stringContaining("was not told that lamps-"),
+    });
   });
 
   test("to a link that outlives its token's revocation by 1.5 s", async () => {

@@ -86,6 +86,8 @@ const CHECKS = 300;
 const CHECK_US = 10_000_000;
 /** A client renews no session token that lives for longer than this: its TOKEN_RESERVE_MS. */
 const RENEWAL_MS = 600_000;
+/** The relay tells a new client of 32 agents in each tenth of a second. */
+const SNAPSHOT_US = 100_000 / 32;
 /** How soon a client is back that has lost its link without any fault. */
 const BACK_US = 10_000_000;
 /** How often to check for links of one agent on several nodes. */
@@ -670,6 +672,27 @@ export class World implements Observer {
           const says = online ? "online" : "offline";
           this.violate("presence", `${who} has a wrong presence: ${agentId} is ${says}`);
         }
+      }
+    }
+    if (this.net.corrupted === 0) this.checkTold();
+  }
+
+  /**
+   * Whether clients that have been online for a while know each agent that has been so too. On a
+   * narrow line the news may still be on its way.
+   */
+  private checkTold(): void {
+    const longestUs = CHECK_US + this.devices.length * this.clients.length * SNAPSHOT_US;
+    const sinceUs = this.clock.nowUs - longestUs;
+    const isSettled = (one: Device | VirtualClient): boolean =>
+      one.online && one.onlineSinceUs < sinceUs;
+    const online = this.devices.filter((one) => isSettled(one) && this.relay.isOnline(one.id));
+    for (const client of this.clients) {
+      if (!client.presence || !isSettled(client) || client.conditions.bytesPerS > 0) continue;
+      const known = this.presences.get(client.id);
+      for (const { id, userId } of online) {
+        if (userId !== client.userId || known?.get(id) === true) continue;
+        this.violate("presence", `${client.id} was not told that ${id} is online`);
       }
     }
   }

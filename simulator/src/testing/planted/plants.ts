@@ -219,6 +219,15 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
       },
     ],
   },
+  "a snapshot lacks the agents of other nodes": {
+    file: "relay-server/src/core/presence/presence.ts",
+    edits: [
+      {
+        from: "  const found = new Set(abroad.keys());\n",
+        to: "  const found = new Set<string>(abroad.size < 0 ? abroad.keys() : []);\n",
+      },
+    ],
+  },
   "an address has six guesses": {
     file: "relay-server/src/core/limits/lockout.ts",
     edits: [
