@@ -101,6 +101,11 @@ export class Clock {
     }
   }
 
+  /** Whose event is the next one, as far as that is in `a`. */
+  next(): unknown {
+    return this.items[0]?.a;
+  }
+
   /** Processes the next event. */
   step(): void {
     const atUs = this.times[0] as number;

@@ -37,6 +37,8 @@ import { type Stubs, stubsOf } from "./stubs.ts";
 const SDK = "simulated";
 /** How long a device is off whose write was torn. */
 const TORN_US = 2_000_000;
+/** No timer of an edge fires sooner. */
+const SHORTEST_MS = 1;
 /** The fixed places of the cores' timers within a microsecond: after those of pings. */
 const CORE_PLACES = 2 ** 32;
 
@@ -436,7 +438,7 @@ export class Device implements Peer, Running {
       set: (ms, fn) =>
         this.arming
           ? this.setCoreTimer(ms, fn)
-          : world.clock.at(this.dueUs(ms), runTimer, this, fn),
+          : world.clock.at(this.dueUs(Math.max(SHORTEST_MS, ms)), runTimer, this, fn),
       clear: (handle) => world.clock.cancel(handle as Happening),
     };
     return {

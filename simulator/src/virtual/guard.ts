@@ -42,7 +42,7 @@ export async function startGuard(
         // one of its promises.
         const over = setImmediate()
           .then(() => world.run((done) => !isStuck() && breathe(done)))
-          .then(() => (isStuck() ? stuck : null));
+          .then(() => (isStuck() ? stuck : world.stuck));
         return (await Promise.race([over, stuck ?? over])) ?? null;
       } finally {
         // Node reports the last rejection after the task that left it.

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { makePlan } from "../scenario/plan.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
 import { parseProgram } from "./program.ts";
 import { runVirtual } from "./run.ts";
+import { World } from "./world.ts";
 
 const PUMP = parseProgram(
   `export default (agent) => {
@@ -71,6 +73,39 @@ describe("the virtual world", () => {
       { seed: 1, programs: PROGRAMS },
     );
     expect(report.thresholds).toMatchObject([{ ok: true, value: 1 }]);
+  });
+
+  test("ends a run whose time stands still, and names who holds it", async () => {
+    const quick = scenario([], { clients: [], duration: "1m" });
+    const world = new World({ scenario: quick, plan: makePlan(quick, 1), programs: PROGRAMS });
+    const again = (who: unknown): void => {
+      world.clock.at(0, again, who, null);
+    };
+    world.clock.at(30_000_000, again, world.devices[1], null);
+    await world.run();
+    expect(world.stuck).toBe(
+      "time stands still at 30s: pumps-00002 sets one timer after another for the same moment",
+    );
+  });
+
+  test("goes on while a program waits in turns", async () => {
+    const waiting = `export default (agent) => {
+      const turn = (ask) => ask(() => turn(ask));
+      turn((fn) => setImmediate(fn));
+      turn((fn) => setTimeout(fn, 0));
+      turn((fn) => agent.after(0, fn));
+      agent.handle("pump.state", () => 1);
+    };`;
+    const { report, stuck } = await runVirtual(
+      scenario([], {
+        duration: "10s",
+        devices: [{ group: "pumps", count: 1, program: "./pump.js" }],
+        clients: [{ devices: "pumps", call: "pump.state", calls: 1 }],
+      }),
+      { seed: 1, programs: new Map([["./pump.js", parseProgram(waiting, "pump.js")]]) },
+    );
+    expect(stuck).toBeNull();
+    expect(report.calls).toMatchObject({ ok: 1 });
   });
 
   test("lets a client that rests for hours get its next session token when it calls again", async () => {

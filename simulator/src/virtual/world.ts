@@ -92,6 +92,8 @@ const SNAPSHOT_US = 100_000 / 32;
 const BACK_US = 10_000_000;
 /** How often to check for links of one agent on several nodes. */
 const LINKS_US = 500_000;
+/** Events of one microsecond: many times what the largest fleet has. */
+const MAX_AT_ONCE = 2_000_000;
 /** Real milliseconds between two checks whether to stop. */
 const BREATH_MS = 50;
 
@@ -128,6 +130,8 @@ export class World implements Observer {
   /** What the programs of its devices handle. */
   readonly methods = new Set<string>();
   violation: Violation | null = null;
+  /** Why its time stands still; null: it does not. */
+  stuck: string | null = null;
   /** By code, of the first call that failed with it. */
   readonly timelines = new Map<string, Timeline>();
   /** The first call of a load that was not as it must be. */
@@ -294,9 +298,17 @@ export class World implements Observer {
   async play(isOver: (nextUs: number) => boolean, breathe: () => boolean): Promise<void> {
     const { clock } = this;
     let breath = performance.now();
+    let sinceUs = -1;
+    let atOnce = 0;
     for (let n = 0; this.violation === null && this.stopped === null; n++) {
       const atUs = clock.nextUs();
       if (atUs === null || isOver(atUs)) break;
+      atOnce = atUs === sinceUs ? atOnce + 1 : 0;
+      sinceUs = atUs;
+      if (atOnce > MAX_AT_ONCE) {
+        this.stuck = this.whoHoldsTime();
+        break;
+      }
       clock.step();
       if (this.stirred) {
         this.stirred = false;
@@ -313,6 +325,14 @@ export class World implements Observer {
         if (!breathe()) break;
       }
     }
+  }
+
+  /** Why its time does not go on: what is due now is so again and again. */
+  private whoHoldsTime(): string {
+    const next = this.clock.next();
+    const who = next instanceof Device || next instanceof VirtualClient ? next.id : "something";
+    const at = showMs(this.clock.nowMs());
+    return `time stands still at ${at}: ${who} sets one timer after another for the same moment`;
   }
 
   /** The oracles' last checks. */
