@@ -81,7 +81,8 @@ export class WalFlush {
    */
   lost(): StoreDamaged | null {
     for (const [path, place] of this.#places) {
-      if (placeOf(path) !== place) return sqliteLost(this.#path, path);
+      const now = placeOf(path) ?? place;
+      if (now !== place) return sqliteLost(this.#path, path);
     }
     return null;
   }
@@ -136,10 +137,14 @@ export class WalFlush {
   }
 }
 
-/** Which file a path leads to; null: none. */
+/** Which file a path leads to; "": none. Null: that cannot be seen now. */
 const placeOf = (path: string): string | null => {
-  const found = fs.statSync(path, { throwIfNoEntry: false });
-  return found === undefined ? null : `${found.dev}:${found.ino}`;
+  try {
+    const found = fs.statSync(path, { throwIfNoEntry: false });
+    return found === undefined ? "" : `${found.dev}:${found.ino}`;
+  } catch {
+    return null;
+  }
 };
 
 const sync = (file: number): Promise<void> =>
