@@ -326,7 +326,12 @@ export const checkDialect = (code: string, guarded: readonly string[] = []): Fin
       text: code.slice(node.start, Math.min(node.end, node.start + 80)),
     });
   };
-  const program = parse(code, { ecmaVersion: "latest", sourceType: "script", locations: true });
+  const program = parse(code, {
+    ecmaVersion: "latest",
+    sourceType: "script",
+    allowAwaitOutsideFunction: true, // To be refused by its name.
+    locations: true,
+  });
   full(program, (node) => checkNode(node as Any, report));
   checkNames(program, guarded, report);
   return findings;

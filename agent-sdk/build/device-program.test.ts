@@ -55,6 +55,12 @@ it.each([
   ["var a = 1;", "2:3", "var", "let or const"],
   ["agent.a = new Map();", "2:17", "unknown name Map", "boards do not have it"],
   ["/* a */ agent.a = agent?.b; // b", "2:21", "ChainExpression", "test for null"],
+  ["const f = async () => { for await (const a of agent.b) a(); };", "2:27", "for await", "then"],
+  ["agent.a = agent.b.slice(1);", "2:13", "member .slice", "substring"],
+  ["agent.a = agent.b.flat();", "2:13", "member .flat", "another way"],
+  ["agent.a = function () { return new.target; };", "2:34", "MetaProperty", "another way"],
+  ["for (const k in agent) delete agent[k];", "2:26", "delete inside for-in", "Object.keys"],
+  ["agent.a = import('x');", "2:13", "ImportExpression", "into this file"],
   ["agent.a = import.meta.url;", "2:13", "import.meta", ""],
   ["agent.a = (;", "2:14", "cannot be read: Unexpected token", ""],
 ])("refuses %s at %s", (line, place, rule, fix) => {
@@ -67,11 +73,17 @@ it.each([
   expect(said ?? "").toContain(fix);
 });
 
+it("tells of a place once", () => {
+  const { refused, asked } = checkProgram(PROGRAM.replace("HERE", "agent.a = Object.freeze({});"));
+  expect(refused).toHaveLength(1);
+  expect(asked).toEqual([]);
+});
+
 it.each([
   ["import fs from 'node:fs';\nexport default () => 1;", "1:1", "imports nothing"],
   ["\nexport * from './x.js';\nexport default () => 1;", "2:1", "re-exports"],
   ["const x = 1;", "1:1", "does not export a function"],
-  ["await 1;\nexport default () => 1;", "1:", "syntax"],
+  ["await 1;\nexport default () => 1;", "1:1", "syntax: AwaitExpression"],
 ])("refuses %j at %s", (source, place, rule) => {
   const [first] = checkProgram(source).refused;
   expect(`${first?.line}:${first?.column}`).toContain(place);

@@ -29,7 +29,7 @@ export { exactDecimals } from "./decimals.ts";
 export { estimateMemory } from "./program-memory.ts";
 
 const FIXES: readonly (readonly [RegExp, string])[] = [
-  [/^syntax: (Await|ForAwait)|async or generator/, "return a promise and use then"],
+  [/^syntax: Await|^for await|async or generator/, "return a promise and use then"],
   [/^syntax: (ObjectPattern|ArrayPattern)/, "read the members one by one"],
   [/^syntax: (SpreadElement|RestElement)/, "use Object.assign, concat, or write them out"],
   [/^syntax: AssignmentPattern/, "test for undefined in the function"],
@@ -52,6 +52,11 @@ const FIXES: readonly (readonly [RegExp, string])[] = [
   [/^BigInt|operator \*\*/, "use Number and Math.pow"],
   [/regex with/, "the board matches it wrongly: use simpler expressions"],
   [/unknown or later defined name/, "define it further up"],
+  [/^directive/, "leave it out"],
+  [/^delete inside for-in/, "loop over Object.keys(object)"],
+  [/^syntax: Import/, "put the code into this file"],
+  [/^member \.slice/, "use substring for text, filter for an array, subarray for bytes"],
+  [/^member |^syntax: /, "boards lack it or run it differently: write it another way"],
 ];
 
 /** Globals of Node and browsers that boards lack: using one is an error on any board. */
@@ -392,8 +397,9 @@ export const checkProgram = (code: string, isWide = false): ProgramCheck => {
       }
       const declared = free !== undefined && declares(code, free);
       const name = declared ? undefined : (free ?? MEMBER_RULE.exec(rule)?.[1]);
+      const isRefused = refused.some((one) => one.line === line && one.column === place.column);
       if (name === undefined) refused.push({ ...place, rule, fix: fixOf(rule) });
-      else if (name !== "module" && !asked.includes(name)) asked.push(name);
+      else if (name !== "module" && !isRefused && !asked.includes(name)) asked.push(name);
     }
   }
   refused.sort((a, b) => a.line - b.line || a.column - b.column);
