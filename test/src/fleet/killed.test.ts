@@ -49,4 +49,13 @@ describe("a call to two hundred agents", () => {
       .ended;
     expect([other.code, other.stderr]).toEqual([2, expect.stringContaining("its where is")]);
   });
+
+  it("that a signal ends with its last call in flight is done, and leaves nothing", async () => {
+    world.runs.clear();
+    const running = world.command(["call", "--where", `id=${world.ids[5]}`, "act"]);
+    while (world.runs.size === 0) await new Promise((done) => setTimeout(done, 1));
+    const { code, stderr } = await running.stop("SIGINT");
+    expect([code, stderr]).toEqual([0, expect.stringContaining("1 agents: 1 ok")]);
+    expect(stderr).not.toContain("--resume");
+  });
 });

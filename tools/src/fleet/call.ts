@@ -61,7 +61,7 @@ const checkReport = (path: string): void =>
     if (isNew) rmSync(path);
   });
 
-/** Makes the calls that are left; whether a signal ended it. */
+/** Makes the calls that are left; whether a signal came. */
 const callLeft = async (
   settings: Settings,
   journal: Journal,
@@ -145,7 +145,9 @@ export const callFleet = async (
       if (outcome.outcome !== "ok") bad++;
       line.show(`${bad} not ok,`, done, total, "agents");
     };
-    const ended = done < total && (await callLeft(settings, journal, before, params, flags, told));
+    const signalled =
+      done < total && (await callLeft(settings, journal, before, params, flags, told));
+    const ended = signalled && done < total;
     line.clear();
     const outcomes = journal.outcomes();
     printStatus(`${total} agents: ${outcomesText(outcomes)}`);
