@@ -66,3 +66,8 @@ it.skipIf(real === undefined)("tells everything about a real Espruino (ESPRUINO_
   process.stderr.write(stdout);
   expect([code, stdout.match(/WRONG|NOT|not there/)]).toEqual([0, null]);
 });
+
+it("says nothing of a program where no port opens", async () => {
+  const { code, stderr } = await report("/dev/nosuch");
+  expect([code, stderr]).toEqual([7, expect.stringMatching(/^blindrelay: there is no port/)]);
+});

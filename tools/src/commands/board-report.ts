@@ -33,8 +33,10 @@ into Storage and erases it, and arms the watchdog, which stays armed until the p
 account. The text holds no secret, id, address, name or serial number.
 Exit codes: 2 usage; 7 device or port.`)
     .action(async (port: string, flags: ReportFlags) => {
-      printStatus("the program on the board is stopped, and started again when this is done");
-      const found = await withConsole(port, flags, reportBoard);
+      const found = await withConsole(port, flags, (board) => {
+        printStatus("the program on the board is stopped, and started again when this is done");
+        return reportBoard(board);
+      });
       const { platform, arch } = process;
       const rows: Row[] = [
         ["blindrelay", pkg.version],
