@@ -9,11 +9,12 @@ import { bootCountMarker } from "@blindrelay/agent-sdk";
 import { type BoardConfig, configFile } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
-import { makeWholeFile } from "../base/whole-file.ts";
+import { makeWholeFile, writing } from "../base/whole-file.ts";
 
 /**
  * Writes them as files (0600) into a folder (0700) that contains none of them yet. `target`: on
- * Moddable a build writes the boot count.
+ * Moddable a build writes the boot count. Throws a Failure: device if the folder is a board's
+ * already, usage if it cannot be written.
  */
 export const provisionFolder = (
   folder: string,
@@ -23,8 +24,8 @@ export const provisionFolder = (
   const marker = bootCountMarker(nodeSuite(), config.agent_token);
   const files = [...(target === "espruino" ? [marker] : []), configFile(config)];
   const made: string[] = [];
+  writing(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }));
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
     for (const { name, content } of files) {
       const path = join(folder, name);
       makeWholeFile(path, content);
@@ -39,6 +40,6 @@ export const provisionFolder = (
         error,
       );
     }
-    throw new Failure("device", `${folder} cannot be written: ${(error as Error).message}`, error);
+    throw new Failure("usage", `cannot write ${folder}: ${(error as Error).message}`, error);
   }
 };
