@@ -97,7 +97,9 @@ const walk = async (ask: Ask, username: string): Promise<unknown[]> => {
   await api("POST", "/agents", token, { name: "Another" });
   await api("GET", "/account", made.api_token as string);
   await api("GET", "/agents?limit=1&online=false", token);
-  await api("GET", "/agents?limit=none", token);
+  for (const limit of ["none", "05", "1.5", "0x1"])
+    await api("GET", `/agents?limit=${limit}`, token);
+  await api("GET", "/agents?online=1", token);
   await api("GET", "/agents?cursor=nonsense", token);
   await api("GET", "/agents?cursor=MTIz", token);
   await api("GET", "/agents?where=colour", token);

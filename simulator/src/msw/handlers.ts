@@ -80,13 +80,13 @@ const socketHandler = (relay: MemoryRelay, base: string): WebSocketHandler =>
 const bearer = (request: Request): string | null =>
   /^Bearer +(\S+) *$/i.exec(request.headers.get("authorization") ?? "")?.[1] ?? null;
 
-/** Converts numbers and booleans where the operation expects them. */
+/** Converts numbers and booleans, as the relay does, where the operation expects them. */
 const readQuery = ({ query }: Operation, url: URL): Record<string, unknown> =>
   Object.fromEntries(
     [...url.searchParams].map(([name, text]) => {
       const { type } = (query.properties[name] ?? {}) as { type?: string };
       if (type === "boolean" && /^(true|false)$/.test(text)) return [name, text === "true"];
-      if (type === "integer" && /^-?[0-9]+$/.test(text)) return [name, Number(text)];
+      if (type === "integer" && /^(0|[1-9][0-9]*)$/.test(text)) return [name, Number(text)];
       return [name, text];
     }),
   );

@@ -1,9 +1,12 @@
-/** A request's cost grows with its length, whatever its list or object holds. */
+/** A request's cost grows with its length, and a query's text has one meaning. */
 import * as rest from "@blindrelay/protocol/schema/rest";
 import { growth, LINEAR } from "@blindrelay/protocol/testing/growth";
+import fc from "fast-check";
 import type { TObject } from "typebox";
-import { expect, it } from "vitest";
-import { validatorCompiler } from "./validation.ts";
+import { describe, expect, it } from "vitest";
+import { type InvalidRequest, validatorCompiler } from "./validation.ts";
+
+type AgentQuery = rest.AgentQuery;
 
 const listOf = <T>(n: number, item: (at: number) => T): T[] =>
   Array.from({ length: n }, (_, at) => item(at));
@@ -34,4 +37,49 @@ it.each(Object.keys(HOSTILE))("%s is checked in linear time, wherever it stands"
     };
   });
   expect(grown).toBeLessThan(LINEAR);
+});
+
+describe("of a query", () => {
+  const { AgentQuery } = rest;
+  const check = validatorCompiler({
+    schema: AgentQuery,
+    httpPart: "querystring",
+    method: "",
+    url: "",
+  });
+  const outcome = (query: object) => check(query) as { value?: AgentQuery; error?: InvalidRequest };
+
+  it("an integer and a boolean are written as JSON writes them", () => {
+    for (const limit of [1, 7, 50, 200])
+      expect(outcome({ limit: `${limit}` })).toEqual({ value: { limit } });
+    for (const online of [true, false])
+      expect(outcome({ online: `${online}` })).toEqual({ value: { online } });
+    expect(outcome({ name: "1", where: "true" })).toEqual({ value: { name: "1", where: "true" } });
+  });
+
+  it.each<[keyof AgentQuery, unknown]>([
+    ...["1.5", "1.0", "1e1", " 5", "5 ", "0x10", "+1", "-1", "05", "", "1n", "true", "5\n"].map(
+      (text): [keyof AgentQuery, unknown] => ["limit", text],
+    ),
+    ...["True", "TRUE", "1", "0", "yes", "", " true", "null"].map(
+      (text): [keyof AgentQuery, unknown] => ["online", text],
+    ),
+    ["limit", ["5", "5"]],
+    ["online", ["true", "true"]],
+    ["name", ["a", "b"]],
+  ])("%s=%j is refused", (name, text) => {
+    const { errors } = outcome({ [name]: text }).error as InvalidRequest;
+    expect(errors).toMatchObject([{ path: `/${name}`, in: "querystring" }]);
+  });
+
+  it("no other text is a number or a boolean", () => {
+    const canonical = /^(0|[1-9][0-9]*)$/;
+    fc.assert(
+      fc.property(fc.stringMatching(/^[-+ 0-9a-fxXeEnb._]{0,6}$/), (text) => {
+        const number = canonical.test(text) ? Number(text) : Number.NaN;
+        const isValid = number >= 1 && number <= 200;
+        expect(outcome({ limit: text }).value?.limit).toBe(isValid ? number : undefined);
+      }),
+    );
+  });
 });
