@@ -155,6 +155,12 @@ describe("blindrelay-sim", () => {
     expect((await sim("replay", "elsewhere/report.json")).code).toBe(1);
   });
 
+  test.each(["3", "30"])("runs a scenario of the library with %s agents", async (agents) => {
+    const args = ["--agents", agents, "--crypto", "model", "--no-shrink", "--json"];
+    const { code, out } = await sim("run", "steady-fleet", ...args);
+    expect([code, JSON.parse(out).agents.connected]).toEqual([0, Number(agents)]);
+  });
+
   test("runs a device program without a scenario", async () => {
     const ran = await sim(
       "run",

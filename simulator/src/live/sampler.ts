@@ -49,6 +49,7 @@ export class Sampler {
     const { fleet, count, relay, measured, elapsedMs } = this.options;
     const connected = fleet.connected();
     measured.gaugeAt("agents.online", connected);
+    measured.gaugeAt("agents.offline", count - connected);
     if (fleet.everConnected() >= count) this.wholeMs ??= performance.now();
     measured.set("agents.reconnects", fleet.logins() - fleet.everConnected());
     const { ok, failed } = measured.tally;

@@ -19,6 +19,7 @@ export const METRICS = {
   "call.failed": "counter",
   "call.wrong": "counter",
   "agents.online": "gauge",
+  "agents.offline": "gauge",
   "agents.reconnects": "counter",
   "relay.queue_bytes": "gauge",
   "relay.connections": "gauge",

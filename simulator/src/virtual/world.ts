@@ -786,6 +786,7 @@ export class World implements Observer {
     const { measured, clock } = this;
     const stats = this.relay.stats();
     measured.gaugeAt("agents.online", this.online);
+    measured.gaugeAt("agents.offline", this.devices.length - this.online);
     measured.gaugeAt("relay.queue_bytes", stats?.queueBytes ?? 0);
     measured.gaugeAt("relay.bindings", stats?.bindings ?? 0);
     const { client = 0, agent = 0, firmware = 0 } = stats?.connections ?? {};
