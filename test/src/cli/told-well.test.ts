@@ -1,8 +1,10 @@
 /** What the command tells a person who mistypes, waits or begins. */
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
 import { freePort } from "@blindrelay/protocol/testing/free-port";
 import { HAS_SOCAT } from "@blindrelay/tools/testing/serial/pty";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { House, PASSWORD } from "./processes.ts";
+import { CLI, House, PASSWORD } from "./processes.ts";
 
 const PROGRAM = `
 export default (agent) => {
@@ -45,6 +47,20 @@ it("a relay's address may lack its scheme, or be copied from the browser", async
   expect(wrong.stderr).toContain(
     `${house.url}/elsewhere is not a relay's address, but ${house.url} may be`,
   );
+});
+
+it.each([
+  [0o644, /^others on this machine may read [^\n]*chmod 600[^\n]*\n$/],
+  [0o600, /^$/],
+])("secrets that go into a file of mode %o: %s", (mode, told) => {
+  const file = openSync(house.path(`token-${mode}`), "w", mode);
+  const env = { ...process.env, BLINDRELAY_CONFIG_DIR: house.path("config") };
+  const ran = spawnSync(process.execPath, [CLI, "auth", "token"], {
+    env,
+    stdio: ["ignore", file, "pipe"],
+  });
+  closeSync(file);
+  expect([ran.status, ran.stderr.toString()]).toEqual([0, expect.stringMatching(told)]);
 });
 
 it("a mistyped agent is asked about, and a missing argument shows the usage", async () => {

@@ -1,4 +1,6 @@
 /** Standard output is for results, standard error for everything else (docs/commands.md). */
+import { fstatSync } from "node:fs";
+import { TOKEN_PATTERN } from "@blindrelay/protocol";
 import { harmless, STEERING } from "@blindrelay/protocol/terminal-text";
 
 /** For names from outside: they must not start a new line. */
@@ -22,15 +24,33 @@ export const serveUnread = (): void => {
   process.stdout.removeAllListeners("error").on("error", () => undefined);
 };
 
-/** A result as text, for a person or a shell. */
-export const printText = (text: string): void => {
-  process.stdout.write(`${harmless(text)}\n`);
+const SECRET = new RegExp(TOKEN_PATTERN);
+
+/** Once; false where that cannot be known. Modes mean nothing on Windows. */
+let othersMayRead = (): boolean => {
+  let may = false;
+  try {
+    const output = fstatSync(1);
+    may = process.platform !== "win32" && output.isFile() && (output.mode & 0o077) !== 0;
+  } catch {
+    // It is closed.
+  }
+  othersMayRead = () => false;
+  return may;
 };
 
-/** A result as one JSON document on one line. */
-export const printJson = (value: unknown): void => {
-  process.stdout.write(`${jsonText(value)}\n`);
+/** The shell makes the file of `> FILE`, mostly for everybody to read. */
+const write = (text: string): void => {
+  if (SECRET.test(text) && othersMayRead())
+    printStatus("others on this machine may read the file with these secrets: chmod 600 it");
+  process.stdout.write(`${text}\n`);
 };
+
+/** A result as text, for a person or a shell. */
+export const printText = (text: string): void => write(harmless(text));
+
+/** A result as one JSON document on one line. */
+export const printJson = (value: unknown): void => write(jsonText(value));
 
 export interface JsonFlag {
   readonly json?: boolean;

@@ -169,7 +169,7 @@ If the command is interrupted, run it again: the new secret is kept before the r
     .addOption(new Option("--env", "the same as --format env").conflicts(["format", "json"]))
     .addOption(new Option("--json", "the same as --format json").conflicts("format"))
     .example(`
-  blindrelay agent export pump-7 > pump-7.env
+  (umask 077; blindrelay agent export pump-7 > pump-7.env)
   blindrelay agent export pump-7 --format moddable > config.json
   blindrelay agent export pump-7 --format keyring > pump-7.keyring.json
 
