@@ -390,10 +390,13 @@ export class RemotePort {
   /** Where both sides are. */
   private accept(attempt: Attempt, { opening, read, written, turn }: Resumed): void {
     const isSame = opening === this.opening;
+    // Another bridge, under the same opening, said that more had come than has.
+    const isBehind = isSame && read < this.readAt;
     const isKnown = turn === this.turn && written >= this.kept.from && written <= this.kept.end;
     // Of another opening, what came before this client was known.
-    const readAt = isSame ? this.readAt : 0;
-    if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
+    const readAt = isSame && !isBehind ? this.readAt : 0;
+    if (isBehind) this.tellUnnumbered();
+    else if (this.opening !== null && read > readAt) this.tellLost(readAt, read - readAt);
     if (this.opening === null) {
       this.kept = this.kept.renumbered(written);
       for (const one of this.ordered) one.at += written;
@@ -428,12 +431,7 @@ export class RemotePort {
       });
     }
     if (this.settings !== null) {
-      this.events.lost({
-        direction: "from the device",
-        outcome: "unknown",
-        from: null,
-        bytes: null,
-      });
+      this.tellUnnumbered();
       this.forgetKept(0);
     }
     this.sendAt = this.kept.from;
@@ -650,6 +648,12 @@ export class RemotePort {
 
   private tellLost(from: number, bytes: number): void {
     this.events.lost({ direction: "from the device", outcome: "lost", from, bytes });
+  }
+
+  /** Any of what came before may be gone. */
+  private tellUnnumbered(): void {
+    const [direction, outcome] = ["from the device", "unknown"] as const;
+    this.events.lost({ direction, outcome, from: null, bytes: null });
   }
 
   private tellUnacknowledged(): void {

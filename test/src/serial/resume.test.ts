@@ -674,6 +674,31 @@ describe("attach to a raw bridge", () => {
     await world.run(() => remote.isUp);
   });
 
+  it("goes on, and says so, though another bridge told it of more under the same opening", async () => {
+    const world = new World();
+    world.tty.plug();
+    const { remote, link, got, losses } = await started(world);
+    world.tty.says(1, 2);
+    await world.run(() => got.length === 2);
+    const { opening } = world.tty.line;
+    const lost = { port: world.tty.name, opening, from: 2, bytes: 1_000 };
+    const params = JSON.stringify({ jsonrpc: "2.0", method: "serial.lost", params: lost });
+    link.queueDown(link.sid, params);
+    await world.run(() => losses.length > 0);
+    remote.write(Uint8Array.of(7));
+    link.cut();
+    await world.run(() => remote.isUp && world.tty.device.length > 0);
+    world.tty.says(3, 4);
+    await world.run(() => got.length === 4);
+    link.cut();
+    world.tty.says(5);
+    await world.run(() => got.length === 5);
+    expect(got).toEqual([1, 2, 3, 4, 5]);
+    expect(losses.slice(1)).toEqual([
+      { direction: "from the device", outcome: "unknown", from: null, bytes: null },
+    ]);
+  });
+
   it("answers a bridge that asks without end once at a time", async () => {
     const world = new World();
     world.tty.plug();

@@ -107,7 +107,7 @@ const lossText = ({ direction, outcome, from, bytes }: Loss): string => {
     unknown: "may or may not have arrived",
     "not sent": "were not sent",
   }[outcome];
-  if (bytes === null) return `bytes ${direction} may be missing: the bridge does not number them`;
+  if (bytes === null) return `bytes ${direction} may be missing: its numbers do not tell`;
   const number = from === null ? "" : `, from byte ${from}`;
   return `${bytes} bytes ${direction} ${what}${number}`;
 };
