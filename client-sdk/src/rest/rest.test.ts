@@ -86,6 +86,15 @@ describe.each(EDGES)("over %s", (_name, make) => {
     expect(error.message).toContain("is called Users");
   });
 
+  it("asks for each page once, in whatever order a relay names them", async () => {
+    let asked = 0;
+    const url = await serve((_request, response) => {
+      json(response, 200, { items: [], next_cursor: "ABC"[++asked % 3] });
+    });
+    await expect(make({ url }).list("AgentPage", "/agents")).rejects.toThrow("does not end");
+    expect(asked).toBe(4);
+  });
+
   it("reads a list page by page, no further than its reader, and with the query each time", async () => {
     const asked: (string | undefined)[] = [];
     const url = await serve(({ url: path }, response) => {

@@ -180,7 +180,9 @@ export class Rest {
     query: Query = {},
   ): AsyncGenerator<Item<Name>, void> {
     let cursor: string | null = null;
-    for (let pages = 0; pages < this.limits.pages; pages++) {
+    const asked = new Set<string | null>();
+    while (asked.size < this.limits.pages && !asked.has(cursor)) {
+      asked.add(cursor);
       const page = (await this.ask<AnswerName>(
         answer,
         "GET",
@@ -188,7 +190,6 @@ export class Rest {
       )) as unknown as Page;
       yield* page.items as Item<Name>[];
       if (page.next_cursor === null) return;
-      if (page.next_cursor === cursor) break;
       cursor = page.next_cursor;
     }
     const text = `${this.base} does not end its list of ${path.slice(1)}`;
