@@ -37,8 +37,11 @@ const MAX_PRESENT = 100_000;
 export interface ConnectOptions {
   /** The relay: `https://relay.example` or the full `wss://relay.example/wss`. */
   readonly url: string;
-  /** `acct_…`; used to get a new session token when the old one is used up. */
-  readonly accountToken?: string;
+  /**
+   * `acct_…`; used to get a new session token when the old one is used up. Null is as good as none:
+   * a login that still has to enrol its second factor has no such token.
+   */
+  readonly accountToken?: string | null;
   /** `sess_…`; without an account token the client works for 24 hours or 10,000 requests. */
   readonly sessionToken?: string;
   /** Also report every agent that is online when the link opens, not only changes. */

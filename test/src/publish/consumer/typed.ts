@@ -21,6 +21,7 @@ export const names = async (): Promise<string[]> => {
     username: "ada",
     password: "",
   });
+  await connect({ url: "http://127.0.0.1", accountToken: user.api_token });
   const rest = new Rest({ url: "http://127.0.0.1", token: user.api_token });
   return (await rest.list("AgentPage", "/agents")).map(({ name }) => name);
 };
