@@ -63,6 +63,15 @@ it.each([
   expect([ran.status, ran.stderr.toString()]).toEqual([0, expect.stringMatching(told)]);
 });
 
+it("a state folder that another agent runs on is named once", async () => {
+  await house.cli(["agent", "add", "Twin", "--id", "twin"]);
+  const args = ["agent", "run", program, "--agent", "twin", "--state-dir", house.path("twin")];
+  await house.start(args).complains("twin is online");
+  const { code, stderr } = await house.cli(args);
+  expect([code, stderr]).toEqual([7, expect.stringContaining("another agent runs")]);
+  expect(stderr.split(house.path("twin"))).toHaveLength(2);
+});
+
 it("a mistyped agent is asked about, and a missing argument shows the usage", async () => {
   await house.cli(["agent", "add", "Pump", "--id", "pump-7"]);
   const call = await house.cli(["call", "pump7", "state"]);

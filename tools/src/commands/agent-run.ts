@@ -167,8 +167,9 @@ const explained = async <T>(stateDir: string, begin: () => Promise<T>): Promise<
     if (error instanceof StateError) {
       const reason = error.cause === undefined ? "" : messageOf(error.cause);
       const cause = error.message.includes(reason) ? "" : `: ${reason}`;
-      const fix = `the state folder is ${stateDir}${howFor(error.problem)}`;
-      throw new Failure("device", `${error.message}${cause} (${fix})`, error);
+      const where = error.message.includes(stateDir) ? "" : ` (the state folder is ${stateDir})`;
+      const text = `${error.message}${cause}${where}${howFor(error.problem)}`;
+      throw new Failure("device", text, error);
     }
     if (error instanceof ConfigError) throw new Failure("refused", error.message, error);
     throw error;
