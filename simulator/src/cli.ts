@@ -149,7 +149,11 @@ Examples:
     .description("look for what breaks, in scenarios that are drawn; exits with 1 if it finds any")
     .argument("[scenario]", "search around this one; without it, everything is drawn")
     .option("--program <file>", "search around this device program")
-    .option("--for <duration>", "how long, such as 30s, 20m or 2h", durationOf, 20 * 60_000)
+    .addOption(
+      new Option("--for <duration>", "how long, such as 30s, 20m or 2h")
+        .argParser(durationOf)
+        .default(20 * 60_000, "20m"),
+    )
     .option(
       "--jobs <n>",
       "jobs, each in a process (default: as many as cores)",
