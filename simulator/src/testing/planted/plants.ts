@@ -152,7 +152,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     file: "agent-sdk/src/bridge/raw-port.ts",
     edits: [
       {
-        from: "    claim.next = Math.max(from, claim.told);",
+        from: "    claim.next = Math.max(Math.min(from, this.kept.end), claim.told);",
         to: "    claim.next = Math.max(0, from - 1, claim.told);",
       },
     ],
