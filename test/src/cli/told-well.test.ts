@@ -66,8 +66,10 @@ it.each([
 it("a state folder that another agent runs on is named once", async () => {
   await house.cli(["agent", "add", "Twin", "--id", "twin"]);
   const args = ["agent", "run", program, "--agent", "twin", "--state-dir", house.path("twin")];
-  await house.start(args).complains("twin is online");
+  const running = house.start(args);
+  await running.complains("twin is online");
   const { code, stderr } = await house.cli(args);
+  await running.stop();
   expect([code, stderr]).toEqual([7, expect.stringContaining("another agent runs")]);
   expect(stderr.split(house.path("twin"))).toHaveLength(2);
 });
