@@ -242,6 +242,21 @@ describe("the numbers of a raw port", () => {
     expect(await comeBack("a3")).toMatchObject({ read: 5 + MAX_KEPT_BYTES + 1_024 });
   });
 
+  it("has room for one more by what was kept for clients that left, not for one whose link is lost", async () => {
+    const desk = new Desk();
+    await desk.resume("a", undefined, 10, true);
+    desk.says(0, 1, 2, 3);
+    desk.heardAt.set("a", null);
+    desk.line.lost("a", "the link was lost");
+    for (let n = 0; n < 70; n++) {
+      await desk.resume(`watcher ${n}`, undefined, 10);
+      desk.heardAt.set(`watcher ${n}`, null);
+      desk.line.lost(`watcher ${n}`, CLIENT_LEFT);
+    }
+    await desk.resume("a", 2, 10, true, desk.line.opening, "a2");
+    expect(desk.got.get("a2")).toEqual([2, 3]);
+  });
+
   it("has what waits at a resume sent again, writes it once, and grants what the port took", async () => {
     const desk = new Desk();
     const first = await desk.resume("a", undefined, 10, true);

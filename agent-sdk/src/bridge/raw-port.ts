@@ -30,11 +30,13 @@ const CHUNK_BYTES = 12_288;
 const CLAIM_MS = 60_000;
 /** How long a claim that cannot write any more still finds what was kept for it. */
 const CLAIM_KEPT_MS = 3_600_000;
-/** Claims of a port; the oldest without a session is forgotten first. */
+/** Claims of a port; those whose client left are forgotten first, then those without a session. */
 const MAX_CLAIMS = 64;
 /** How long one who is asked has to show itself. */
 const ASKED_MS = 10_000;
 const ASKED_LOOK_MS = 50;
+/** When a client was heard that left its session: it holds up nothing. */
+const LEFT = Number.NEGATIVE_INFINITY;
 /** How often a paused port's reader is looked for, and an untold end is told again. */
 const LOOK_MS = 250;
 
@@ -747,12 +749,12 @@ export class RawPort {
   /** Throws an Error if every claim is in use. */
   private makeRoom(): void {
     if (this.claims.size < MAX_CLAIMS) return;
-    for (const claim of this.claims.values()) {
-      if (!claim.expiry.isSet) continue;
-      this.remove(claim);
-      return;
+    const away = [...this.claims.values()].filter(({ expiry }) => expiry.isSet);
+    const first = away.find(({ heardAt }) => heardAt === LEFT) ?? away[0];
+    if (first === undefined) {
+      throw new Error(`${this.name} has ${MAX_CLAIMS} users, which is the most`);
     }
-    throw new Error(`${this.name} has ${MAX_CLAIMS} users, which is the most`);
+    this.remove(first);
   }
 
   private endStreams(claim: Claim, reason: string): void {
@@ -787,7 +789,7 @@ export class RawPort {
   private leave(claim: Claim): void {
     if (this.next === claim) this.next = null;
     claim.writes = false;
-    claim.heardAt = Number.NEGATIVE_INFINITY;
+    claim.heardAt = LEFT;
     claim.expiry.set(CLAIM_MS, () => this.remove(claim));
     this.bound();
   }

@@ -25,8 +25,8 @@ interface WakeTiming {
 
 /**
  * Lets the agent log in with the session token of the previous wake, and stores each new one: one
- * write a day, as long as the relay keeps its promise. A refused one is removed before the agent
- * sleeps, or every wake would offer it again. Call it before `start`.
+ * write a day, as long as the relay keeps its promise. A refused one is removed at once, or every
+ * wake would offer it again. Call it before `start`.
  */
 export const keepSession = (core: AgentCore, storage: StoragePort): void => {
   const link = core.link;

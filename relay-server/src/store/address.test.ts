@@ -8,6 +8,8 @@ it.each([
   "postgres://ada:a%2Cb@db/relay",
   "postgres://ada:a,b@db/relay",
   "postgres:///relay?host=/var/run/postgresql",
+  "postgresql://ada:secret@/relay?host=/cloudsql/project:region:instance",
+  "postgres://ada@/relay?host=/var/run/postgresql",
   "postgres://ada@%2Fvar%2Frun%2Fpostgresql/relay",
 ])("%s may be right", (store) => {
   expect(storeProblem(store)).toBeNull();

@@ -11,7 +11,8 @@ export const storeProblem = (store: string): string | null => {
   if (hosts.includes(",")) {
     return "--store names several hosts: name one that leads to the primary, such as that of PgBouncer or HAProxy";
   }
-  return URL.canParse(store)
+  // A socket's folder is in `?host=`, as `postgres://ada@/relay?host=/var/run/postgresql`.
+  return URL.canParse(store.replace("@/", "@host/"))
     ? null
     : "--store is not a valid address: in user and password write # as %23, / as %2F, ? as %3F, : as %3A and @ as %40";
 };

@@ -24,9 +24,9 @@ const DAMAGED: { readonly [name: string]: number } = { SQLITE_CORRUPT: 11, SQLIT
 /** The same of SQLITE_IOERR: _READ, _SHORT_READ, _DATA, _CORRUPTFS. */
 const UNREADABLE: readonly number[] = [266, 522, 8202, 8458];
 
-/** The log of a damaged store would be applied to the backup, which it does not belong to. */
-const ANEW = "move the store with its -wal and -shm away, and restore the newest backup";
-export const WAY_BACK = `stop the relay, ${ANEW}`;
+/** With the log, which would be applied to the backup, to which it does not belong. */
+const RESTORE_BACKUP = "move the store with its -wal and -shm away, and restore the newest backup";
+export const WAY_BACK = `stop the relay, ${RESTORE_BACKUP}`;
 /** Where it is written at length. */
 const PAGE = '(docs/keys-and-backups.md, "A damaged store")';
 
@@ -38,7 +38,7 @@ export const sqliteLost = (path: string, gone: string): StoreDamaged =>
   new StoreDamaged(
     new Error(`${gone} was moved, removed or replaced while the relay ran`),
     `the store ${path}`,
-    `stop the relay and put all its files back; if they are gone, ${ANEW} ${PAGE}`,
+    `stop the relay and put all its files back; if they are gone, ${RESTORE_BACKUP} ${PAGE}`,
   );
 
 /** The store's failure that an error of node:sqlite is; null if it is the caller's. */

@@ -81,8 +81,10 @@ export class WalFlush {
    */
   lost(): StoreDamaged | null {
     for (const [path, place] of this.#places) {
-      const now = placeOf(path) ?? place;
-      if (now !== place) return sqliteLost(this.#path, path);
+      const now = placeOf(path);
+      if (now === null) continue;
+      if (place !== null && now !== place) return sqliteLost(this.#path, path);
+      this.#places.set(path, now);
     }
     return null;
   }
@@ -107,6 +109,7 @@ export class WalFlush {
   #log(): number {
     if (this.#file === null) {
       const path = `${this.#path}-wal`; // there as long as the database is open
+      if (placeOf(path) === "") throw sqliteLost(this.#path, path);
       this.#file = fs.openSync(path, "r+");
       this.#places.set(path, placeOf(path));
     }
@@ -140,7 +143,7 @@ export class WalFlush {
 /** Which file a path leads to; "": none. Null: that cannot be seen now. */
 const placeOf = (path: string): string | null => {
   try {
-    const found = fs.statSync(path, { throwIfNoEntry: false });
+    const found = fs.statSync(path, { bigint: true, throwIfNoEntry: false });
     return found === undefined ? "" : `${found.dev}:${found.ino}`;
   } catch {
     return null;

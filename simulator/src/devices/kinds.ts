@@ -133,7 +133,7 @@ interface Move {
   /** When it was answered, and when a later one had surely followed it: in steps. */
   answered: number;
   over: number;
-  /** It may happen again, after later ones: the relay may hold back the packet that was repeated. */
+  /** It may happen again, after later ones: the packet that was repeated may come late. */
   mayRecur: boolean;
 }
 
