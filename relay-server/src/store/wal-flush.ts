@@ -109,9 +109,10 @@ export class WalFlush {
   #log(): number {
     if (this.#file === null) {
       const path = `${this.#path}-wal`; // there as long as the database is open
-      if (placeOf(path) === "") throw sqliteLost(this.#path, path);
+      const place = placeOf(path);
+      if (place === "") throw sqliteLost(this.#path, path);
       this.#file = fs.openSync(path, "r+");
-      this.#places.set(path, placeOf(path));
+      this.#places.set(path, place);
     }
     return this.#file;
   }

@@ -37,7 +37,7 @@ import { type Stubs, stubsOf } from "./stubs.ts";
 const SDK = "simulated";
 /** How long a device is off whose write was torn. */
 const TORN_US = 2_000_000;
-/** No timer of an edge fires sooner. */
+/** No timer fires sooner, as on Node, so that time goes on while a program waits in turns. */
 const SHORTEST_MS = 1;
 /** The fixed places of the cores' timers within a microsecond: after those of pings. */
 const CORE_PLACES = 2 ** 32;
@@ -438,7 +438,7 @@ export class Device implements Peer, Running {
       set: (ms, fn) =>
         this.arming
           ? this.setCoreTimer(ms, fn)
-          : world.clock.at(this.dueUs(Math.max(SHORTEST_MS, ms)), runTimer, this, fn),
+          : world.clock.at(this.dueUs(ms), runTimer, this, fn),
       clear: (handle) => world.clock.cancel(handle as Happening),
     };
     return {
@@ -489,7 +489,7 @@ export class Device implements Peer, Running {
   }
 
   private dueUs(ms: number): number {
-    return this.world.clock.dueUs(ms / this.drift);
+    return this.world.clock.dueUs(Math.max(SHORTEST_MS, ms) / this.drift);
   }
 
   enter(): void {

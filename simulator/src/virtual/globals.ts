@@ -17,11 +17,7 @@ export interface Running {
   print(level: "debug" | "info" | "warn" | "error", text: string): void;
 }
 
-/**
- * Node's limits: a longer timer fires at once, and none before the next millisecond, so that time
- * goes on while a program waits in turns. `agent.after` has no upper one.
- */
-const SHORTEST_MS = 1;
+/** On Node a longer timer fires at once; `agent.after` has no such limit. */
 const LONGEST_MS = 2_147_483_647;
 
 /** `timeZone`: that of their local time. */
@@ -30,8 +26,7 @@ export const makeGlobals = (current: () => Running, timeZone = "UTC"): Globals =
     (again: boolean) =>
     (fn: (...args: unknown[]) => void, ms = 0, ...args: unknown[]): unknown => {
       const asked = Number(ms) || 0;
-      const delayMs = asked > LONGEST_MS ? SHORTEST_MS : Math.max(SHORTEST_MS, asked);
-      return current().setTimer(delayMs, () => fn(...args), again);
+      return current().setTimer(asked > LONGEST_MS ? 0 : asked, () => fn(...args), again);
     };
   const clear = (handle: unknown): void => current().clearTimer(handle);
   const print =
@@ -43,7 +38,7 @@ export const makeGlobals = (current: () => Running, timeZone = "UTC"): Globals =
     Math: Object.create(Math, { random: { value: () => current().randomFraction() } }),
     setTimeout: later(false),
     setInterval: later(true),
-    setImmediate: (fn: () => void) => current().setTimer(SHORTEST_MS, fn, false),
+    setImmediate: (fn: () => void) => current().setTimer(0, fn, false),
     clearTimeout: clear,
     clearInterval: clear,
     clearImmediate: clear,
