@@ -8,6 +8,7 @@ export { bootCountMarker, provisionBootCount, raiseBootCount } from "./core/boot
 export type { Credentials } from "./core/credentials.ts";
 export type { CallContext, Handler } from "./core/dispatch.ts";
 export { giveStorage, withStorage } from "./core/give-storage.ts";
+export { SMALL_AGENT_LIMITS } from "./core/limits.ts";
 export type { AgentStatus, LinkCounters } from "./core/link.ts";
 export type { DeviceLog, LogOptions } from "./core/log.ts";
 export {

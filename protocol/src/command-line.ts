@@ -35,7 +35,7 @@ export class Failure extends Error {
 export const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
-/** The Failure of what a user can mend, such as a current folder that was removed; else `thrown`. */
+/** A Failure in place of what a user can mend, such as a current folder that was removed. */
 export const asFailure = (thrown: unknown): unknown =>
   (thrown as { readonly syscall?: unknown } | null)?.syscall === "uv_cwd"
     ? new Failure("usage", "the current folder was removed: change to another one", thrown)

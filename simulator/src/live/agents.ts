@@ -67,6 +67,7 @@ export class LiveAgents {
         startMs: planned.startUs / 1000,
         restarts: isTarget(plan, n, /^(device\.|operator\.)/),
         ...(planned.engine === undefined ? {} : { engine: planned.engine }),
+        ...(planned.limits === undefined ? {} : { limits: planned.limits }),
         ...(shape === null ? {} : { shape }),
       };
     }).catch((error) => {

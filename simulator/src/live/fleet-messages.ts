@@ -35,6 +35,8 @@ export interface OrderedAgent extends Identity {
   restarts?: boolean;
   /** A board's engine, instead of Node. */
   engine?: BoardEngine;
+  /** Those of a board, instead of Node's. */
+  limits?: "board";
 }
 
 export type FleetStep = { targets: FleetTarget[] } & (

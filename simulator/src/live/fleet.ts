@@ -15,6 +15,7 @@ import {
   type Program,
   provisionBootCount,
   raiseBootCount,
+  SMALL_AGENT_LIMITS,
   SMALL_LOG_BYTES,
   serveLog,
 } from "@blindrelay/agent-sdk";
@@ -38,6 +39,8 @@ export interface FleetMember extends Identity {
   version?: Version;
   /** When it is switched on, after the fleet's start; defaults to 0. */
   startMs?: number;
+  /** Those of a board, instead of Node's. */
+  limits?: "board";
   /** A separate network, instead of the fleet's. */
   link?: LinkPort;
   /** Whether it may be switched off and on. */
@@ -255,6 +258,7 @@ function makeCore(
     bootCount,
     deviceRandom: DEVICE_RANDOM,
     serialNumber: member.id,
+    ...(member.limits === undefined ? {} : { limits: SMALL_AGENT_LIMITS }),
     ports: {
       ...ports,
       link: member.link ?? ports.link,

@@ -430,8 +430,11 @@ function checkBoards(
   let boards = 0;
   const espruino = new Set<string>();
   for (const [i, device] of devices.entries()) {
-    const { engine = "node", group, count } = device;
+    const { engine = "node", group, count, limits } = device;
     if (engine !== "node") boards += count;
+    if (engine !== "node" && limits !== undefined) {
+      report(["devices", i, "limits"], `${engine} has limits of its own`);
+    }
     if (engine !== "espruino") continue;
     espruino.add(group);
     if (device.network !== undefined || network !== undefined) {

@@ -279,6 +279,11 @@ export default scenario;
     expect(() => checked("virtual", "xs")).toThrow("xs needs world: live");
     expect(() => checked("live", "xs", 101)).toThrow("at most 100");
     expect(() => checked("live", "espruino")).toThrow("net.cut does not reach an Espruino's");
+    const limited = {
+      ...scenario("live", "xs"),
+      devices: [{ ...group, engine: "xs", limits: "board" }],
+    };
+    expect(() => checkScenario(limited, folder)).toThrow("xs has limits of its own");
   });
 
   test("created in memory is checked too", () => {

@@ -41,6 +41,8 @@ export interface PlannedDevice {
   version: "1" | "2";
   /** A board's engine, instead of Node. */
   engine?: "xs" | "espruino";
+  /** Those of a board, instead of Node's. */
+  limits?: "board";
   /** Its account. */
   account: string;
 }
@@ -146,6 +148,7 @@ const planDevices = (scenario: Scenario, seed: number): PlannedDevice[] => {
         program: group.program ?? null,
         version: group.packet_version ?? "1",
         ...(isBoard(group) ? { engine: group.engine } : {}),
+        ...(group.limits === "board" ? { limits: group.limits } : {}),
         account: group.account ?? DEFAULT_ACCOUNT,
       });
     }

@@ -29,6 +29,7 @@ const account = name(
 
 export const MAX_NODES = 9;
 export const ENGINES = ["node", "xs", "espruino"] as const;
+export const LIMITS = ["node", "board"] as const;
 /** Each is a process of its own. */
 export const MAX_BOARDS = 100;
 export const KIND_NAMES = ["sensor", "valve", "echo", "busy", "bridge"] as const;
@@ -109,6 +110,12 @@ export const DeviceGroup = Type.Object(
       Type.Enum([...ENGINES], {
         description:
           "The engine that runs them; xs and espruino in the live world only. Default: node.",
+      }),
+    ),
+    limits: Type.Optional(
+      Type.Enum([...LIMITS], {
+        description:
+          "How many sessions an agent holds, and openings it answers a second: node 64 and 200, board 8 and 4. Default: node.",
       }),
     ),
     account: Type.Optional(account),

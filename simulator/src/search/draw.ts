@@ -56,6 +56,14 @@ export interface Base {
   readonly methods: readonly string[];
 }
 
+/** Who is there. */
+interface Fleet {
+  readonly devices: DeviceGroupSpec[];
+  readonly clients: ClientGroupSpec[];
+  readonly drivers: DriverSpec[];
+  readonly allow?: Allowed[] | undefined;
+}
+
 export class Drawing {
   private readonly draws: Stream;
 
@@ -80,9 +88,7 @@ export class Drawing {
     const isCalm = this.likely(25);
     const busyS = 60 + this.below(180);
     const endS = busyS + (this.likely(70) ? QUIET_S : 0);
-    const devices = base === undefined ? this.devices() : this.fewer(base.scenario.devices);
-    const clients = base === undefined ? this.clients(devices, endS) : this.callers(base, devices);
-    const drivers = base === undefined ? this.drivers(devices) : [];
+    const { devices, clients, drivers, allow = [] } = this.fleet(endS, base);
     const faults = isCalm ? [] : this.faults(busyS, nodes, clients);
     const { relay: _relay, faults: own = [], ...rest } = base?.scenario ?? ({} as Scenario);
     return {
@@ -94,7 +100,7 @@ export class Drawing {
       drivers,
       faults: [...(this.likely(50) ? own.filter(({ at }) => seconds(at) < endS) : []), ...faults],
       relay: { ...this.relay(), ...base?.scenario.relay, nodes },
-      allow: [...(rest.allow ?? []), ...MAY_REFUSE, ...(isCalm ? abortsOf(clients) : MAY_FAIL)],
+      allow: [...allow, ...MAY_REFUSE, ...(isCalm ? abortsOf(clients) : MAY_FAIL)],
       // Faults break them, as is to be expected.
       thresholds: isCalm ? (rest.thresholds ?? []).filter(isOfAnyFleet) : [],
       phases: [],
@@ -127,6 +133,33 @@ export class Drawing {
     return { ...scenario, allow, thresholds: [], faults: faults.slice(0, 2 * MAX_FAULTS) };
   }
 
+  private fleet(endS: number, base?: Base): Fleet {
+    if (base !== undefined) {
+      const devices = this.fewer(base.scenario.devices);
+      const { allow } = base.scenario;
+      return { devices, clients: this.callers(base, devices), drivers: [], allow };
+    }
+    if (this.likely(8)) return this.crowd();
+    const devices = this.devices();
+    return { devices, clients: this.clients(devices, endS), drivers: this.drivers(devices) };
+  }
+
+  /** More clients than a board holds sessions for: it drops one to make room for another. */
+  private crowd(): Fleet {
+    const kind = this.one(["sensor", "valve", "echo"] as const);
+    const idempotent = this.likely(40);
+    const clients = Array.from({ length: 9 + this.below(4) }, (_, i) => ({
+      name: `c${i}`,
+      devices: "g0",
+      every: `${12 + this.below(4)}s`,
+      from: `${LATEST_S - this.below(20)}s`,
+      idempotent,
+      ...(this.likely(25) ? { leaves: true } : {}),
+    }));
+    const devices = [{ group: "g0", count: 1 + this.below(2), kind, limits: "board" as const }];
+    return { devices, clients, drivers: [], allow: [{ code: "OUTCOME_UNKNOWN" }] };
+  }
+
   private devices(): DeviceGroupSpec[] {
     return Array.from({ length: 1 + this.below(2) }, (_, i) => {
       const group = {
@@ -136,6 +169,7 @@ export class Drawing {
         ...(this.likely(50) ? { start: { over: "5s" } } : {}),
         ...(this.likely(30) ? { network: this.network() } : {}),
         ...(this.likely(20) ? { packet_version: "2" as const } : {}),
+        ...(this.likely(30) ? { limits: "board" as const } : {}),
       };
       if (group.kind === "bridge") {
         // What is written to its ports fills a slow line, and calls time out behind it.

@@ -14,6 +14,7 @@ import {
   openLog,
   provisionBootCount,
   raiseBootCount,
+  SMALL_AGENT_LIMITS,
   serveLog,
 } from "@blindrelay/agent-sdk";
 import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
@@ -203,6 +204,7 @@ export class Device implements Peer, Running {
       bootCount,
       deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
       serialNumber: plan.id,
+      ...(plan.limits === undefined ? {} : { limits: SMALL_AGENT_LIMITS }),
       ports: { ...ports, log: keepingLog(kept, ports.log, () => "") },
     });
     serveLog(kept, core);
