@@ -16,6 +16,9 @@ const LINKS_US = 35_000_000;
 const MAX_CONNECTS = 20;
 const WINDOW_US = 100_000_000;
 
+/** More clients than an agent holds sessions for cost each other calls, as the contract has it. */
+const MADE_ROOM = "the agent closed the session to make room";
+
 interface Window {
   fromUs: number;
   connects: number;
@@ -66,6 +69,7 @@ export class LivenessOracle {
   }
 
   callFailed(fromUs: number, code: string, what: string): void {
+    if (what.endsWith(MADE_ROOM)) return;
     if (this.wasCalm(fromUs) && !this.allowed.has(code)) this.violate(`without any fault, ${what}`);
   }
 

@@ -2,6 +2,7 @@
  * Random scenarios for searches, drawn as a swarm: which faults and drivers exist at all differs
  * from one to the next. Small fleets, minutes long, faults in bursts, and mostly a quiet end.
  */
+import { SMALL_AGENT_LIMITS } from "@blindrelay/agent-sdk";
 import { CALL_ERRORS } from "@blindrelay/client-sdk";
 import { Stream } from "../base/random-streams.ts";
 import {
@@ -41,6 +42,7 @@ const LATEST_S = 30;
 const SLOWEST_MS = 3_000;
 /** On a slow network, with the way into a link and a session, which a first call takes as well. */
 const SLOWEST_FIRST_MS = 10_000;
+const { maxSessions: BOARD_SESSIONS } = SMALL_AGENT_LIMITS;
 /** Calls may fail in whatever way, but have no wrong answer. */
 export const MAY_FAIL: readonly Allowed[] = [
   ...Object.keys(CALL_ERRORS).filter((code) => code !== "REMOTE"),
@@ -61,7 +63,6 @@ interface Fleet {
   readonly devices: DeviceGroupSpec[];
   readonly clients: ClientGroupSpec[];
   readonly drivers: DriverSpec[];
-  readonly allow?: Allowed[] | undefined;
 }
 
 export class Drawing {
@@ -88,7 +89,7 @@ export class Drawing {
     const isCalm = this.likely(25);
     const busyS = 60 + this.below(180);
     const endS = busyS + (this.likely(70) ? QUIET_S : 0);
-    const { devices, clients, drivers, allow = [] } = this.fleet(endS, base);
+    const { devices, clients, drivers } = this.fleet(endS, base);
     const faults = isCalm ? [] : this.faults(busyS, nodes, clients);
     const { relay: _relay, faults: own = [], ...rest } = base?.scenario ?? ({} as Scenario);
     return {
@@ -100,7 +101,7 @@ export class Drawing {
       drivers,
       faults: [...(this.likely(50) ? own.filter(({ at }) => seconds(at) < endS) : []), ...faults],
       relay: { ...this.relay(), ...base?.scenario.relay, nodes },
-      allow: [...allow, ...MAY_REFUSE, ...(isCalm ? abortsOf(clients) : MAY_FAIL)],
+      allow: [...(rest.allow ?? []), ...MAY_REFUSE, ...(isCalm ? lossesOf(clients) : MAY_FAIL)],
       // Faults break them, as is to be expected.
       thresholds: isCalm ? (rest.thresholds ?? []).filter(isOfAnyFleet) : [],
       phases: [],
@@ -136,8 +137,7 @@ export class Drawing {
   private fleet(endS: number, base?: Base): Fleet {
     if (base !== undefined) {
       const devices = this.fewer(base.scenario.devices);
-      const { allow } = base.scenario;
-      return { devices, clients: this.callers(base, devices), drivers: [], allow };
+      return { devices, clients: this.callers(base, devices), drivers: [] };
     }
     if (this.likely(8)) return this.crowd();
     const devices = this.devices();
@@ -148,7 +148,7 @@ export class Drawing {
   private crowd(): Fleet {
     const kind = this.one(["sensor", "valve", "echo"] as const);
     const idempotent = this.likely(40);
-    const clients = Array.from({ length: 9 + this.below(4) }, (_, i) => ({
+    const clients = Array.from({ length: BOARD_SESSIONS + 1 + this.below(4) }, (_, i) => ({
       name: `c${i}`,
       devices: "g0",
       every: `${12 + this.below(4)}s`,
@@ -157,7 +157,7 @@ export class Drawing {
       ...(this.likely(25) ? { leaves: true } : {}),
     }));
     const devices = [{ group: "g0", count: 1 + this.below(2), kind, limits: "board" as const }];
-    return { devices, clients, drivers: [], allow: [{ code: "OUTCOME_UNKNOWN" }] };
+    return { devices, clients, drivers: [] };
   }
 
   private devices(): DeviceGroupSpec[] {
@@ -362,9 +362,11 @@ export class Drawing {
 export const drawScenario = (seed: number): Scenario =>
   new Drawing(new Stream(`scenario ${seed}`)).scenario(`random ${seed}`);
 
-/** Calls that are given up. */
-const abortsOf = (clients: readonly ClientGroupSpec[]): Allowed[] =>
-  clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : [];
+/** Calls that have no answer without any fault: given up, or dropped by a board that is full. */
+const lossesOf = (clients: readonly ClientGroupSpec[]): Allowed[] => [
+  ...(clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : []),
+  ...(clients.length > BOARD_SESSIONS ? [{ code: "OUTCOME_UNKNOWN", rate: "100%" }] : []),
+];
 
 /** Whether a threshold holds for a smaller fleet too. */
 const isOfAnyFleet = (threshold: NonNullable<Scenario["thresholds"]>[number]): boolean =>

@@ -1,0 +1,12 @@
+import { expect, test } from "vitest";
+import { LivenessOracle } from "./liveness.ts";
+
+test("a call that an agent's limit of sessions cost is no fault of anybody, another one is", () => {
+  const said: string[] = [];
+  const oracle = new LivenessOracle((what) => said.push(what));
+  const ended = "a call ended with OUTCOME_UNKNOWN: outcome of add unknown";
+  oracle.callFailed(0, "OUTCOME_UNKNOWN", `${ended}: the agent closed the session to make room`);
+  expect(said).toEqual([]);
+  oracle.callFailed(0, "OUTCOME_UNKNOWN", `${ended}: the agent restarted`);
+  expect(said).toEqual([`without any fault, ${ended}: the agent restarted`]);
+});
