@@ -282,6 +282,32 @@ describe("credentials", () => {
     expect(reasons).toContain("fetching a fresh session token");
   });
 
+  it("are shown again within seconds while the relay is not available, as `start` says at once", async () => {
+    const world = new World();
+    world.relay.refuseAuth = () => ({ code: "UNAVAILABLE", error: "not now", retryAfter: 0 });
+    const started = world.follow(world.client().start());
+    await world.run(1_000);
+    expect(started.error).toMatchObject({ code: "UNREACHABLE", relayCode: "UNAVAILABLE" });
+    expect(started.error?.message).toContain("refused the credentials: not now");
+  });
+
+  it("are renewed at once where a relay ends the session token, unless it does so again", async () => {
+    const world = new World();
+    await world.connected();
+    const end = async (waitMs: number) => {
+      world.relay.sayToAll('{"type":"error","code":"SESSION_EXPIRED","error":"over"}');
+      await world.run(50);
+      world.relay.cutAll(1008);
+      await world.run(waitMs);
+      return authsOf(world).map((auth) => Object.keys(auth)[1]);
+    };
+    await world.run(20_000);
+    expect(await end(100)).toEqual(["api_token", "api_token"]);
+    expect(await end(400)).toHaveLength(2);
+    await world.run(5_000);
+    expect(authsOf(world)).toHaveLength(3);
+  });
+
   it("are renewed at once when the relay reports that the session token is used up", async () => {
     const world = new World();
     world.agent();
@@ -608,6 +634,7 @@ describe("a lost link", () => {
       { type: 5 },
       { type: "agent_status" },
       { type: "auth_response", status: "failed", code: "INVALID_TOKEN" },
+      { type: "auth_response", status: "authenticated", session_token: testToken("session", 77) },
       { type: "error", code: "AGENT_OFFLINE" },
       { type: "error", code: "AGENT_OFFLINE", sid: "AAAAAAAAAAAAAAAAAAAAAA" },
       { type: "error", code: "NEW_IN_A_LATER_VERSION" },
@@ -621,6 +648,9 @@ describe("a lost link", () => {
     const call = world.follow(client.agent("pump-7", SECRET).call("echo", [1]));
     await world.run(200);
     expect(call.result).toEqual([1]);
+    world.relay.cutAll();
+    await world.run(5_000);
+    expect(authsOf(world).at(-1).session_token).toBe(testToken("session", 10));
   });
 });
 
@@ -676,6 +706,17 @@ describe("a relay that restarts and keeps its links for a while", () => {
     await world.run(answerMs);
     expect(slow.result).toBe("done");
     expect(agent.executed).toHaveLength(3);
+  });
+
+  it("is left as soon as it asks, however many restarts before that one have ended well", async () => {
+    const world = new World();
+    await world.connected();
+    for (let links = 2; links < 10; links++) {
+      await world.run(HOUR_MS);
+      world.relay.sayToAll(restarting(1));
+      await world.run(1_500);
+      expect(authsOf(world)).toHaveLength(links);
+    }
   });
 
   it("is not asked in a loop if it accepts each link and restarts at once", async () => {
