@@ -24,17 +24,17 @@ const cutEverywhere = (
 };
 
 describe.each(MEDIA)("a power cut on a medium that tears by %s", (kind) => {
-  const filled = (): CuttableStorage => {
+  const filled = (...texts: string[]): CuttableStorage => {
     const medium = new CuttableStorage(kind);
     const storage = new DeviceStorage(medium);
-    for (const text of ["1", "22", "333"]) storage.set("a", text);
+    for (const text of texts) storage.set("a", text);
     storage.set("b", "other");
     return medium;
   };
 
   it("leaves the old text or the new one, and the others", () => {
     const steps = cutEverywhere(
-      filled(),
+      filled("1", "22", "333"),
       (storage) => storage.set("a", "4444"),
       (storage) => {
         expect(["333", "4444"]).toContain(storage.get("a"));
@@ -46,7 +46,7 @@ describe.each(MEDIA)("a power cut on a medium that tears by %s", (kind) => {
 
   it("leaves it so when the next write is cut too", () => {
     cutEverywhere(
-      filled(),
+      filled("1", "22", "333"),
       (storage) => storage.set("a", "4444"),
       (storage, medium) => {
         const kept = storage.get("a");
@@ -59,11 +59,14 @@ describe.each(MEDIA)("a power cut on a medium that tears by %s", (kind) => {
     );
   });
 
-  it("never brings back an older text than the one that was removed", () => {
+  it.each([
+    ["second", ["1", "22"]],
+    ["third", ["1", "22", "333"]],
+  ])("never brings back an older text than the %s one, which was removed", (_which, texts) => {
     cutEverywhere(
-      filled(),
+      filled(...texts),
       (storage) => storage.remove("a"),
-      (storage) => expect(["333", null]).toContain(storage.get("a")),
+      (storage) => expect([texts.at(-1), null]).toContain(storage.get("a")),
     );
   });
 });
@@ -77,6 +80,24 @@ it("keeps the old text, and says so, where the medium is full", () => {
   };
   expect(() => storage.set("a", "new")).toThrow("no space in flash");
   expect(storage.get("a")).toBe("old");
+});
+
+it("keeps a text that was set before, and writes none that is there already", () => {
+  const medium = new MemoryStorage();
+  const storage = new DeviceStorage(medium);
+  for (const text of ["x", "y", "z", "y"]) storage.set("a", text);
+  expect(storage.get("a")).toBe("y");
+  medium.write = () => expect.fail("flash wears out");
+  storage.set("a", "y");
+});
+
+it("forgets a text once, and keeps one without a single plain character", () => {
+  const storage = new DeviceStorage(new MemoryStorage());
+  storage.set("a", "é€");
+  expect(storage.get("a")).toBe("é€");
+  storage.remove("a");
+  storage.remove("a");
+  expect(storage.get("a")).toBeNull();
 });
 
 it("throws where the medium does not keep what is written", () => {
@@ -108,4 +129,10 @@ it.each([
 ])("refuses %j with %j", (key, text, why) => {
   const storage = new DeviceStorage(new MemoryStorage());
   expect(() => storage.set(key as string, text as string)).toThrow(why);
+});
+
+it("refuses what is no key, whatever is done with it", () => {
+  const storage = new DeviceStorage(new MemoryStorage());
+  expect(() => storage.get("UPPER")).toThrow("1 to 24");
+  expect(() => storage.remove("UPPER")).toThrow("1 to 24");
 });

@@ -44,7 +44,6 @@ const decodeRecord = (slot: number, text: string | null): StoredText | null => {
   // A checksum of ASCII only.
   if (text === null || /[^!-~ ]/.test(text)) return null;
   const parts = text.split(" ");
-  if (parts.length !== 4) return null;
   const key = parts[0] as string;
   const number = Number(parts[1]);
   const encoded = parts[2] as string;

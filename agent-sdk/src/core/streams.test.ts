@@ -106,6 +106,63 @@ describe("a stream of an agent", () => {
     expect([taken, ended, confirmed]).toEqual([[7, 8, 9], null, null]);
   });
 
+  it("shares its session with others, each with its own number, bytes and end", () => {
+    const opened = open();
+    const { client, table } = opened;
+    opened.world.core.agent.handle("log.read", (params, { sid }) => {
+      const stream = opened.streams.outgoing(sid, params.stream, {
+        writable: () => stream.write(new Uint8Array([params.stream])),
+        ended() {},
+      });
+      return {};
+    });
+    const heard: unknown[] = [];
+    const streams = [1, 2].map((id) => {
+      client.call("log.read", { stream: id });
+      return table.incoming(id, {
+        data: (bytes) => heard.push([id, ...bytes]),
+        ended: (error) => heard.push([id, error]),
+      });
+    });
+    expect(client.call("log.read", { stream: 2 }).error.message).toBe("stream 2 is in use");
+    for (const stream of streams) stream.grant(1);
+    client.pump();
+    opened.pump();
+    streams[0]?.abort("enough");
+    streams[1]?.grant(1);
+    client.pump();
+    opened.pump();
+    expect(heard).toEqual([
+      [1, 1],
+      [2, 2],
+      [1, "enough"],
+      [2, 2],
+    ]);
+  });
+
+  it.each([
+    ["a small board", 384, 216, 384],
+    ["any other device", 47_000, 12_288, 17_000],
+  ])("fills its notifications on %s, and none is too large", (_of, maxPlaintext, bytes, most) => {
+    const opened = open(new World({ core: { maxPlaintext } }).online());
+    const { stream } = outgoing(opened);
+    const id = 2 ** 31 - 1;
+    const incoming = opened.table.incoming(id, { data() {}, ended() {} });
+    opened.client.call("log.read", { stream: id });
+    incoming.grant(30_000);
+    stream().write(new Uint8Array(30_000));
+    opened.client.pump();
+    const sent = opened.client.inbox.filter(({ method }) => method === "stream.data");
+    expect(Buffer.from(sent[0].params.data, "base64")).toHaveLength(bytes);
+    for (const each of sent) expect(JSON.stringify(each).length).toBeLessThanOrEqual(most);
+  });
+
+  it("is over for what comes late, which no line of the log says", () => {
+    const { client, world } = open();
+    client.sendJson({ jsonrpc: "2.0", method: "stream.credit", params: { stream: 1, bytes: 1 } });
+    expect(world.logs.filter((line) => line.startsWith("warn"))).toEqual([]);
+  });
+
   it("is refused with an invalid number", () => {
     const opened = open();
     outgoing(opened);
@@ -121,10 +178,11 @@ describe("a stream of an agent", () => {
     expect(seen.ended).toContain("lost");
   });
 
-  it("ends with its session", () => {
+  it.each([false, true])("ends with its session (without a link for good: %s)", (isOver) => {
     const opened = open();
     const { seen } = outgoing(opened);
     opened.client.call("log.read", { stream: 1 });
+    if (isOver) opened.world.core.link.stop();
     opened.world.timer.advance(121_000);
     expect(seen.ended).toContain("session");
   });
@@ -160,6 +218,7 @@ describe("a stream of an agent", () => {
       expect(ended).toEqual([1, 2]);
       const failures = world.logs.filter((line) => line.startsWith("error"));
       expect(failures).toEqual(Array(2).fill("error: a listener to the end of a stream failed"));
+      expect(world.logFields).toContainEqual({ reason: "2 is cut" });
       expect(world.core.sessions.held()).toEqual([]);
       if (end === "the agent") expect(world.core.link.state).toBe("stopped");
       else expect(world.timer.nextAt(), "it keeps an eye on its link").not.toBeNull();
@@ -253,6 +312,7 @@ describe("a stream of an agent", () => {
     opened.client.pump();
     opened.pump();
     expect(told).toBe("the session did not carry it");
+    expect(opened.client.inbox.at(-1).params).toMatchObject({ stream: 1, bytes: 0 });
   });
 
   it("that was given up while the link was down ends at the client with the reason and count", () => {

@@ -92,7 +92,6 @@ export class Streams {
   receive(method: string, params: unknown, sid: string): void {
     const index = this.sids.indexOf(sid);
     if (index >= 0) (this.tables[index] as StreamTable).receive(method, params);
-    this.sweep();
   }
 
   /** For the core: see SessionPart. */
@@ -103,7 +102,6 @@ export class Streams {
     for (let i = 0; i < sids.length; i++) {
       if (sid === null || sids[i] === sid) (tables[i] as StreamTable).fail(reason);
     }
-    this.sweep();
   }
 
   /** A program that failed has not taken those bytes, or will write no more. */
