@@ -90,6 +90,24 @@ it("calls that wait because others are not answered leave no timer when the clie
   expect(timers.size).toBe(0);
 });
 
+it.each(["is idle", "waits to send again"])(
+  "a session that %s leaves no timer when the client is closed",
+  async (state) => {
+    const world = new World();
+    const timers = timersOf(world);
+    world.agent();
+    const client = await world.connected();
+    const pump = client.agent("pump-7", SECRET);
+    world.follow(pump.call("echo", [1]));
+    await world.run(200);
+    if (state === "waits to send again") world.relay.refuse = () => "UNAVAILABLE";
+    world.follow(pump.call("echo", [2]));
+    await world.run(100);
+    client.close();
+    expect(timers.size).toBe(0);
+  },
+);
+
 it("10,000 calls may wait beside those in flight, and one more once one of them has ended", async () => {
   const world = new World();
   world.agent().handlers.set("ask", () => undefined);

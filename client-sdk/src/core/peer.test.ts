@@ -113,6 +113,42 @@ describe("what an agent says in a session", () => {
   });
 });
 
+describe("a session", () => {
+  it("that was idle is kept alive from the moment when somebody listens", async () => {
+    const { world, pump } = await talking();
+    await world.run(30_000);
+    const told: unknown[] = [];
+    pump.on("event", () => {});
+    pump.on("interrupted", (reason) => told.push(reason));
+    await world.run(600_000);
+    expect([told, openings(world)]).toEqual([[], 1]);
+  });
+
+  it("ends 15 s after the agent is said to be back and does not answer", async () => {
+    const { world, agent, pump } = await talking();
+    const told: unknown[] = [];
+    pump.on("event", () => {});
+    pump.on("interrupted", (reason) => told.push(reason));
+    await world.run(20_000);
+    Object.assign(agent, { receive: () => undefined });
+    agent.goOnline();
+    await world.run(14_000);
+    expect(told).toEqual([]);
+    await world.run(2_000);
+    expect(told).toEqual(["the agent does not answer a ping"]);
+  });
+
+  it("leaves its place at the agent as soon as an idle one is followed by another", async () => {
+    const { world, agent, client } = await talking();
+    const pump = client.agent("pump-7", SECRET, { renewAfterMs: 60_000 });
+    for (const n of [1, 2]) {
+      expect(await settle(world, pump.call("echo", [n]), 1_000)).toEqual([n]);
+      await world.run(n === 1 ? 60_000 : 0);
+    }
+    expect(agent.sessions.held()).toHaveLength(2);
+  });
+});
+
 describe("an agent that restarted", () => {
   it("fails calls in flight with OUTCOME_UNKNOWN, repeats idempotent ones, and continues", async () => {
     const { world, agent, pump } = await talking();
