@@ -215,6 +215,14 @@ describe("a marker", () => {
     expect([start(storage), start(storage)]).toEqual([4, 5]);
   });
 
+  it.each(["boot.0", "boot.1"])("is taken although %s cannot be read", (name) => {
+    const storage = new MemoryStorage();
+    provisionBootCount(storage, suite, OTHER);
+    storage.write(name, "x");
+    copyMarker(storage);
+    expect(start(storage)).toBe(3);
+  });
+
   it("does not start again the counts of a storage that lost them later", () => {
     const storage = new MemoryStorage();
     copyMarker(storage);
@@ -378,6 +386,20 @@ describe("a seed", () => {
       expect(result.ok && toHex(result.seed ?? new Uint8Array())).toBe(seed);
       expect([seedIn(storage, "boot.0"), seedIn(storage, "boot.1")]).toEqual([next, next]);
     }
+  });
+
+  it.each([
+    ["boot.0", 2],
+    ["boot.1", 2],
+    ["boot.0", 3],
+    ["boot.1", 3],
+  ])("has no count again from the slot that is left when %s is lost after %i starts", (name, n) => {
+    const storage = new MemoryStorage();
+    provisionBootCount(storage, suite, TOKEN, SEED);
+    const used = Array.from({ length: n }, () => start(storage));
+    storage.remove(name);
+    used.push(start(storage), start(storage));
+    expect(new Set(used).size).toBe(n + 2);
   });
 
   it("is drawn with each provisioning, and none is left of another packet version", () => {

@@ -215,9 +215,11 @@ describe("a new secret over the air", () => {
     const { world } = begun(provisioned());
     const part = { methods: [], receive: () => undefined, lost: () => undefined };
     const { heardAt } = world.core.attach(part);
-    new Client(world).open();
+    const client = new Client(world).open();
     const sid = world.core.sessions.held().at(-1) as string;
     expect([heardAt(sid), heardAt("none")]).toEqual([world.timer.now(), null]);
+    client.sendJson({ jsonrpc: "2.0", method: "system.close" });
+    expect(heardAt(sid)).toBeNull();
   });
 
   it("answers as little as the one before once the agent has stopped", () => {
