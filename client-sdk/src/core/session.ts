@@ -204,10 +204,7 @@ export class PeerSession {
       maxChunk: MAX_STREAM_CHUNK,
       notify: (method, params) =>
         this.notify(`{"jsonrpc":"2.0","method":"${method}","params":${encodeJson(params)}}`),
-      drained: () => {
-        this.follow();
-        peer.drained(this);
-      },
+      drained: () => peer.drained(this),
     });
     this.early = new EarlyPackets(host.ports.timer, () => this.stopWaiting());
     const ofSession = {
