@@ -326,6 +326,7 @@ describe("blindrelay-sim", () => {
       ["search", "rare.yaml", "--for", "1s"],
       "rare.yaml:1:1: no case of a few minutes can be drawn",
     ],
+    [["search", "--for", "1s", "--corpus", "pump.js"], "--corpus pump.js: EEXIST"],
   ])("refuses %j with exit code 2 and the reason", async (args, reason) => {
     await writeFile(
       join(folder, "bad.yaml"),
@@ -402,5 +403,23 @@ test.skipIf(spawnSync("unshare", ["-m", "true"]).status !== 0)(
     const { status, stderr } = spawnSync("unshare", words, { cwd: folder, encoding: "utf8" });
     expect([status, stderr]).toEqual([1, expect.not.stringContaining("could not be written")]);
     expect(await readFile(file, "utf8")).toContain("<testsuites");
+  },
+);
+
+test.skipIf(spawnSync("unshare", ["-m", "true"]).status !== 0)(
+  "a search whose corpus does not fit the disk ends, and says so (needs root and unshare)",
+  async () => {
+    const disk = join(folder, "disk");
+    await mkdir(disk);
+    const main = join(import.meta.dirname, "main.ts");
+    const search = ["search", "--for", "1m", "--jobs", "1", "--corpus", disk];
+    const fill = 'mount -t tmpfs -o size=4k none "$0" && head -c 4096 /dev/zero > "$0/full"';
+    const words = ["-m", "sh", "-c", `${fill} && exec "$@"`, disk, process.execPath, main];
+    const { status, stderr } = spawnSync("unshare", [...words, ...search], {
+      cwd: folder,
+      encoding: "utf8",
+    });
+    expect([status, stderr]).toEqual([70, expect.stringMatching(/^blindrelay-sim: .*ENOSPC/m)]);
+    expect(stderr).toContain("could not be written");
   },
 );

@@ -235,7 +235,8 @@ export async function finish(
   junit?: string,
   missing: string | null = null,
 ): Promise<number> {
-  if (junit !== undefined && reports.length > 0) await write(junit, renderJunit(reports, missing));
+  if (junit !== undefined && reports.length > 0)
+    await replaceFile(junit, renderJunit(reports, missing));
   if (process.env.GITHUB_ACTIONS === "true") {
     for (const line of reports.flatMap(annotationsOf)) process.stderr.write(`${line}\n`);
   }
@@ -245,18 +246,9 @@ export async function finish(
 
 export async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
   await makeFolder(folder);
-  await write(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
+  await replaceFile(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
   const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
-  await write(page(folder), renderHtml(report, command, earlier));
-}
-
-/** Throws a Failure that is not reported as a bug: a disk may be full. */
-async function write(file: string, text: string): Promise<void> {
-  try {
-    await replaceFile(file, text);
-  } catch (error) {
-    throw new Failure("fault", `${file} could not be written: ${(error as Error).message}`);
-  }
+  await replaceFile(page(folder), renderHtml(report, command, earlier));
 }
 
 const page = (folder: string): string => join(folder, "report.html");
@@ -270,10 +262,12 @@ function folderOf(folder: string, seeds: RunFlags["seeds"], seed: number): strin
 export async function reserve(flags: {
   report?: string;
   junit?: string;
+  corpus?: string;
 }): Promise<string | undefined> {
   const made =
     flags.report === undefined ? undefined : await reserveFolder(flags.report, "--report");
   if (flags.junit !== undefined) await reserveFolder(dirname(flags.junit), "--junit");
+  if (flags.corpus !== undefined) await reserveFolder(flags.corpus, "--corpus");
   return made;
 }
 

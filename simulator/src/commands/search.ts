@@ -3,7 +3,6 @@ import { availableParallelism } from "node:os";
 import { EXIT } from "@blindrelay/protocol/command-line";
 import { print } from "../base/output.ts";
 import { Stream } from "../base/random-streams.ts";
-import { makeFolder } from "../report/folder.ts";
 import { count } from "../report/format.ts";
 import { Progress } from "../report/progress.ts";
 import { override, scenarioOf } from "../scenario/from-flags.ts";
@@ -52,8 +51,7 @@ export async function search(
   if (base !== undefined && loaded !== null) mustBeDrawable(base, loaded);
   const known = flags.known === undefined ? new Set<string>() : readKnown(flags.known);
   const folder = loaded?.folder ?? process.cwd();
-  await reserve({ report: flags.report });
-  if (flags.corpus !== undefined) await makeFolder(flags.corpus);
+  await reserve(flags);
   const corpus = flags.corpus === undefined ? [] : readCorpus(flags.corpus, folder);
   const jobs = flags.jobs ?? availableParallelism();
   const forMs = flags.for;
@@ -61,7 +59,13 @@ export async function search(
   const cases = new Map<number, number>();
   const played = (): number => [...cases.values()].reduce((sum, one) => sum + one, 0);
   const buckets = new Set<string>();
+  const unwritten = new AbortController();
   let writing = Promise.resolve();
+  const write = (work: () => Promise<void>): void => {
+    writing = writing.then(work);
+    // What cannot be kept is not searched for.
+    writing.catch(() => unwritten.abort());
+  };
   let triples = 0;
 
   const report = async (finding: Finding): Promise<void> => {
@@ -87,7 +91,8 @@ export async function search(
     ...(base === undefined ? {} : { base, scenario: base.scenario }),
   };
   try {
-    await searchInJobs(task, signal, (message, job) => {
+    const stop = AbortSignal.any([signal, unwritten.signal]);
+    await searchInJobs(task, stop, (message, job) => {
       if (message.kind === "played") {
         cases.set(job, message.cases);
         triples = Math.max(triples, message.triples);
@@ -97,12 +102,12 @@ export async function search(
         // Several jobs may find the same.
         if (buckets.has(bucket)) return;
         buckets.add(bucket);
-        writing = writing.then(() => report(message.finding));
+        write(() => report(message.finding));
       } else if (message.kind === "kept" && flags.corpus !== undefined) {
         const { corpus: into } = flags;
         const name = `${flags.seed}-${job}-${message.seed}`;
         const scenario = { ...message.scenario, seed: message.seed };
-        writing = writing.then(() => writeCorpus(into, scenario, folder, name));
+        write(() => writeCorpus(into, scenario, folder, name));
       }
     });
   } finally {

@@ -34,12 +34,13 @@ it.each(["utf8", "latin1"] as const)("no character changes in %s, up to U+FFFF",
     written++;
     const bytes = encodeLine(line, encoding);
     if (bytes.toString(encoding) !== `LABEL ${text}`) expect.unreachable(`U+${unit.toString(16)}`);
-    if (bytes.some((byte) => byte < 0x20 || byte === 0x7f)) {
+    const steering = (byte: number): boolean => byte < 0x20 || (byte >= 0x7f && byte < 0xa0);
+    if (encoding === "latin1" ? bytes.some(steering) : bytes.some((byte) => byte < 0x20)) {
       expect.unreachable(`U+${unit.toString(16)} steers the device`);
     }
   }
-  // All but 33 control characters; in UTF-8 all but halves of pairs, too.
-  expect(written).toBe(encoding === "latin1" ? 256 - 33 : 65_536 - 33 - 2048);
+  // All but 65 control characters; in UTF-8 all but halves of pairs, too.
+  expect(written).toBe(encoding === "latin1" ? 256 - 65 : 65_536 - 65 - 2048);
 });
 
 it.skipIf(!HAS_SOCAT).each(["utf8", "latin1"] as const)(
@@ -103,6 +104,35 @@ it.each([
   [{ encoding: "latin1", end: "Ċ", commands: {} }, "/end"],
 ])("a mapping that cannot be written is refused when it is read: %j", (mapping, place) => {
   expect(() => readMapping(mapping)).toThrow(`${place}: "Ċ" cannot be written in latin1`);
+});
+
+it.each([
+  [";", "on;ERASE", true],
+  ["##", "on#", true],
+  ["\r\n", "on", false],
+  [";", "on", false],
+])("no parameter ends the line sooner than its end %j does: %j", (end, text, isRefused) => {
+  const mapping = { end, commands: { label: { send: "LABEL {text}", params: { text: {} } } } };
+  const [command] = readMapping(mapping).commands as [LineCommand];
+  const write = (): string => command.line({ text }, "0");
+  if (isRefused) expect(write).toThrow(`the line must not hold "${end}", which ends it`);
+  else expect(write()).toBe(`LABEL ${text}`);
+});
+
+it("a command with the end of a line in it is refused when the mapping is read", () => {
+  expect(() => readMapping({ end: ";", commands: { erase: { send: "ON;ERASE" } } })).toThrow(
+    "/commands/erase: send must be one line without its end",
+  );
+});
+
+it("a number is within its bounds as it is sent, with fewer decimals", () => {
+  const x = { type: "number", minimum: 0.4, maximum: 99.9, decimals: 0 };
+  const mapping = readMapping({ commands: { move: { send: "X{x}", params: { x } } } });
+  const [command] = mapping.commands as [LineCommand];
+  expect(command.line({ x: 99.4 }, "0")).toBe("X99");
+  for (const beyond of [99.6, 0.4]) {
+    expect(() => command.line({ x: beyond }, "0")).toThrow('parameter "x" must be 0.4 to 99.9');
+  }
 });
 
 // prusa3d/PrusaSlicer#382, FullControlXYZ/fullcontrol#95

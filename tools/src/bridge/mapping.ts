@@ -171,8 +171,8 @@ export interface LineMapping {
 
 const TAG = "{#}";
 const PLACEHOLDER = /\{(#|[A-Za-z_][A-Za-z0-9_]*)\}/g;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they would start another line or steer the device.
-const CONTROL = /[\u0000-\u001f\u007f]/;
+/** They would start another line or steer the device. */
+const CONTROL = /\p{Cc}/u;
 
 /**
  * The bytes of a line, or an Error for what the encoding would change: a character cut to its low
@@ -261,13 +261,14 @@ const paramText = (
   if (param.enum !== undefined && !param.enum.includes(value as string | number)) {
     throw new Error(`parameter "${name}" must be one of ${param.enum.join(", ")}`);
   }
+  const text = typeof value === "number" ? decimalText(value, param.decimals) : String(value);
   if (typeof value === "number") {
     const { minimum = Number.NEGATIVE_INFINITY, maximum = Number.POSITIVE_INFINITY } = param;
-    if (!(value >= minimum && value <= maximum)) {
+    // As it is sent: fewer decimals may round it beyond a bound.
+    if (!(Number(text) >= minimum && Number(text) <= maximum)) {
       throw new Error(`parameter "${name}" must be ${minimum} to ${maximum}`);
     }
   }
-  const text = typeof value === "number" ? decimalText(value, param.decimals) : String(value);
   if (param.pattern !== undefined && !new RegExp(`^(?:${param.pattern})$`, "u").test(text)) {
     throw new Error(`parameter "${name}" must match ${param.pattern}`);
   }
@@ -279,7 +280,7 @@ const paramText = (
 const makeLine = (
   send: string,
   declared: { readonly [name: string]: ParamFile },
-  encoding: LineMapping["encoding"],
+  { encoding, end }: Pick<LineMapping, "encoding" | "end">,
   where: string,
 ): LineCommand["line"] => {
   within(`${where}/send`, () => encodeLine(send, encoding));
@@ -288,7 +289,9 @@ const makeLine = (
       throw new Error(`${where}: {${name}} is not declared in params`);
     }
   }
-  if (CONTROL.test(send)) throw new Error(`${where}: send must be one line without its end`);
+  if (CONTROL.test(send) || send.includes(end)) {
+    throw new Error(`${where}: send must be one line without its end`);
+  }
   return (params, tag) => {
     const given = (params ?? {}) as Record<string, unknown>;
     if (typeof given !== "object" || Array.isArray(given))
@@ -302,7 +305,9 @@ const makeLine = (
       if (value === undefined) throw new Error(`parameter "${name}" is missing`);
       texts.set(name, paramText(name, value, param, encoding));
     }
-    return send.replace(PLACEHOLDER, (_all, name: string) => texts.get(name) as string);
+    const line = send.replace(PLACEHOLDER, (_all, name: string) => texts.get(name) as string);
+    if ((line + end).indexOf(end) === line.length) return line;
+    throw new Error(`the line must not hold ${JSON.stringify(end)}, which ends it`);
   };
 };
 
@@ -327,7 +332,7 @@ export const readMapping = (value: unknown): LineMapping => {
       const where = `/commands/${method}`;
       return {
         method,
-        line: makeLine(command.send, command.params ?? {}, encoding, where),
+        line: makeLine(command.send, command.params ?? {}, { encoding, end }, where),
         answer: makeMatcher(command.answer ?? "^ok\\b", `${where}/answer`),
         error: command.error === undefined ? null : makeMatcher(command.error, `${where}/error`),
         more: command.more === undefined ? null : makeMatcher(command.more, `${where}/more`),
