@@ -108,6 +108,7 @@ test("the text of a file is read without a byte order mark", () => {
     "\u00ff\u00fe",
     "ab\u0000c",
     "a\u0000bc",
+    "\u0000\u0000\u0000\u0000",
   ]) {
     expect(decodeText(utf8(text))).toBe(text);
   }

@@ -12,7 +12,8 @@ const BYTE_ORDER_MARK = "\ufeff";
 const isUtf16 = (bytes: Uint8Array): boolean => {
   const [first, second, third, fourth] = bytes;
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) return true;
-  return (first === 0 && third === 0) || (second === 0 && fourth === 0);
+  // A file that lost its content with the power is all zeros.
+  return first !== second && ((first === 0 && third === 0) || (second === 0 && fourth === 0));
 };
 
 /**

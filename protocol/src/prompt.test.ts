@@ -53,6 +53,17 @@ it("an answer may contain what was typed wrongly and mended", async () => {
   expect(await done).toBe("hidden");
 });
 
+it("an answer that is not UTF-8 is refused, as one character would be like another", async () => {
+  const { stdin, ...rest } = terminal();
+  const done = asking("", ({ askHidden }) => askHidden("Password: "), { stdin, ...rest });
+  await read();
+  stdin.write(Buffer.from("schl\u00fcssel\r", "latin1"));
+  await expect(done).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining("does not send UTF-8"),
+  });
+});
+
 it("lines that are typed ahead answer the next questions, and only what is no secret is shown", async () => {
   const { type, shown, ...rest } = terminal();
   const done = asking(

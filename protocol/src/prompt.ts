@@ -68,6 +68,14 @@ export const asking = async <T>(
   prompt.on("SIGINT", () => end(new Unanswered("interrupted", "interrupted")));
   prompt.on("close", () => end(new Unanswered("usage", "not answered")));
   const ask = async (question: string, isHidden: boolean): Promise<string> => {
+    const line = await next(question, isHidden);
+    // Two passwords could become equal.
+    if (line.includes("\ufffd")) {
+      throw new Failure("usage", "this terminal does not send UTF-8: set it to UTF-8");
+    }
+    return line;
+  };
+  const next = async (question: string, isHidden: boolean): Promise<string> => {
     const line = early.shift();
     if (line !== undefined) {
       stderr.write(`${question}${isHidden ? "" : line}\n`);

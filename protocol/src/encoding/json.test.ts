@@ -122,6 +122,9 @@ describe("writing JSON", () => {
     ["/a/1/b", { a: [null, { b: Number.POSITIVE_INFINITY }], c: Number.NaN }],
     ["/0", [undefined]],
     ["/1", [1, () => 1]],
+    ["/0", [Symbol("a")]],
+    ["/1", [1].concat(new Array(1), 2)],
+    ["/at", { at: new Date(Number.NaN) }],
     ["/readings", { readings: new Map([["a", 1]]) }],
     ["/late", { late: Promise.resolve(1) }],
     ["/why", { why: new Error("dry") }],
@@ -131,6 +134,12 @@ describe("writing JSON", () => {
   ])("says where JSON lacks a value: %s", (path, value) => {
     const text = `not a JSON value${path === "" ? "" : ` at ${path}`}`;
     expect(() => encodeJson(value)).toThrow(new TypeError(text));
+  });
+
+  it("leaves a null that was meant", () => {
+    expect(encodeJson({ a: { toJSON: () => null }, at: new Date(0) })).toBe(
+      '{"a":null,"at":"1970-01-01T00:00:00.000Z"}',
+    );
   });
 
   it("tells what an engine cannot hold from what JSON lacks", () => {

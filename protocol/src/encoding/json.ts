@@ -41,24 +41,28 @@ interface Place {
 const lackingAt = (top: unknown): string | null => {
   const places: Place[] = [{ value: top, path: "", isItem: false }];
   for (let place = places.pop(); place !== undefined; place = places.pop()) {
-    const path = place.path;
-    const isItem = place.isItem;
     let value = place.value;
     if (typeof value === "object" && value !== null) {
-      const written = value as { toJSON?: () => unknown };
+      const written = value as { toJSON?: () => unknown; getTime?: unknown };
       if (typeof written.toJSON === "function") value = written.toJSON();
+      // A date without a time is NaN.
+      if (value === null && written.getTime) value = Number.NaN;
     }
-    const isNone = value === undefined || typeof value === "function";
-    if ((isNone && isItem) || (typeof value === "number" && value - value !== 0)) return path;
-    if (typeof value !== "object" || value === null) continue;
+    if (value === null) continue;
+    if (typeof value !== "object") {
+      const text = JSON.stringify(value);
+      if (text === "null" || (text === undefined && place.isItem)) return place.path;
+      continue;
+    }
     const isArray = Array.isArray(value);
     const keys = Object.keys(value);
     const isPlain = isArray || Object.prototype.toString.call(value) === "[object Object]";
-    if (keys.length === 0 && !isPlain) return path;
-    // The last is looked at first, so that the first one is found.
-    for (const key of keys.reverse()) {
-      const member = (value as { [key: string]: unknown })[key];
-      places.push({ value: member, path: `${path}/${key}`, isItem: isArray });
+    if (keys.length === 0 && !isPlain) return place.path;
+    // An array may have holes, which are no keys. The last is looked at first, to find the first.
+    for (let i = (isArray ? (value as unknown[]) : keys).length - 1; i >= 0; i--) {
+      const key = (isArray ? i : keys[i]) as string;
+      const member = (value as { readonly [key: string]: unknown })[key];
+      places.push({ value: member, path: `${place.path}/${key}`, isItem: isArray });
     }
   }
   return null;

@@ -49,6 +49,22 @@ test.skipIf(noNatsServer)("logins that are refused for a while do not end the bu
   }
 });
 
+test.skipIf(noNatsServer).each([
+  ["100%", "100%"],
+  ["100%", "100%25"],
+  ["a%zz", "a%zz"],
+])("the password %j is taken as it is from an address with %j", async (password, written) => {
+  const nats = await ownNatsServer(["--user", "relay", "--pass", password]);
+  const url = nats.url.replace("//", `//relay:${written}@`);
+  const transport = await open({ url });
+  try {
+    expect(await carries(transport)).toBe(true);
+  } finally {
+    await transport.close();
+    await nats.stop();
+  }
+});
+
 // nats-io/nats.rs#801, nats-io/nats.java#209
 test.skipIf(noNatsServer)("of several servers one that is there is found", async () => {
   const nats = await ownNatsServer(["--user", "relay", "--pass", "a,b"]);

@@ -76,6 +76,15 @@ const addressesOf = (text: string): [URL, ...URL[]] => {
   return addresses as [URL, ...URL[]];
 };
 
+/** A part of the login; as it is where a % in it encodes nothing. */
+const decoded = (part: string): string => {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+};
+
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
   const [first, ...others] = addressesOf(url);
   const { protocol, username, password } = first;
@@ -83,9 +92,9 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
     creds !== undefined
       ? { authenticator: credsIn(readable("--bus-creds", creds)) }
       : password !== ""
-        ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) }
+        ? { user: decoded(username), pass: decoded(password) }
         : username !== ""
-          ? { token: decodeURIComponent(username) }
+          ? { token: decoded(username) }
           : {};
   // By name, so that each connection reads them again: they are renewed while the relay runs.
   const files = {

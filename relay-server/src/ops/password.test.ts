@@ -21,6 +21,20 @@ test.each([
   expect(await reading).toBe("correct horse");
 });
 
+test("a byte order mark is no part of it, and what is not UTF-8 is refused", async () => {
+  const pipe = (bytes: Buffer): Promise<string> => {
+    const { stdin, stderr } = streams(false);
+    stdin.end(bytes);
+    return readPassword(true, { stdin, stderr });
+  };
+  expect(await pipe(Buffer.from("\ufeffcorrect horse\n"))).toBe("correct horse");
+  await expect(pipe(Buffer.from("schl\u00fcssel", "latin1"))).rejects.toMatchObject({
+    exitCode: 2,
+    message: "standard input is not UTF-8 text (line 1); save it as UTF-8",
+  });
+  await expect(pipe(Buffer.from("\ufeffhorse", "utf16le"))).rejects.toThrow("UTF-16");
+});
+
 test("standard input that breaks is told, not a bug", async () => {
   const { stdin, stderr } = streams(false);
   const reading = readPassword(true, { stdin, stderr });

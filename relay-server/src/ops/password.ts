@@ -1,5 +1,6 @@
 /** A new password for a user, from standard input or from the person at the terminal. */
 import { Failure } from "@blindrelay/protocol/command-line";
+import { decodeText } from "@blindrelay/protocol/parse-json";
 import { asking, type Questions, type Terminal } from "@blindrelay/protocol/prompt";
 
 /** Of a piped password; nothing as long is one. */
@@ -23,7 +24,7 @@ export const readPassword = async (
     if (stdin.isTTY === true) {
       stderr.write("Type the password (it is shown), then Enter and Ctrl-D.\n");
     }
-    return (await readAll(stdin)).replace(/\r?\n$/, "");
+    return textOf(await readAll(stdin)).replace(/\r?\n$/, "");
   }
   const ask = async ({ askHidden }: Questions): Promise<[string, string]> => [
     await askHidden("Password: "),
@@ -35,7 +36,16 @@ export const readPassword = async (
   throw new Failure("usage", "the two passwords differ; nothing was done");
 };
 
-const readAll = async (input: AsyncIterable<string | Buffer>): Promise<string> => {
+/** Two passwords would become equal if what is not UTF-8 were replaced. */
+const textOf = (bytes: Buffer): string => {
+  try {
+    return decodeText(bytes);
+  } catch (error) {
+    throw new Failure("usage", `standard input is ${(error as Error).message}`, error);
+  }
+};
+
+const readAll = async (input: AsyncIterable<string | Buffer>): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let length = 0;
   try {
@@ -50,5 +60,5 @@ const readAll = async (input: AsyncIterable<string | Buffer>): Promise<string> =
     const why = (error as Error).message;
     throw new Failure("usage", `standard input cannot be read: ${why}`, error);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 };

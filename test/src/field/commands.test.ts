@@ -58,7 +58,7 @@ it.each([["token"], ["call", "pump", "lines", "-"]])(
     const { code, stderr } = await house.cli(command, {}, "y".repeat(17 * 1_048_576));
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/standard input has more than \d+ char/),
+      expect.stringMatching(/standard input has more than \d+ bytes/),
     ]);
   },
 );

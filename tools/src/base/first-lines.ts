@@ -1,38 +1,51 @@
 /** Reads what a program pipes in, such as a password. */
 import type { Readable } from "node:stream";
-import { StringDecoder } from "node:string_decoder";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { decodeText } from "@blindrelay/protocol/parse-json";
+import { failing } from "./failing.ts";
 
-/** In characters: no secret is as long. */
-const MAX_LENGTH = 1_048_576;
+/** No secret is as long. */
+const MAX_BYTES = 1_048_576;
+const LF = 10;
 
-/** A text to its end, or until it is enough. Rejects with a Failure (usage) if it is too long. */
-export const readInput = async (
-  input: Readable,
-  most = MAX_LENGTH,
-  isEnough: (text: string) => boolean = () => false,
-): Promise<string> => {
-  const decoder = new StringDecoder();
-  let text = "";
-  for await (const chunk of input) {
-    text += typeof chunk === "string" ? chunk : decoder.write(chunk);
-    if (text.length > most) {
-      throw new Failure("usage", `standard input has more than ${most} characters`);
-    }
-    if (isEnough(text)) break;
-  }
-  return text + decoder.end();
-};
+/** A text to its end. Rejects with a Failure (usage) if it is too long, or not UTF-8. */
+export const readInput = async (input: Readable, most = MAX_BYTES): Promise<string> =>
+  textOf(await readBytes(input, most));
 
 /**
  * The first lines of a text, without line ends. Waits only for those, so that the writer may keep
  * the pipe open; fewer if the input ends earlier. Nothing reads it afterwards.
  */
 export const firstLines = async (input: Readable, count: number): Promise<string[]> => {
-  const isEnough = (text: string) => text.split("\n", count + 1).length > count;
-  const lines = (await readInput(input, MAX_LENGTH, isEnough)).split(/\r\n|\n|\r/);
+  const lines = textOf(await readBytes(input, MAX_BYTES, count)).split(/\r\n|\n|\r/);
   // A pipe that stays open would keep the process running.
   input.destroy();
   if (lines.at(-1) === "") lines.pop();
   return lines.slice(0, count);
+};
+
+/** Two passwords could become equal if what is not UTF-8 were replaced. */
+const textOf = (bytes: Uint8Array): string =>
+  failing("usage", "standard input is ", () => decodeText(bytes));
+
+/** To the end of the input, or of so many lines. */
+const readBytes = async (
+  input: Readable,
+  most: number,
+  lines = Number.POSITIVE_INFINITY,
+): Promise<Buffer> => {
+  const parts: Buffer[] = [];
+  let length = 0;
+  let ended = 0;
+  for await (const chunk of input) {
+    const part = Buffer.from(chunk);
+    let end = part.indexOf(LF) + 1;
+    for (; end > 0 && ++ended < lines; ) end = part.indexOf(LF, end) + 1;
+    // What follows may be cut in the middle of a character.
+    parts.push(ended === lines ? part.subarray(0, end) : part);
+    length += part.length;
+    if (length > most) throw new Failure("usage", `standard input has more than ${most} bytes`);
+    if (ended === lines) break;
+  }
+  return Buffer.concat(parts);
 };
