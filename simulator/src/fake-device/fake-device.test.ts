@@ -33,6 +33,18 @@ const call = (method: string, params?: unknown, options = {}) =>
   client.agent(device.id, device.secret).call(method, params, options);
 
 describe("a fake device", () => {
+  test.each(["3", "4"] as const)(
+    "speaks packet version %s, also after a power cut",
+    async (version) => {
+      const one = await relay.addDevice(pump, { version });
+      const agent = client.agent(one.id, one.secret, { version });
+      expect(await agent.call("pump.set", { percent: 40 })).toEqual({ percent: 40 });
+      one.powerOff();
+      await one.powerOn();
+      expect(await agent.call("pump.state", {}, { idempotent: true })).toEqual({ percent: 0 });
+    },
+  );
+
   test("answers an app's own calls, sealed as on a wire", async () => {
     expect(device.online).toBe(true);
     expect(await call("pump.set", { percent: 40 })).toEqual({ percent: 40 });

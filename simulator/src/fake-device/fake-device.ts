@@ -18,6 +18,8 @@ import {
 import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { makeToken } from "@blindrelay/protocol";
 import type { Version } from "@blindrelay/protocol/crypto";
+import { nobleX25519 } from "@blindrelay/protocol/suites/noble-x25519";
+import { forwardSessions, seedOf } from "../base/forward-sessions.ts";
 import { type AgentRecord, randomBytes } from "./directory.ts";
 
 export interface FakeDeviceParts {
@@ -46,7 +48,8 @@ export class FakeDevice {
   constructor(parts: FakeDeviceParts) {
     this.parts = parts;
     this.id = parts.record.agentId;
-    const made = provisionBootCount(this.storage, parts.ports.suite, this.secret);
+    const seed = seedOf(parts.version, randomBytes);
+    const made = provisionBootCount(this.storage, parts.ports.suite, this.secret, seed);
     if (!made.ok) throw new Error(made.advice);
   }
 
@@ -108,6 +111,7 @@ export class FakeDevice {
       runtime: "fake device",
       sdkVersion: "fake device",
       bootCount: raised.count,
+      forward: forwardSessions(raised.seed, nobleX25519),
       deviceRandom: randomBytes(16),
       serialNumber: this.id,
       ports: { ...ports, log: keepingLog(kept, ports.log, () => "") },

@@ -242,8 +242,8 @@ export class VirtualFleet {
     };
     const agent: FleetClient["agent"] = (device) => {
       if (client.sdk === null) throw new Error("the client is not connected");
-      const { id, agentToken, plan } = this.deviceOf(device);
-      return this.reminding(client.sdk.agent(id, agentToken, { version: plan.version }));
+      const { id, agentToken, agentOptions } = this.deviceOf(device);
+      return this.reminding(client.sdk.agent(id, agentToken, agentOptions));
     };
     return {
       get online() {

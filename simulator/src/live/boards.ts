@@ -3,6 +3,7 @@
  * and flash from this process, so network faults affect it; Espruino is a process with its own
  * sockets.
  */
+
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import {
   Engine,
@@ -15,6 +16,7 @@ import {
 } from "@blindrelay/agent-sdk/engines";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { espruinoProgram, xsProgram } from "./board-programs.ts";
 import type { Identity, Missing } from "./fleet.ts";
 import type { Changed } from "./outages.ts";
@@ -22,7 +24,7 @@ import type { Changed } from "./outages.ts";
 export type BoardEngine = "xs" | "espruino";
 
 export interface BoardMember extends Identity {
-  version: "1" | "2";
+  version: AeadVersion;
   startMs: number;
   engine: BoardEngine;
   /** The program's file. */

@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import { type Agent, CallError, Client } from "@blindrelay/client-sdk/node";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
 import { callInTurn } from "../base/calls-in-turn.ts";
@@ -26,7 +27,7 @@ export interface Called {
   /** The device's name, which determines a bundled kind's correct answers. */
   readonly name: string;
   readonly kind: string | null;
-  readonly version: "1" | "2";
+  readonly version: Version;
   /** Starts after the first one; an answer across a restart may refer to either start. */
   restarts: number;
   /** Changes when the device loses its storage. */

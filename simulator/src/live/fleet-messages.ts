@@ -1,4 +1,5 @@
 /** The messages between a fleet's process and its parent, over Node's IPC channel. */
+import type { Version } from "@blindrelay/protocol/crypto";
 import type { FailureCount } from "../report/report.ts";
 import type { Fault } from "../scenario/schema.ts";
 import type { BoardEngine, BoardsOptions } from "./boards.ts";
@@ -28,7 +29,7 @@ export interface FleetOrder {
 export interface OrderedAgent extends Identity {
   /** Index into `programs`. */
   program: number;
-  version?: "1" | "2";
+  version?: Version;
   startMs?: number;
   /** A separate network; required for faults. */
   shape?: Shape;

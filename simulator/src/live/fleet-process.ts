@@ -2,11 +2,13 @@
  * A process of a fleet: a forked child that starts on command and reports its progress. It ends
  * on command, and when its parent ends for any reason.
  */
+
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Program } from "@blindrelay/agent-sdk";
 import type { LinkPort, LogLevel } from "@blindrelay/agent-sdk/ports";
+import type { AeadVersion } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
 import { kindNamed } from "../devices/kinds.ts";
 import { ProgramErrors, thrownIn } from "../report/program-errors.ts";
@@ -77,7 +79,9 @@ async function start(order: FleetOrder): Promise<void> {
       const made = { ...member, program: programs[program] as Program };
       members.push(own === undefined ? made : { ...made, link: own });
     } else {
-      const { version = "1", startMs = 0 } = member;
+      const { startMs = 0 } = member;
+      // A scenario with others is refused.
+      const version = (member.version ?? "1") as AeadVersion;
       const file = programFile(order.programs[program] as string);
       boardMembers.push({ ...member, version, startMs, engine, program: file, link: own ?? link });
     }

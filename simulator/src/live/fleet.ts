@@ -9,6 +9,7 @@ import {
   AgentCore,
   type AgentPorts,
   type AgentStatus,
+  type BootCountResult,
   giveStorage,
   keepingLog,
   openLog,
@@ -23,6 +24,8 @@ import { MemoryStorage } from "@blindrelay/agent-sdk/memory";
 import { SDK_VERSION } from "@blindrelay/agent-sdk/node";
 import type { LinkPort } from "@blindrelay/agent-sdk/ports";
 import type { Suite, Version } from "@blindrelay/protocol/crypto";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
+import { forwardSessions, seedOf } from "../base/forward-sessions.ts";
 import type { Changed } from "./outages.ts";
 
 /** One device and its two secrets. */
@@ -94,7 +97,7 @@ export class Fleet {
     for (const member of members) {
       const storage = new MemoryStorage();
       const { suite } = options.ports;
-      const core = makeCore(options, member, storage, firstBoot(storage, suite, member.agentToken));
+      const core = makeCore(options, member, storage, firstBoot(storage, suite, member));
       const life = { hasReached: false };
       this.watch(core, life);
       this.cores.set(member.id, core);
@@ -148,14 +151,11 @@ export class Fleet {
     const known = this.restarting.get(id);
     if (known === undefined || this.cores.has(id)) return;
     const { suite } = this.options.ports;
-    const { agentToken } = changed;
     known.member = { ...known.member, ...changed };
-    if (agentToken !== undefined) known.storage = new MemoryStorage();
-    const count =
-      agentToken === undefined
-        ? nextBoot(known.storage, suite, known.member.agentToken)
-        : firstBoot(known.storage, suite, agentToken);
-    const core = makeCore(this.options, known.member, known.storage, count);
+    const isEmpty = changed.agentToken !== undefined;
+    if (isEmpty) known.storage = new MemoryStorage();
+    const raised = (isEmpty ? firstBoot : nextBoot)(known.storage, suite, known.member);
+    const core = makeCore(this.options, known.member, known.storage, raised);
     this.watch(core, known.life);
     this.cores.set(id, core);
     core.start();
@@ -215,6 +215,8 @@ function isConnecting(state: AgentStatus["state"]): boolean {
   return state === "connecting" || state === "authenticating";
 }
 
+type Raised = Extract<BootCountResult, { ok: true }>;
+
 interface WaitingAgent {
   core: AgentCore;
   startMs: number;
@@ -236,7 +238,7 @@ function makeCore(
   options: LiveFleetOptions,
   member: FleetMember,
   storage: MemoryStorage,
-  bootCount: number,
+  { count: bootCount, seed }: Raised,
 ): AgentCore {
   const { ports } = options;
   const kept = openLog({
@@ -256,6 +258,7 @@ function makeCore(
     runtime: `simulator, node ${process.versions.node}`,
     sdkVersion: SDK_VERSION,
     bootCount,
+    forward: forwardSessions(seed, nodeX25519),
     deviceRandom: DEVICE_RANDOM,
     serialNumber: member.id,
     ...(member.limits === undefined ? {} : { limits: SMALL_AGENT_LIMITS }),
@@ -286,14 +289,15 @@ function countRuns(agent: Agent, executions: Map<string, number>): void {
  * The first start of a fresh device: provision, then count up. The storage is lost with the
  * process, and so is the secret.
  */
-function firstBoot(storage: MemoryStorage, suite: Suite, agentToken: string): number {
-  const provisioned = provisionBootCount(storage, suite, agentToken);
+function firstBoot(storage: MemoryStorage, suite: Suite, member: FleetMember): Raised {
+  const seed = seedOf(member.version ?? "1", randomBytes);
+  const provisioned = provisionBootCount(storage, suite, member.agentToken, seed);
   if (!provisioned.ok) throw new Error(provisioned.advice);
-  return nextBoot(storage, suite, agentToken);
+  return nextBoot(storage, suite, member);
 }
 
-function nextBoot(storage: MemoryStorage, suite: Suite, agentToken: string): number {
+function nextBoot(storage: MemoryStorage, suite: Suite, { agentToken }: FleetMember): Raised {
   const raised = raiseBootCount(storage, suite, agentToken);
   if (!raised.ok) throw new Error(raised.advice);
-  return raised.count;
+  return raised;
 }

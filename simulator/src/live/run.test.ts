@@ -36,8 +36,8 @@ const scenario = (duration: string, faults: Fault[] = []): Scenario => ({
   duration,
   world: "live",
   devices: [
-    { group: "lamps", count: 3, kind: "echo" },
-    { group: "valves", count: 3, kind: "valve", network: { latency: "5ms" } },
+    { group: "lamps", count: 3, kind: "echo", packet_version: "3" },
+    { group: "valves", count: 3, kind: "valve", packet_version: "4", network: { latency: "5ms" } },
   ],
   clients: [
     // No call outlasts the wait at the end, after which executions are compared.

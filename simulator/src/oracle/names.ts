@@ -1,8 +1,10 @@
 /** The oracles of the virtual world, and what each checks. */
+import { isForward } from "@blindrelay/protocol/crypto";
 import type { Scenario } from "../scenario/schema.ts";
 
 export const ORACLES = {
   nonce: "no key and nonce seals two plaintexts",
+  forward: "what a device still has leads to no earlier session or start",
   once: "no packet is accepted twice",
   delivery: "a packet that a client sealed is accepted, whatever else is sent in between",
   "exactly-once": "a call that was answered was executed exactly once, and none after its deadline",
@@ -34,10 +36,12 @@ export const oraclesOf = ({
   relay,
   invariants = [],
   faults = [],
+  devices,
 }: Scenario): [string, string][] => {
   const idle = [
     ...((relay?.nodes ?? 1) > 1 ? ALONE_ORACLES : CLUSTER_ORACLES),
     ...(invariants.length > 0 ? [] : ["invariants"]),
+    ...(devices.some(({ packet_version: v }) => isForward(v)) ? [] : ["forward"]),
     ...(faults.some(({ kind }) => kind === "device.update") ? [] : ["programs"]),
   ];
   return Object.entries(ORACLES).filter(([name]) => !idle.includes(name));

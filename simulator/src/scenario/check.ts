@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { CALL_ERRORS, MAX_TIMEOUT_MS } from "@blindrelay/client-sdk";
+import { isForward } from "@blindrelay/protocol/crypto";
 import { didYouMean } from "@blindrelay/protocol/did-you-mean";
 import type { TSchema } from "typebox";
 import { Errors } from "typebox/schema";
@@ -430,10 +431,13 @@ function checkBoards(
   let boards = 0;
   const espruino = new Set<string>();
   for (const [i, device] of devices.entries()) {
-    const { engine = "node", group, count, limits } = device;
-    if (engine !== "node") boards += count;
-    if (engine !== "node" && limits !== undefined) {
-      report(["devices", i, "limits"], `${engine} has limits of its own`);
+    const { engine = "node", group, count, packet_version: version, limits } = device;
+    if (engine !== "node") {
+      boards += count;
+      if (limits !== undefined) report(["devices", i, "limits"], `${engine} has limits of its own`);
+      if (isForward(version)) {
+        report(["devices", i, "packet_version"], `${engine} has versions "1" and "2" here`);
+      }
     }
     if (engine !== "espruino") continue;
     espruino.add(group);

@@ -264,11 +264,16 @@ export default scenario;
 
   test("that names another engine needs the live world, where Espruino keeps its own network", () => {
     const group = { group: "a", count: 1, kind: "echo" as const };
-    const scenario = (world: "virtual" | "live", engine: "xs" | "espruino", count = 1) => ({
+    const scenario = (
+      world: "virtual" | "live",
+      engine: "xs" | "espruino",
+      count = 1,
+      version: "1" | "3" = "1",
+    ) => ({
       name: "x",
       duration: "1m",
       world,
-      devices: [{ ...group, engine, count }],
+      devices: [{ ...group, engine, count, packet_version: version }],
       faults: [{ at: "1s", kind: "net.cut" as const }],
     });
     const checked = (...what: Parameters<typeof scenario>) => {
@@ -279,6 +284,7 @@ export default scenario;
     expect(() => checked("virtual", "xs")).toThrow("xs needs world: live");
     expect(() => checked("live", "xs", 101)).toThrow("at most 100");
     expect(() => checked("live", "espruino")).toThrow("net.cut does not reach an Espruino's");
+    expect(() => checked("live", "xs", 1, "3")).toThrow('xs has versions "1" and "2" here');
     const limited = {
       ...scenario("live", "xs"),
       devices: [{ ...group, engine: "xs", limits: "board" }],

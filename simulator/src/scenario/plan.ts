@@ -4,6 +4,7 @@
  * microseconds from the start of the run.
  */
 import { createHash } from "node:crypto";
+import type { Version } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
 import type { ClientGroupSpec, Fault, NetworkSpec, Scenario } from "./schema.ts";
 import { plural as count, durationMs, ratePerMs, shareOf, showMs, sizeOf } from "./units.ts";
@@ -38,7 +39,7 @@ export interface PlannedDevice {
   driftPpm: number;
   kind: string | null;
   program: string | null;
-  version: "1" | "2";
+  version: Version;
   /** A board's engine, instead of Node. */
   engine?: "xs" | "espruino";
   /** Those of a board, instead of Node's. */

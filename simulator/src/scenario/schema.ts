@@ -105,7 +105,12 @@ export const DeviceGroup = Type.Object(
         strict,
       ),
     ),
-    packet_version: Type.Optional(Type.Enum(["1", "2"])),
+    packet_version: Type.Optional(
+      Type.Enum(["1", "2", "3", "4"], {
+        description:
+          'Default: "1". With "3" and "4" each session exchanges keys; in the virtual world half of such devices have a key of their own, which their clients know.',
+      }),
+    ),
     engine: Type.Optional(
       Type.Enum([...ENGINES], {
         description:
@@ -287,7 +292,11 @@ const KINDS = {
   ),
   "storage.torn": virtual(
     "While it lasts, a device loses power in the middle of the next text that its program stores, for 2 s.",
-    { ...deviceTargets, for: during },
+    {
+      ...deviceTargets,
+      for: during,
+      boot: flag("It restarts instead, and loses power while it raises its boot count."),
+    },
   ),
   "storage.full": virtual("Nothing more fits: storing a text throws.", {
     ...deviceTargets,
@@ -388,6 +397,7 @@ export interface Fault {
   storage?: "keep" | "lose";
   program?: string;
   trial?: string;
+  boot?: boolean;
   by?: string;
   back?: boolean;
   /** From 1. */

@@ -168,7 +168,7 @@ export class Drawing {
         kind: this.one(KIND_NAMES),
         ...(this.likely(50) ? { start: { over: "5s" } } : {}),
         ...(this.likely(30) ? { network: this.network() } : {}),
-        ...(this.likely(20) ? { packet_version: "2" as const } : {}),
+        ...(this.likely(60) ? { packet_version: this.one(["2", "3", "4"] as const) } : {}),
         ...(this.likely(30) ? { limits: "board" as const } : {}),
       };
       if (group.kind === "bridge") {
@@ -346,6 +346,7 @@ export class Drawing {
       node: () => 1 + this.below(nodes),
       attack: () => attack,
       storage: () => (this.likely(50) ? "keep" : "lose"),
+      boot: () => this.likely(50),
       trial: () => `${5 + this.below(40)}s`,
     };
     const fields = Object.keys(properties).flatMap((key) => {

@@ -9,8 +9,7 @@ import {
   type Presence,
   type TimerPort,
 } from "@blindrelay/client-sdk";
-import type { Suite } from "@blindrelay/protocol/crypto";
-import { nodeX25519 as x25519 } from "@blindrelay/protocol/suites/node-x25519";
+import type { Suite, X25519 } from "@blindrelay/protocol/crypto";
 import { getOrMake } from "../base/maps.ts";
 import { Stream } from "../base/random-streams.ts";
 import type { PlannedNetwork } from "../scenario/plan.ts";
@@ -29,6 +28,7 @@ export interface ClientWorld {
   readonly clock: Clock;
   readonly net: Net;
   readonly suite: Suite;
+  readonly x25519: X25519;
   readonly store: RelayStore;
   stir(): void;
   /** A client was made; nothing of it has run. */
@@ -142,7 +142,7 @@ export class VirtualClient implements Peer {
         timer: this.timer,
         random: (length) => this.draws.bytes(length),
         suite: world.suite,
-        x25519,
+        x25519: world.x25519,
         log: () => undefined,
       },
     );
@@ -229,8 +229,8 @@ export class VirtualClient implements Peer {
   agent(device: Device): Agent | null {
     const { sdk } = this;
     if (sdk === null) return null;
-    const { id, agentToken, plan } = device;
-    const made = () => sdk.agent(id, agentToken, { version: plan.version });
+    const { id, agentToken, agentOptions } = device;
+    const made = () => sdk.agent(id, agentToken, agentOptions);
     return getOrMake(this.agents, agentToken, made);
   }
 

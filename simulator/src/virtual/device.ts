@@ -6,6 +6,7 @@ import {
   type Agent,
   AgentCore,
   type AgentPorts,
+  type BootCountResult,
   type DeviceLog,
   endLog,
   giveStorage,
@@ -19,10 +20,13 @@ import {
 } from "@blindrelay/agent-sdk";
 import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
 import type { LinkEvents, LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import type { AgentOptions } from "@blindrelay/client-sdk";
 import { makeToken } from "@blindrelay/protocol";
 import { textOfThrown } from "@blindrelay/protocol/command-line";
-import type { Suite } from "@blindrelay/protocol/crypto";
+import { isForward, type Suite, toBase64url, type X25519 } from "@blindrelay/protocol/crypto";
+import { forwardSessions, seedOf } from "../base/forward-sessions.ts";
 import { Stream } from "../base/random-streams.ts";
+import type { ForwardOracle } from "../oracle/forward.ts";
 import type { OracleName } from "../oracle/names.ts";
 import { StorageOracle } from "../oracle/storage.ts";
 import { thrownIn } from "../report/program-errors.ts";
@@ -49,6 +53,8 @@ export interface DeviceWorld {
   readonly clock: Clock;
   readonly net: Net;
   readonly suite: Suite;
+  readonly x25519: X25519;
+  readonly forwardOracle: ForwardOracle;
   readonly globals: Globals;
   /** The file of the scenario's stubs. */
   readonly stubs: LoadedProgram | undefined;
@@ -79,6 +85,8 @@ export class Device implements Peer, Running {
   /** The newest token; differs from the device's own while a rotation is in progress. */
   issuedToken: string;
   agentToken: string;
+  /** What its clients know of it, beside its secret. */
+  readonly agentOptions: AgentOptions;
   /** Of its latest start. */
   program: LoadedProgram;
   /** Null while it is off. */
@@ -98,15 +106,22 @@ export class Device implements Peer, Running {
   skewMs: number;
   /** Faults that cut the power in the middle of the program's next write. */
   tears = 0;
+  /** The same while it raises its boot count. */
+  bootTears = 0;
   /** Faults that leave no room on the medium. */
   fulls = 0;
   private readonly world: DeviceWorld;
   private readonly drift: number;
+  /** The private half of its pinned key; null: it has none. */
+  private readonly deviceKey: Uint8Array | null;
+  private readonly x25519: X25519;
   private storage = new MemoryStorage();
   /** What it had when it was new. */
   private readonly flashed: LoadedProgram;
   private slots: ProgramSlots;
   private provisioned = false;
+  /** Of its latest start with this secret. */
+  private lastCount = 0;
   private stored = this.newStorageOracle();
   /** Made for each program that it runs; null: that one has no hardware. */
   private makeStubs: { program: LoadedProgram; make: ReturnType<typeof stubsOf> } | null = null;
@@ -142,6 +157,10 @@ export class Device implements Peer, Running {
     this.netDraws = new Stream(`${world.seed}/${plan.id}/net`);
     this.pingSalt = new Stream(`${world.seed}/${plan.id}/pings`).next();
     this.agentToken = this.makeSecret(0);
+    const pins = isForward(plan.version) && (this.secretBytes("pins")[0] as number) < 128;
+    this.deviceKey = pins ? this.secretBytes("key") : null;
+    this.x25519 = world.forwardOracle.exchanging(world.x25519, this.deviceKey);
+    this.agentOptions = { version: plan.version, ...publicHalf(world.x25519, this.deviceKey) };
   }
 
   get id(): string {
@@ -162,7 +181,11 @@ export class Device implements Peer, Running {
   }
 
   private makeSecret(n: number): string {
-    return makeToken("e2e", new Stream(`${this.world.seed}/${this.plan.id}/secret/${n}`).bytes(32));
+    return makeToken("e2e", this.secretBytes(`secret/${n}`));
+  }
+
+  private secretBytes(name: string): Uint8Array {
+    return new Stream(`${this.world.seed}/${this.plan.id}/${name}`).bytes(32);
   }
 
   // ---- power
@@ -175,7 +198,9 @@ export class Device implements Peer, Running {
     this.ended = null;
     world.enter(this);
     world.trace("boot", plan.id, String(this.boots));
-    const bootCount = this.countBoot();
+    const raised = this.countBoot();
+    if (raised === null) return;
+    const { count: bootCount, seed } = raised;
     const hasPower = (): boolean => this.unplugged === 0;
     try {
       this.program = this.slots.begin(this.storageWhile(hasPower));
@@ -202,6 +227,7 @@ export class Device implements Peer, Running {
       runtime: "simulator",
       sdkVersion: SDK,
       bootCount,
+      forward: forwardSessions(seed, this.x25519, this.deviceKey),
       deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
       serialNumber: plan.id,
       ...(plan.limits === undefined ? {} : { limits: SMALL_AGENT_LIMITS }),
@@ -303,6 +329,7 @@ export class Device implements Peer, Running {
     this.stored = this.newStorageOracle();
     this.slots = this.newSlots();
     this.provisioned = false;
+    this.lastCount = 0;
     this.agentToken = this.makeSecret(this.boots);
   }
 
@@ -382,8 +409,10 @@ export class Device implements Peer, Running {
       write: (name, text) => {
         mustBeOn();
         if (this.fulls > 0) throw new Error("no space on the medium");
-        if (this.tears > 0) this.tearWrite(name, text);
-        else this.storage.write(name, text);
+        if (this.tears > 0) {
+          this.tears -= 1;
+          this.tearWrite(name, text);
+        } else this.storage.write(name, text);
       },
     };
   }
@@ -392,7 +421,6 @@ export class Device implements Peer, Running {
   private tearWrite(name: string, text: string): never {
     const { world, storage } = this;
     const { clock } = world;
-    this.tears -= 1;
     const draws = new Stream(`${world.seed}/${this.plan.id}/torn/${clock.nowUs}/${name}`);
     const before = storage.read(name);
     const medium = new CuttableStorage(
@@ -413,16 +441,43 @@ export class Device implements Peer, Running {
     throw new PowerCut();
   }
 
-  private countBoot(): number {
-    const { suite } = this.world;
+  /** Null: its power went meanwhile. */
+  private countBoot(): Extract<BootCountResult, { ok: true }> | null {
+    const { world, plan, storage } = this;
+    const { suite, forwardOracle } = world;
     if (!this.provisioned) {
-      const made = provisionBootCount(this.storage, suite, this.agentToken);
+      const seed = seedOf(plan.version, () => this.secretBytes(`seed/${this.boots}`));
+      const made = provisionBootCount(storage, suite, this.agentToken, seed);
       if (!made.ok) throw new Error(made.advice);
       this.provisioned = true;
     }
-    const raised = raiseBootCount(this.storage, suite, this.agentToken);
+    const slots: StoragePort = {
+      read: (name) => storage.read(name),
+      write: (name, text) => {
+        if (this.bootTears > 0 && this.isTorn(name)) {
+          this.bootTears -= 1;
+          this.tearWrite(name, text);
+        } else storage.write(name, text);
+      },
+    };
+    const raised = raiseBootCount(slots, suite, this.agentToken);
+    if (this.unplugged > 0) return null;
     if (!raised.ok) throw new Error(raised.advice);
-    return raised.count;
+    if (raised.count <= this.lastCount) {
+      this.world.violate("nonce", `${this.id} starts with the boot count ${raised.count} again`);
+    }
+    this.lastCount = raised.count;
+    if (raised.seed !== undefined) {
+      const texts = storage.names().map((name) => storage.read(name));
+      forwardOracle.started(this.id, raised.seed, texts);
+    }
+    return raised;
+  }
+
+  /** A start writes both slots, and either write may be the one. */
+  private isTorn(slot: string): boolean {
+    const { seed, clock } = this.world;
+    return new Stream(`${seed}/${this.id}/torn/${clock.nowUs}/${slot}/which`).below(2) === 0;
   }
 
   // ---- passed to its code
@@ -555,6 +610,10 @@ export class Device implements Peer, Running {
     return this.draws;
   }
 }
+
+/** Of a pinned key, as its clients get it. */
+const publicHalf = (x25519: X25519, deviceKey: Uint8Array | null): { deviceKey?: string } =>
+  deviceKey === null ? {} : { deviceKey: toBase64url(x25519.pair(deviceKey).publicKey()) };
 
 /** Link events that first report which device's code runs. */
 const entering = (device: Device, events: LinkEvents): LinkEvents => ({

@@ -138,9 +138,8 @@ class Program {
   private begin(client: Client): void {
     const { port, claim, watch, takeover } = this;
     const { device, world } = port;
-    const { version } = device.plan;
     const remote = new RemotePort(
-      client.agent(device.id, this.agentToken, { version }),
+      client.agent(device.id, this.agentToken, device.agentOptions),
       { port: port.name, claim, user: claim, watch, takeover, timer: this.client.timer },
       {
         data: (bytes) => {

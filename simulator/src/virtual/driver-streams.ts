@@ -18,8 +18,7 @@ export const streams = async (
   const fromUs = clock.nowUs;
   if (client.sdk === null || !client.online || !device.online) return;
   const what = `${client.id}: a stream with ${device.id}`;
-  const { version } = device.plan;
-  const agent = client.sdk.agent(device.id, device.agentToken, { version });
+  const agent = client.sdk.agent(device.id, device.agentToken, device.agentOptions);
   const size = SIZES[Math.floor(fromUs / 1000) % SIZES.length] as number;
   let isOver = false;
   clock.after(LIMIT_MS, () => {

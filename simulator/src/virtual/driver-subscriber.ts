@@ -57,7 +57,7 @@ export class Subscriber {
 
   private listen(client: Client, device: Device): void {
     this.tokens.set(device, device.agentToken);
-    const agent = client.agent(device.id, device.agentToken, { version: device.plan.version });
+    const agent = client.agent(device.id, device.agentToken, device.agentOptions);
     const tell = (): void => {
       const known = this.heard.get(device);
       if (known !== undefined) known.isTold = true;

@@ -120,10 +120,7 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       return nothing;
     }
     case "storage.torn":
-      for (const device of devices) device.tears += 1;
-      return () => {
-        for (const device of devices) device.tears = Math.max(0, device.tears - 1);
-      };
+      return tear(devices, spec.boot === true ? "bootTears" : "tears");
     case "storage.full":
       for (const device of devices) device.fulls += 1;
       return () => {
@@ -180,6 +177,20 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
     case "operator.rotate":
       return rotate(world, devices);
   }
+};
+
+const tear = (devices: readonly Device[], where: "tears" | "bootTears"): (() => void) => {
+  for (const device of devices) {
+    device[where] += 1;
+    // One that is off is torn at its next start.
+    if (where === "bootTears" && device.core !== null) {
+      device.powerOff();
+      device.boot();
+    }
+  }
+  return () => {
+    for (const device of devices) device[where] = Math.max(0, device[where] - 1);
+  };
 };
 
 const skewOf = ({ by, back }: PlannedFault["spec"]): number =>

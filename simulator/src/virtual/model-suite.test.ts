@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { checkScenario } from "../scenario/load.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { drawScenario } from "../search/draw.ts";
-import { modelSuite } from "./model-suite.ts";
+import { modelSuite, modelX25519 } from "./model-suite.ts";
 import { loadPrograms } from "./programs.ts";
 import { type Crypto, runVirtual } from "./run.ts";
 
@@ -29,6 +29,15 @@ test("what the model seals is unreadable, and opens with the same key, nonce and
     expect(open(key, undefined, undefined, changed)).toBeNull();
   }
   expect(suite.open(key, bytes(12, 2), bytes(20, 3), bytes(15, 0))).toBeNull();
+});
+
+test("both sides of a model's exchange get the same value, and no other pair does", () => {
+  const [a, b, c] = [1, 2, 3].map((from) => modelX25519.pair(bytes(32, from)));
+  const shared = (one = a, other = b) => one?.shared(other?.publicKey() as Uint8Array);
+  expect(shared()).toHaveLength(32);
+  expect(shared(b, a)).toEqual(shared());
+  expect(shared(a, c)).not.toEqual(shared());
+  expect(shared(b, c)).not.toEqual(shared());
 });
 
 /** `BLINDRELAY_SCENARIOS=500` compares more of them. */

@@ -1,6 +1,6 @@
 /** One run in the virtual world, from a checked scenario to its report. */
 
-import type { Suite } from "@blindrelay/protocol/crypto";
+import type { Suite, X25519 } from "@blindrelay/protocol/crypto";
 import type { Control, ControlParts } from "@blindrelay/relay-server/control";
 import { oraclesOf } from "../oracle/names.ts";
 import { makeReport } from "../report/make-report.ts";
@@ -9,7 +9,7 @@ import { reasonToAbort, thresholdsOf } from "../report/thresholds.ts";
 import { makePlan } from "../scenario/plan.ts";
 import type { Scenario } from "../scenario/schema.ts";
 import { type Guard, startGuard } from "./guard.ts";
-import { modelSuite } from "./model-suite.ts";
+import { modelSuite, modelX25519 } from "./model-suite.ts";
 import type { LoadedProgram } from "./program.ts";
 import { sourcesOf } from "./programs.ts";
 import type { VirtualRelay } from "./relay.ts";
@@ -47,9 +47,9 @@ export interface RunOptions {
 
 export type Crypto = Report["crypto"];
 
-/** The suite of a world: absent is the real one. */
-export const suiteOf = (crypto: Crypto = "real"): { suite?: Suite } =>
-  crypto === "model" ? { suite: modelSuite() } : {};
+/** The cryptography of a world: absent is the real one. */
+export const suiteOf = (crypto: Crypto = "real"): { suite?: Suite; x25519?: X25519 } =>
+  crypto === "model" ? { suite: modelSuite(), x25519: modelX25519 } : {};
 
 export interface VirtualResult {
   report: Report;

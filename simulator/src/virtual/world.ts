@@ -8,8 +8,9 @@
 import type { AgentCore } from "@blindrelay/agent-sdk";
 import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
 import { OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
-import type { Suite } from "@blindrelay/protocol/crypto";
+import { isForward, type Suite, type X25519 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
+import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { Control } from "@blindrelay/relay-server/control";
 import { getOrMake } from "../base/maps.ts";
 import { Stream } from "../base/random-streams.ts";
@@ -17,6 +18,7 @@ import { exchange, type Inbox } from "../devices/exchange.ts";
 import { Questions } from "../devices/questions.ts";
 import { CallOracle, type CallOutcome, type CallRecord } from "../oracle/calls.ts";
 import { ClusterOracle, type Party } from "../oracle/cluster.ts";
+import { ForwardOracle } from "../oracle/forward.ts";
 import { InvariantOracle } from "../oracle/invariants.ts";
 import { LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
 import type { OracleName } from "../oracle/names.ts";
@@ -64,6 +66,7 @@ export interface WorldOptions {
   keptEntries?: number;
   /** The crypto; real by default. */
   suite?: Suite;
+  x25519?: X25519;
   /** The trace has only the lengths of messages: see Trace. */
   keepsTimeline?: boolean;
   /** Also simulates the pings of idle links; the trace is the same. */
@@ -115,6 +118,7 @@ export class World implements Observer {
   readonly store: RelayStore;
   readonly relay: VirtualNodes;
   readonly suite: Suite;
+  readonly x25519: X25519;
   readonly devices: Device[];
   readonly clients: VirtualClient[];
   readonly globals: ReturnType<typeof makeGlobals>;
@@ -122,6 +126,7 @@ export class World implements Observer {
   readonly stubs: LoadedProgram | undefined;
   readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
+  readonly forwardOracle: ForwardOracle;
   /** Null: there is one node. */
   private readonly clusterOracle: ClusterOracle | null;
   /** Null: there are several nodes. */
@@ -208,7 +213,11 @@ export class World implements Observer {
       invariants.length === 0 ? null : new InvariantOracle(violate("invariants"), invariants);
     const delivered = (from: ObservedWire): void => this.relayOracle.delivered(from);
     this.toldOracle = this.isAlone ? new ToldOracle(violate("told"), delivered) : null;
-    this.suite = this.nonces.watch(options.suite ?? nodeSuite());
+    this.forwardOracle = new ForwardOracle(violate("forward"));
+    const suite = this.nonces.watch(options.suite ?? nodeSuite());
+    const isWatched = plan.devices.some(({ version }) => isForward(version));
+    this.suite = isWatched ? this.forwardOracle.watch(suite) : suite;
+    this.x25519 = options.x25519 ?? nodeX25519;
     const draws = new Stream(`${this.seed}/store`);
     const stored = {
       stored: (text: string) => this.relayOracle.kept(text, "the store"),

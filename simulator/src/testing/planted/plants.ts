@@ -140,6 +140,48 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     oracle: "bounds",
     devices: 5,
   },
+  "a boot count is written over itself": {
+    file: "agent-sdk/src/core/bootcount.ts",
+    edits: [
+      {
+        from: "  writeSlot(storage, lower, count + 1, hash);\n  if (both)",
+        to: "  writeSlot(storage, both ? higher : lower, count + 1, hash);\n  if (both)",
+      },
+    ],
+    scenario: "power-cuts",
+    seed: 1,
+    oracle: "nonce",
+    devices: 1,
+  },
+  "a start leaves its seed in a slot": {
+    file: "agent-sdk/src/core/bootcount.ts",
+    edits: [{ from: "    writeSlot(storage, higher, count + 1, next);\n", to: "" }],
+    scenario: "power-cuts",
+    seed: 1,
+    oracle: "forward",
+    devices: 1,
+  },
+  "a session leaves its secret to the next one": {
+    file: "protocol/src/session/forward-agent.ts",
+    edits: [{ from: "    this.dh = nextDh(this.suite, dh);\n    dh.fill(0);\n", to: "" }],
+    scenario: "power-cuts",
+    seed: 1,
+    oracle: "forward",
+    devices: 5,
+  },
+  "all sessions have one private value": {
+    file: "protocol/src/session/forward-agent.ts",
+    edits: [
+      {
+        from: "deriveAgentPrivate(suite, this.dh, this.version, sid, x);",
+        to: "suite.hmac(this.prk, NO_BYTES);",
+      },
+    ],
+    scenario: "power-cuts",
+    seed: 1,
+    oracle: "forward",
+    devices: 5,
+  },
   "a program resumes its port a byte early": {
     file: "client-sdk/src/serial/remote-port.ts",
     edits: [{ from: "from: this.readAt };", to: "from: Math.max(0, this.readAt - 1) };" }],
