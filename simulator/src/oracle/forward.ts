@@ -5,7 +5,10 @@
  */
 import type { HmacKey, Suite, X25519 } from "@blindrelay/protocol/crypto";
 import { asciiBytes, toHex } from "@blindrelay/protocol/crypto";
+import { Recent } from "./recent.ts";
 
+/** The number of secrets remembered, newest first. A session uses two, and a start one. */
+const SECRETS = 100_000;
 /** What an agent derives a session's private value under, from the secret that then moves on. */
 const LABEL = asciiBytes("x25519|");
 
@@ -19,7 +22,7 @@ const isLabelled = (data: Uint8Array): boolean => LABEL.every((byte, i) => data[
 export class ForwardOracle {
   private readonly violate: (what: string) => void;
   /** Secrets that have served a session or a start, in hex. */
-  private readonly used = new Set<string>();
+  private readonly used = new Recent<true>(SECRETS);
 
   constructor(violate: (what: string) => void) {
     this.violate = violate;
@@ -69,7 +72,7 @@ export class ForwardOracle {
   }
 
   private use(secret: string, what: string): void {
-    if (this.used.has(secret)) this.violate(what);
-    this.used.add(secret);
+    if (this.used.get(secret)) this.violate(what);
+    this.used.set(secret, true);
   }
 }
