@@ -288,7 +288,8 @@ describe("what the relay knows of a session", () => {
     await world.run(10_000);
     world.relay.received.length = 0;
     expect(await settle(world, pump.call("echo", [1]), 200)).toEqual([1]);
-    expect([world.relay.received.length, isEnveloped(world)]).toEqual([1, true]);
+    const isFirstEnveloped = Object.hasOwn(JSON.parse(world.relay.received[0] ?? "{}"), "type");
+    expect([world.relay.received.length, isFirstEnveloped]).toEqual([2, true]);
   });
 });
 

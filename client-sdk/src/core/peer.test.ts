@@ -4,6 +4,7 @@
  */
 import { SESSION_IDLE_MS } from "@blindrelay/protocol";
 import { asciiBytes, jsonBytes } from "@blindrelay/protocol/crypto";
+import { encodeRestarting } from "@blindrelay/protocol/wire";
 import { describe, expect, it } from "vitest";
 import { settle } from "../testing/streams.ts";
 import { SECRET, testToken, World } from "../testing/world.ts";
@@ -344,7 +345,8 @@ describe("a lost link", () => {
     await world.run(100);
     expect(kept.result).toEqual([0]);
     expect(openings(world)).toBe(1);
-    expect(packetsOf(world).map(({ bare }) => bare)).toEqual([false, true, true, false]);
+    // A ping asks first whether the agent still has it.
+    expect(packetsOf(world).map(({ bare }) => bare)).toEqual([false, true, true, false, true]);
 
     const once = world.follow(pump.call("never"));
     const twice = world.follow(pump.call("never", [], { idempotent: true }));
@@ -357,6 +359,22 @@ describe("a lost link", () => {
     expect(twice.result).toBe("again");
   });
 });
+
+it.each(["lost", "left for another one"])(
+  "a call after the link was %s runs, although the agent restarted meanwhile",
+  async (how) => {
+    const { world, agent, pump } = await talking();
+    if (how === "lost") world.relay.cutAll();
+    else world.relay.sayToAll(encodeRestarting("The relay restarts", 0));
+    await world.run(12_000);
+    agent.restart();
+    const ran: unknown[] = [];
+    agent.handlers.set("open", ({ answer }) => answer(ran.push("open")));
+    const call = world.follow(pump.call("open"));
+    await world.run(1_000);
+    expect([call.result, ran.length, openings(world)]).toEqual([1, 1, 2]);
+  },
+);
 
 describe("a link under another session token", () => {
   it("opens a new session, because the old link may still hold the sid", async () => {

@@ -165,6 +165,7 @@ export class Peer implements PeerSessionEvents {
       this.moveOn();
       return true;
     }
+    if (session.unsure && (session.awaitsPong || session.ping())) return false;
     const call = this.queue[0];
     if (call === undefined || session.inFlight >= MAX_IN_FLIGHT_PER_AGENT) return false;
     if (session.inFlight > 0 && session.bytesInFlight >= MAX_BYTES_PER_AGENT) return false;
@@ -228,7 +229,10 @@ export class Peer implements PeerSessionEvents {
       session.setLink(true);
       // It binds the sid, without which the relay drops events, and its answer shows what was lost.
       if (session.state === "open" && (session.canMigrate || this.subscribed)) session.ping();
-      else session.doubt();
+      else {
+        session.doubt();
+        session.unsure = session.state === "open";
+      }
       session.release();
     }
     this.retryNow();
@@ -238,7 +242,9 @@ export class Peer implements PeerSessionEvents {
   /** Another link, without a gap: a ping shows the relay the new route for answers and events. */
   linkMoved(): void {
     for (const session of this.sessions()) {
-      if (session.state === "open" && (session.engaged > 0 || this.subscribed)) session.ping(true);
+      if (session.state !== "open") continue;
+      if (session.engaged > 0 || this.subscribed) session.ping(true);
+      else session.unsure = true;
     }
   }
 

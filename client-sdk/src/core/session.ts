@@ -150,6 +150,11 @@ export class PeerSession {
   bytesInFlight = 0;
   /** Waiting before refused packets are sent again; later packets would overtake them. */
   holding = false;
+  /**
+   * It was idle while the link changed, and the agent may have said on the one before that it
+   * dropped it: a call would have an unknown outcome, so a ping goes first.
+   */
+  unsure = false;
   /** The relay has lost the binding; no packet of the agent has arrived since. */
   private rebinding = false;
 
@@ -551,6 +556,7 @@ export class PeerSession {
     this.bytesInFlight -= answered.text.length;
     this.acceptedAt = Math.max(this.acceptedAt, answered.sentAt);
     this.resends = 0;
+    this.unsure = false;
     if (answered.call === null) {
       this.pings--;
       this.peer.alive(this);
@@ -579,6 +585,7 @@ export class PeerSession {
     this.outstanding.clear();
     this.bytesInFlight = 0;
     this.nextId = FIRST_PING_ID + 1;
+    this.unsure = false;
     this.pings = 0;
     this.early.clear();
     this.held = null;

@@ -122,10 +122,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
         to: "sessionHash !== client.sessionHash",
       },
     ],
-    scenario: "short-sessions",
+    scenario: "one-client-many-agents",
     seed: 1,
     oracle: "liveness",
-    devices: 12,
+    devices: null,
   },
   "drain without spread": {
     file: "relay-server/src/core/lifecycle/drain.ts",
