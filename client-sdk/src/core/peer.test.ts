@@ -360,8 +360,22 @@ describe("a lost link", () => {
   });
 });
 
+it.each([false, true])(
+  "a call that waits for a link runs, although the agent restarted meanwhile (listens: %s)",
+  async (listens) => {
+    const { world, agent, pump } = await talking();
+    if (listens) pump.on("event", () => undefined);
+    world.relay.cutAll();
+    await world.run(0);
+    agent.restart();
+    const call = world.follow(pump.call("echo", [1]));
+    await world.run(5_000);
+    expect([call.result, agent.executed.length]).toEqual([[1], 2]);
+  },
+);
+
 it.each(["lost", "left for another one"])(
-  "a call after the link was %s runs, although the agent restarted meanwhile",
+  "a call after the link was %s runs, although the agent restarted since",
   async (how) => {
     const { world, agent, pump } = await talking();
     if (how === "lost") world.relay.cutAll();
@@ -375,6 +389,22 @@ it.each(["lost", "left for another one"])(
     expect([call.result, ran.length, openings(world)]).toEqual([1, 1, 2]);
   },
 );
+
+it("a ping that goes before a call follows the link, should that change again", async () => {
+  const { world, pump } = await talking();
+  const move = () => world.relay.sayToAll(encodeRestarting("The relay restarts", 0));
+  move();
+  await world.run(12_000);
+  const { toAgent } = world.relay;
+  world.relay.toAgent = () => 8_000;
+  const call = world.follow(pump.call("echo", [2]));
+  await world.run(1_000);
+  move();
+  await world.run(5_000);
+  world.relay.toAgent = toAgent;
+  await world.run(8_500);
+  expect(call.result).toEqual([2]);
+});
 
 describe("a link under another session token", () => {
   it("opens a new session, because the old link may still hold the sid", async () => {

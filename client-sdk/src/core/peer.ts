@@ -227,12 +227,10 @@ export class Peer implements PeerSessionEvents {
     for (const session of this.sessions()) {
       if (fresh && !session.canMigrate) session.giveUp("the link is a new one");
       session.setLink(true);
+      session.unsure = session.state === "open" && session.engaged === 0;
       // It binds the sid, without which the relay drops events, and its answer shows what was lost.
       if (session.state === "open" && (session.canMigrate || this.subscribed)) session.ping();
-      else {
-        session.doubt();
-        session.unsure = session.state === "open";
-      }
+      else session.doubt();
       session.release();
     }
     this.retryNow();
@@ -243,8 +241,8 @@ export class Peer implements PeerSessionEvents {
   linkMoved(): void {
     for (const session of this.sessions()) {
       if (session.state !== "open") continue;
-      if (session.engaged > 0 || this.subscribed) session.ping(true);
-      else session.unsure = true;
+      session.unsure = session.engaged === 0;
+      if (!session.unsure || session.awaitsPong || this.subscribed) session.ping(true);
     }
   }
 
@@ -272,7 +270,8 @@ export class Peer implements PeerSessionEvents {
     this.retryNow();
     for (const session of this.sessions()) {
       if (session.state !== "open") continue;
-      if (session.engaged > 0 || this.subscribed) session.ping();
+      session.unsure = session.engaged === 0;
+      if (!session.unsure || this.subscribed) session.ping();
       else session.giveUp("the agent reconnected");
     }
     this.host.ready(this);
@@ -570,9 +569,10 @@ export class Peer implements PeerSessionEvents {
       const text = `${this.agentId} was offline until the call's deadline`;
       return new CallError("AGENT_OFFLINE", text, { retryable: true });
     }
+    const turn = this.current.unsure ? "the agent did not answer" : "its turn did not come";
     const why =
       this.current.state === "open"
-        ? "its turn did not come"
+        ? turn
         : "no verified answer to the opening (is the agent_token right, and its version?)";
     const text = `the call was not sent to ${this.agentId} before its deadline: ${why}`;
     return new CallError("TIMED_OUT", text, { retryable: true });

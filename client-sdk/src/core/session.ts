@@ -151,8 +151,8 @@ export class PeerSession {
   /** Waiting before refused packets are sent again; later packets would overtake them. */
   holding = false;
   /**
-   * It was idle while the link changed, and the agent may have said on the one before that it
-   * dropped it: a call would have an unknown outcome, so a ping goes first.
+   * While it was idle the link changed, or the agent reconnected, and may have dropped it: a call's
+   * outcome would be unknown, so a ping goes first.
    */
   unsure = false;
   /** The relay has lost the binding; no packet of the agent has arrived since. */

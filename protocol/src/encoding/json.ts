@@ -45,7 +45,7 @@ const lackingAt = (top: unknown): string | null => {
     if (typeof value === "object" && value !== null) {
       const written = value as { toJSON?: () => unknown; getTime?: unknown };
       if (typeof written.toJSON === "function") value = written.toJSON();
-      // A date without a time is NaN.
+      // An invalid Date, whose time is NaN.
       if (value === null && written.getTime) value = Number.NaN;
     }
     if (value === null) continue;

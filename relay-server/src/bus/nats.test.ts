@@ -53,6 +53,7 @@ test.skipIf(noNatsServer).each([
   ["100%", "100%"],
   ["100%", "100%25"],
   ["a%zz", "a%zz"],
+  ["100%;ä", "100%;ä"],
 ])("the password %j is taken as it is from an address with %j", async (password, written) => {
   const nats = await ownNatsServer(["--user", "relay", "--pass", password]);
   const url = nats.url.replace("//", `//relay:${written}@`);

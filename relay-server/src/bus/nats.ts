@@ -76,14 +76,15 @@ const addressesOf = (text: string): [URL, ...URL[]] => {
   return addresses as [URL, ...URL[]];
 };
 
-/** A part of the login; as it is where a % in it encodes nothing. */
-const decoded = (part: string): string => {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-};
+/** A part of the login. A % in it may encode nothing, beside what a URL always encodes. */
+const decoded = (part: string): string =>
+  part.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
+    try {
+      return decodeURIComponent(escapes);
+    } catch {
+      return escapes;
+    }
+  });
 
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
   const [first, ...others] = addressesOf(url);

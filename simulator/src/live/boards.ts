@@ -3,7 +3,6 @@
  * and flash from this process, so network faults affect it; Espruino is a process with its own
  * sockets.
  */
-
 import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import {
   Engine,

@@ -2,7 +2,6 @@
  * A process of a fleet: a forked child that starts on command and reports its progress. It ends
  * on command, and when its parent ends for any reason.
  */
-
 import { randomBytes } from "node:crypto";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";

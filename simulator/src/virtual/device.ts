@@ -451,13 +451,14 @@ export class Device implements Peer, Running {
       if (!made.ok) throw new Error(made.advice);
       this.provisioned = true;
     }
+    // A start may write both slots, and either write may be the one.
+    let spared = this.bootTears > 0 ? this.tornWrite() : Number.POSITIVE_INFINITY;
     const slots: StoragePort = {
       read: (name) => storage.read(name),
       write: (name, text) => {
-        if (this.bootTears > 0 && this.isTorn(name)) {
-          this.bootTears -= 1;
-          this.tearWrite(name, text);
-        } else storage.write(name, text);
+        if (spared-- > 0) return storage.write(name, text);
+        this.bootTears -= 1;
+        return this.tearWrite(name, text);
       },
     };
     const raised = raiseBootCount(slots, suite, this.agentToken);
@@ -474,10 +475,10 @@ export class Device implements Peer, Running {
     return raised;
   }
 
-  /** A start writes both slots, and either write may be the one. */
-  private isTorn(slot: string): boolean {
+  /** How many writes of a start go well before the one that is torn. */
+  private tornWrite(): number {
     const { seed, clock } = this.world;
-    return new Stream(`${seed}/${this.id}/torn/${clock.nowUs}/${slot}/which`).below(2) === 0;
+    return new Stream(`${seed}/${this.id}/torn/${clock.nowUs}/which`).below(2);
   }
 
   // ---- passed to its code

@@ -277,6 +277,9 @@ const paramText = (
   return text;
 };
 
+/** Whether the device takes the line as one: "ON#" with the end "##" would end a byte early. */
+const endsOnce = (line: string, end: string): boolean => (line + end).indexOf(end) === line.length;
+
 const makeLine = (
   send: string,
   declared: { readonly [name: string]: ParamFile },
@@ -289,7 +292,7 @@ const makeLine = (
       throw new Error(`${where}: {${name}} is not declared in params`);
     }
   }
-  if (CONTROL.test(send) || send.includes(end)) {
+  if (CONTROL.test(send) || !endsOnce(send, end)) {
     throw new Error(`${where}: send must be one line without its end`);
   }
   return (params, tag) => {
@@ -306,7 +309,7 @@ const makeLine = (
       texts.set(name, paramText(name, value, param, encoding));
     }
     const line = send.replace(PLACEHOLDER, (_all, name: string) => texts.get(name) as string);
-    if ((line + end).indexOf(end) === line.length) return line;
+    if (endsOnce(line, end)) return line;
     throw new Error(`the line must not hold ${JSON.stringify(end)}, which ends it`);
   };
 };
