@@ -125,6 +125,12 @@ it("a command with the end of a line in it is refused when the mapping is read",
   );
 });
 
+it("a placeholder is no end of a line, whatever stands in it", () => {
+  const mapping = { end: "#", commands: { get: { send: "GET {#}" } } };
+  const [command] = readMapping(mapping).commands as [LineCommand];
+  expect(command.line({}, "7")).toBe("GET 7");
+});
+
 it("a number is within its bounds as it is sent, with fewer decimals", () => {
   const x = { type: "number", minimum: 0.4, maximum: 99.9, decimals: 0 };
   const mapping = readMapping({ commands: { move: { send: "X{x}", params: { x } } } });

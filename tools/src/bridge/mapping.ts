@@ -292,7 +292,8 @@ const makeLine = (
       throw new Error(`${where}: {${name}} is not declared in params`);
     }
   }
-  if (CONTROL.test(send) || !endsOnce(send, end)) {
+  // No line has half of a surrogate pair, so that a placeholder is no part of an end.
+  if (CONTROL.test(send) || !endsOnce(send.replace(PLACEHOLDER, "\ud800"), end)) {
     throw new Error(`${where}: send must be one line without its end`);
   }
   return (params, tag) => {
