@@ -29,7 +29,7 @@ const account = name(
 
 export const MAX_NODES = 9;
 export const ENGINES = ["node", "xs", "espruino"] as const;
-export const LIMITS = ["node", "board"] as const;
+const LIMITS = ["node", "board"] as const;
 /** Each is a process of its own. */
 export const MAX_BOARDS = 100;
 export const KIND_NAMES = ["sensor", "valve", "echo", "busy", "bridge"] as const;

@@ -101,7 +101,11 @@ export class Drawing {
       drivers,
       faults: [...(this.likely(50) ? own.filter(({ at }) => seconds(at) < endS) : []), ...faults],
       relay: { ...this.relay(), ...base?.scenario.relay, nodes },
-      allow: [...(rest.allow ?? []), ...MAY_REFUSE, ...(isCalm ? lossesOf(clients) : MAY_FAIL)],
+      allow: [
+        ...(rest.allow ?? []),
+        ...MAY_REFUSE,
+        ...(isCalm ? lossesOf(devices, clients) : MAY_FAIL),
+      ],
       // Faults break them, as is to be expected.
       thresholds: isCalm ? (rest.thresholds ?? []).filter(isOfAnyFleet) : [],
       phases: [],
@@ -364,10 +368,18 @@ export const drawScenario = (seed: number): Scenario =>
   new Drawing(new Stream(`scenario ${seed}`)).scenario(`random ${seed}`);
 
 /** Calls that have no answer without any fault: given up, or dropped by a board that is full. */
-const lossesOf = (clients: readonly ClientGroupSpec[]): Allowed[] => [
-  ...(clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : []),
-  ...(clients.length > BOARD_SESSIONS ? [{ code: "OUTCOME_UNKNOWN", rate: "100%" }] : []),
-];
+const lossesOf = (
+  devices: readonly DeviceGroupSpec[],
+  clients: readonly ClientGroupSpec[],
+): Allowed[] => {
+  const isFull = ({ group, limits }: DeviceGroupSpec): boolean =>
+    limits === "board" &&
+    clients.filter((client) => client.devices === group).length > BOARD_SESSIONS;
+  return [
+    ...(clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : []),
+    ...(devices.some(isFull) ? [{ code: "OUTCOME_UNKNOWN", rate: "100%" }] : []),
+  ];
+};
 
 /** Whether a threshold holds for a smaller fleet too. */
 const isOfAnyFleet = (threshold: NonNullable<Scenario["thresholds"]>[number]): boolean =>
