@@ -4,6 +4,7 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { Failure } from "./command-line.ts";
+import { decodeText } from "./parse-json.ts";
 
 /** A person ended a question in place of an answer. */
 export class Unanswered extends Failure {
@@ -27,6 +28,18 @@ export interface Terminal {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stderr: NodeJS.WritableStream;
 }
+
+/**
+ * What was piped in. Throws a Failure (usage) if it is not UTF-8: two passwords would become equal
+ * if what is not were replaced.
+ */
+export const pipedText = (bytes: Uint8Array): string => {
+  try {
+    return decodeText(bytes);
+  } catch (error) {
+    throw new Failure("usage", `standard input is ${(error as Error).message}`, error);
+  }
+};
 
 /**
  * Holds the terminal while `use` asks. Rejects with a Failure (usage) if there is no terminal;
@@ -69,7 +82,7 @@ export const asking = async <T>(
   prompt.on("close", () => end(new Unanswered("usage", "not answered")));
   const ask = async (question: string, isHidden: boolean): Promise<string> => {
     const line = await next(question, isHidden);
-    // Two passwords could become equal.
+    // See pipedText.
     if (line.includes("\ufffd")) {
       throw new Failure("usage", "this terminal does not send UTF-8: set it to UTF-8");
     }

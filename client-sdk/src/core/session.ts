@@ -151,8 +151,8 @@ export class PeerSession {
   /** Waiting before refused packets are sent again; later packets would overtake them. */
   holding = false;
   /**
-   * While it was idle the link changed, or the agent reconnected, and may have dropped it: a call's
-   * outcome would be unknown, so a ping goes first.
+   * The link changed, or the agent reconnected, while the session was idle. The agent may have
+   * dropped it since, and the outcome of a call would be unknown, so a ping goes first.
    */
   unsure = false;
   /** The relay has lost the binding; no packet of the agent has arrived since. */

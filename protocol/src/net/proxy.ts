@@ -7,6 +7,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { BlockList, isIP, isIPv6 } from "node:net";
 import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
+import { loginOf } from "./login.ts";
 
 /** A proxy that takes longer is away. */
 const CONNECT_LIMIT_MS = 20_000;
@@ -54,7 +55,7 @@ const readProxy = (text: string, from: string): Proxy => {
     // Not with the error, which quotes the text and so the credentials.
     throw new ProxyError("PROXY_SETTING", `${from} does not name a proxy`);
   }
-  const { protocol, hostname, username, password } = url;
+  const { protocol, hostname } = url;
   const isSecure = protocol === "https:";
   if (!isSecure && protocol !== "http:") {
     throw new ProxyError(
@@ -63,20 +64,14 @@ const readProxy = (text: string, from: string): Proxy => {
     );
   }
   const port = Number(url.port || (isSecure ? 443 : 80));
-  const [user, secret] = [username, password].map((part) => {
-    try {
-      return decodeURIComponent(part);
-    } catch {
-      return part;
-    }
-  });
-  const credentials = Buffer.from(`${user}:${secret}`).toString("base64");
+  const { user, password } = loginOf(url);
+  const credentials = Buffer.from(`${user}:${password}`).toString("base64");
   return {
     name: `${hostname}:${port}`,
     isSecure,
     host: bare(hostname),
     port,
-    authorization: username === "" && password === "" ? null : `Basic ${credentials}`,
+    authorization: user === "" && password === "" ? null : `Basic ${credentials}`,
   };
 };
 

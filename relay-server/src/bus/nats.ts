@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { checkServerIdentity } from "node:tls";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { loginOf } from "@blindrelay/protocol/net";
 import {
   type Authenticator,
   type ConnectionOptions,
@@ -76,26 +77,16 @@ const addressesOf = (text: string): [URL, ...URL[]] => {
   return addresses as [URL, ...URL[]];
 };
 
-/** A part of the login. A % in it may encode nothing, beside what a URL always encodes. */
-const decoded = (part: string): string =>
-  part.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
-    try {
-      return decodeURIComponent(escapes);
-    } catch {
-      return escapes;
-    }
-  });
-
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
   const [first, ...others] = addressesOf(url);
-  const { protocol, username, password } = first;
+  const { user, password } = loginOf(first);
   const login =
     creds !== undefined
       ? { authenticator: credsIn(readable("--bus-creds", creds)) }
       : password !== ""
-        ? { user: decoded(username), pass: decoded(password) }
-        : username !== ""
-          ? { token: decoded(username) }
+        ? { user, pass: password }
+        : user !== ""
+          ? { token: user }
           : {};
   // By name, so that each connection reads them again: they are renewed while the relay runs.
   const files = {
@@ -103,7 +94,7 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
     ...(cert === undefined ? {} : { certFile: readable("--bus-cert", cert) }),
     ...(key === undefined ? {} : { keyFile: readable("--bus-key", key) }),
   };
-  const isTls = protocol === "tls:" || Object.keys(files).length > 0;
+  const isTls = first.protocol === "tls:" || Object.keys(files).length > 0;
   return {
     servers: [first, ...others].map(({ host }) => host),
     ...login,

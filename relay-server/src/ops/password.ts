@@ -1,7 +1,6 @@
 /** A new password for a user, from standard input or from the person at the terminal. */
 import { Failure } from "@blindrelay/protocol/command-line";
-import { decodeText } from "@blindrelay/protocol/parse-json";
-import { asking, type Questions, type Terminal } from "@blindrelay/protocol/prompt";
+import { asking, pipedText, type Questions, type Terminal } from "@blindrelay/protocol/prompt";
 
 /** Of a piped password; nothing as long is one. */
 const MAX_BYTES = 65_536;
@@ -24,7 +23,7 @@ export const readPassword = async (
     if (stdin.isTTY === true) {
       stderr.write("Type the password (it is shown), then Enter and Ctrl-D.\n");
     }
-    return textOf(await readAll(stdin)).replace(/\r?\n$/, "");
+    return pipedText(await readAll(stdin)).replace(/\r?\n$/, "");
   }
   const ask = async ({ askHidden }: Questions): Promise<[string, string]> => [
     await askHidden("Password: "),
@@ -34,15 +33,6 @@ export const readPassword = async (
   const [password, again] = await asking(instead, ask, streams);
   if (password === again) return password;
   throw new Failure("usage", "the two passwords differ; nothing was done");
-};
-
-/** Two passwords would become equal if what is not UTF-8 were replaced. */
-const textOf = (bytes: Buffer): string => {
-  try {
-    return decodeText(bytes);
-  } catch (error) {
-    throw new Failure("usage", `standard input is ${(error as Error).message}`, error);
-  }
 };
 
 const readAll = async (input: AsyncIterable<string | Buffer>): Promise<Buffer> => {

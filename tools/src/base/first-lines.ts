@@ -1,8 +1,7 @@
 /** Reads what a program pipes in, such as a password. */
 import type { Readable } from "node:stream";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { decodeText } from "@blindrelay/protocol/parse-json";
-import { failing } from "./failing.ts";
+import { pipedText } from "@blindrelay/protocol/prompt";
 
 /** No secret is as long. */
 const MAX_BYTES = 1_048_576;
@@ -10,23 +9,19 @@ const LF = 10;
 
 /** A text to its end. Rejects with a Failure (usage) if it is too long, or not UTF-8. */
 export const readInput = async (input: Readable, most = MAX_BYTES): Promise<string> =>
-  textOf(await readBytes(input, most));
+  pipedText(await readBytes(input, most));
 
 /**
  * The first lines of a text, without line ends. Waits only for those, so that the writer may keep
  * the pipe open; fewer if the input ends earlier. Nothing reads it afterwards.
  */
 export const firstLines = async (input: Readable, count: number): Promise<string[]> => {
-  const lines = textOf(await readBytes(input, MAX_BYTES, count)).split(/\r\n|\n|\r/);
+  const lines = pipedText(await readBytes(input, MAX_BYTES, count)).split(/\r\n|\n|\r/);
   // A pipe that stays open would keep the process running.
   input.destroy();
   if (lines.at(-1) === "") lines.pop();
   return lines.slice(0, count);
 };
-
-/** Two passwords could become equal if what is not UTF-8 were replaced. */
-const textOf = (bytes: Uint8Array): string =>
-  failing("usage", "standard input is ", () => decodeText(bytes));
 
 /** To the end of the input, or of so many lines. */
 const readBytes = async (
