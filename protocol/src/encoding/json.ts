@@ -46,7 +46,7 @@ const lackingAt = (top: unknown): string | null => {
       const written = value as { toJSON?: () => unknown; getTime?: unknown };
       if (typeof written.toJSON === "function") value = written.toJSON();
       // An invalid Date, whose time is NaN.
-      if (value === null && written.getTime) value = Number.NaN;
+      if (value === null && written.getTime) return place.path;
     }
     if (value === null) continue;
     if (typeof value !== "object") {
