@@ -49,6 +49,11 @@ export class LivenessOracle {
     this.lastUs = nowUs;
   }
 
+  /** Something that a fault began is over only now, such as a restart whose drain took a while. */
+  disturbed(nowUs: number): void {
+    this.lastUs = nowUs;
+  }
+
   isCalm(nowUs: number): boolean {
     return this.on === 0 && nowUs - this.lastUs >= RECOVERY_US;
   }

@@ -47,3 +47,21 @@ test("the driver finds a lockout that does not come, or ends too soon", async ()
   lockOutFor(60_000);
   expect(await play()).toBe("garbage-1: after 5 guesses of a token, a login a minute later got in");
 });
+
+test("a node that starts after the guesses knows nothing of them", async () => {
+  const drained = { kind: "relay.restart", at: "18s", for: "67s" } as const;
+  const scenario: Scenario = {
+    name: "guesses while a node is down",
+    duration: "105s",
+    relay: { nodes: 2, session_ttl: "90s" },
+    devices: [{ group: "a", count: 9, kind: "echo" }],
+    drivers: [{ kind: "garbage", from: "21s", every: "79s" }],
+    faults: [drained],
+  };
+  const programs = loadPrograms(scenario, ".");
+  const plays = [2054751809, 1, 2, 3, 4, 5, 6, 7].map((seed) =>
+    runVirtual(scenario, { seed, programs }),
+  );
+  const found = (await Promise.all(plays)).map(({ violation }) => violation?.detail);
+  expect(found).toEqual(plays.map(() => undefined));
+});

@@ -32,6 +32,8 @@ export interface RelayWatcher {
   trace(what: string, who: string, text: string): void;
   /** All peers got `RESTARTING`. */
   drained(): void;
+  /** It was down, and knows nothing of what its peers told each other. */
+  startedAgain(): void;
 }
 
 /** What makes a relay a node of a cluster. */
@@ -314,7 +316,7 @@ export class VirtualRelay {
       void node?.store.flush();
       void node?.link.close();
       this.end();
-      this.clock.after(awayMs, () => this.start());
+      this.startIn(awayMs);
     });
     this.watcher.stir();
   }
@@ -326,7 +328,14 @@ export class VirtualRelay {
     this.node?.link.die();
     this.end();
     if (this.membership === null) this.store.crash();
-    this.clock.after(awayMs, () => this.start());
+    this.startIn(awayMs);
+  }
+
+  private startIn(awayMs: number): void {
+    this.clock.after(awayMs, () => {
+      this.start();
+      this.watcher.startedAgain();
+    });
   }
 
   private end(): void {

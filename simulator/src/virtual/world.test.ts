@@ -1,6 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { MAX_BINDINGS_PER_CONNECTION } from "@blindrelay/protocol";
+import { describe, expect, test, vi } from "vitest";
 import { makePlan } from "../scenario/plan.ts";
 import type { Fault, Scenario } from "../scenario/schema.ts";
+import { VirtualNodes } from "./nodes.ts";
 import { parseProgram } from "./program.ts";
 import { runVirtual } from "./run.ts";
 import { World } from "./world.ts";
@@ -55,6 +57,29 @@ const ALL_FAULTS: Fault[] = [
 ];
 
 describe("the virtual world", () => {
+  test("lets each link have its bindings, as a client has two while its token is renewed", async () => {
+    const bound = async (factor: number): Promise<string | undefined> => {
+      const { stats } = VirtualNodes.prototype;
+      const spy = vi.spyOn(VirtualNodes.prototype, "stats").mockImplementation(function (
+        this: VirtualNodes,
+      ) {
+        const now = stats.call(this);
+        if (now === null) return null;
+        const links = 2 * now.connections.client + 1;
+        return {
+          ...now,
+          connections: { ...now.connections, client: links },
+          bindings: factor * links,
+        };
+      });
+      const { violation } = await play(1);
+      spy.mockRestore();
+      return violation?.detail;
+    };
+    expect(await bound(MAX_BINDINGS_PER_CONNECTION)).toBeUndefined();
+    expect(await bound(MAX_BINDINGS_PER_CONNECTION + 1)).toMatch(/^\d+ bindings of \d+ links$/);
+  });
+
   test("counts a reconnection beside a device that never comes online", async () => {
     const { report } = await runVirtual(
       {

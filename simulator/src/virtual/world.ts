@@ -7,7 +7,7 @@
  */
 import type { AgentCore } from "@blindrelay/agent-sdk";
 import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
-import { OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
+import { MAX_BINDINGS_PER_CONNECTION, OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
 import { isForward, type Suite, type X25519 } from "@blindrelay/protocol/crypto";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
@@ -241,6 +241,7 @@ export class World implements Observer {
       stir: () => this.stir(),
       trace: (what: string, who: string, text: string) => this.trace(what, who, text),
       drained: () => this.relayOracle.drained(),
+      startedAgain: () => this.liveness.disturbed(this.clock.nowUs),
       carried: (payload: Uint8Array) =>
         this.relayOracle.kept(Buffer.from(payload).toString("latin1"), "a message of the bus"),
     };
@@ -682,10 +683,10 @@ export class World implements Observer {
     if (!this.liveness.isCalm(nowUs)) return;
     const stats = this.relay.stats();
     if (stats === null) return;
-    // Drivers have up to two clients each.
-    const clients = this.clients.length + 2 * (this.scenario.drivers?.length ?? 0);
-    if (stats.bindings > clients * MAX_BINDINGS) {
-      this.violate("bounds", `${stats.bindings} bindings of ${clients} clients`);
+    // A client that renews its session token has two links for a while; each node has its own.
+    const links = stats.connections.client * this.relay.nodes.length;
+    if (stats.bindings > links * MAX_BINDINGS_PER_CONNECTION) {
+      this.violate("bounds", `${stats.bindings} bindings of ${links} links`);
     }
     for (const device of this.devices) {
       // A device that connects or disconnects at this moment is in transition.
@@ -838,8 +839,6 @@ const MAX_LINE = 200;
 /** Different codes, and lines of each. */
 const MAX_TIMELINES = 10;
 const MAX_TIMELINE_LINES = 40;
-/** The maximum number of bindings of one connection. */
-const MAX_BINDINGS = 1024;
 /** A delayed packet is valid for at most 120 s after the last accepted one. */
 const CALL_MEMORY_MS = 150_000;
 
