@@ -355,6 +355,21 @@ describe("the numbers of a raw port", () => {
     },
   );
 
+  it("is free after a resume with a number that is no stream's", async () => {
+    const desk = new Desk();
+    await desk.resume("a", undefined, 10);
+    const refused = desk.line.resume("a", {
+      claim: "a",
+      user: "ada",
+      opening: desk.line.opening,
+      read: { stream: 8, from: undefined },
+      write: { stream: 8 },
+      takeover: false,
+    });
+    await expect(refused).rejects.toThrow("stream 8 is in use");
+    expect(desk.line.usage).toMatchObject({ user: null });
+  });
+
   it("lets the next process with a claim write after what waits of the one before", async () => {
     const desk = new Desk();
     const first = await desk.resume("a", undefined, 10, true);

@@ -382,6 +382,7 @@ export class RawPort {
       } else claim.writes = false;
     } catch (error) {
       this.endStreams(claim, messageOf(error));
+      if (!wrote) claim.writes = false;
       if (claim.isUsed) this.expireLater(claim);
       else this.remove(claim);
       throw error;

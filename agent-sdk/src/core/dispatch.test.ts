@@ -111,12 +111,28 @@ describe("an invalid request", () => {
       }
     });
 
-    it("is one whose id no JSON can repeat", () => {
-      const bench = new Bench({ m: () => 1 });
-      bench.text('{"jsonrpc":"2.0","id":1e999,"method":"m"}');
+    it.each([
+      "1e999", // no JSON repeats it
+      "9007199254740993", // read as another number, as nanoseconds since 1970 are
+      "-9007199254740993",
+    ])("does not run if its id, %s, cannot be repeated", (id) => {
+      const bench = new Bench({
+        m: () => {
+          throw new Error("ran");
+        },
+      });
+      bench.text(`{"jsonrpc":"2.0","id":${id},"method":"m"}`);
       expect(bench.answers).toEqual([
         { jsonrpc: "2.0", id: null, error: { code: -32600, message: "invalid request" } },
       ]);
+    });
+
+    it("is answered under its id, and no other, if it is too long", () => {
+      const bench = new Bench({ m: () => 1 });
+      const params = "x".repeat(50_000);
+      for (const id of ["999999999999999", "9007199254740993"])
+        bench.text(`{"jsonrpc":"2.0","id":${id},"method":"m","params":["${params}"]}`);
+      expect(bench.answers).toMatchObject([{ id: 999999999999999, error: { code: -32000 } }]);
     });
   });
   it("gets null for undefined, synchronously or later", async () => {

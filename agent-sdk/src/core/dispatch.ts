@@ -6,7 +6,7 @@
  *   a response                                            counted, not answered (agents make no
  *                                                         calls)
  *   `method` no string, `params` no object or array,
- *   `id` no string, number or null                        -32600, `id` null if it is unknown
+ *   `id` no string, number or null, or over 2^53 - 1      -32600, `id` null if it is unknown
  *   unknown method                                        -32601, a notification: nothing
  *   the handler throws, rejects, or returns what
  *   JSON cannot express or one packet cannot contain      -32000 with the reason
@@ -44,8 +44,8 @@ const DEVICE_UNAVAILABLE = -32002;
  * The start of a request as written by our clients; its id is then found without reading the rest.
  */
 const CALL_HEAD = '{"jsonrpc":"2.0","id":';
-/** This many bytes contain that head and an id. */
-const ID_WITHIN = 64;
+/** This many bytes contain that head and an id of up to 15 digits: longer ones are not repeated. */
+const ID_WITHIN = 38;
 /** The lowest code that JSON-RPC reserves; HANDLER_FAILED is the highest. */
 const RESERVED_FROM = -32768;
 const MAX_INTEGER = 9007199254740991; // 2^53 - 1
@@ -228,9 +228,11 @@ export class Dispatcher {
     }
     const id = own(value, "id");
     const hasId = id !== undefined;
-    // 1e999 is read as infinite, and no JSON repeats that.
+    // A larger number, such as nanoseconds since 1970, may have been read as another one.
     const goodId =
-      id === null || typeof id === "string" || (typeof id === "number" && id - id === 0);
+      id === null ||
+      typeof id === "string" ||
+      (typeof id === "number" && Math.abs(id) <= MAX_INTEGER);
     const params = own(value, "params");
     const goodParams = params === undefined || (typeof params === "object" && params !== null);
     const expires = own(value, "expires");

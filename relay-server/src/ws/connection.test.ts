@@ -458,6 +458,14 @@ describe("closing", () => {
     },
   );
 
+  it("repeats no reason of a close that is not UTF-8", async () => {
+    const { wire } = connected();
+    const payload = Buffer.from([1000 >> 8, 1000 & 0xff, 0xff]);
+    wire.emit("data", encode({ first: 0x88, payload, mask: Buffer.alloc(4) }));
+    await turn();
+    expect([...wire.written]).toEqual([0x88, 2, 1002 >> 8, 1002 & 0xff]);
+  });
+
   it("gives a peer five seconds that does not answer the close, or that ends without one", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     for (const begin of ["relay", "peer"]) {

@@ -201,6 +201,8 @@ class RelayLink extends SocketLink implements FrameSink, CarefulSink {
   }
 
   closeReceived(code: number | null, reason: Buffer): void {
+    // The careful reader, which takes messages that are not UTF-8, lets such a reason through.
+    if (!isUtf8(reason)) return this.broken();
     this.startClose(code, reason);
     this.ended();
   }
