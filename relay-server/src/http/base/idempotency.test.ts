@@ -45,6 +45,7 @@ test("another request with the same key is 422, also to another path", async () 
   ]) {
     expect(answer.statusCode).toBe(422);
     expect(answer.json().code).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect(answer.json().errors).toMatchObject([{ path: "/idempotency-key", in: "headers" }]);
   }
   expect(rest.ended).toEqual([]);
 });

@@ -23,7 +23,7 @@ import { holdKey } from "../../store/key-rotation.ts";
 import { credentialOf } from "./access.ts";
 import type { HttpContext } from "./context.ts";
 import { jsonText } from "./json-text.ts";
-import { HttpProblem, invalidBody } from "./problem.ts";
+import { HttpProblem, invalidBody, invalidHeader } from "./problem.ts";
 
 /**
  * Of the account, and of all its access keys. A script that needs more within a day loses its
@@ -84,9 +84,11 @@ const answerOnce = async <T>(
   if (!claimed) {
     const row = await findIdempotent(store.db, userId, key);
     if (row !== undefined && row.request !== print) {
-      throw new HttpProblem(
+      throw invalidHeader(
         "IDEMPOTENCY_KEY_REUSED",
         "This Idempotency-Key came with another request before: draw a new one for each.",
+        IDEMPOTENCY_HEADER,
+        "must be new",
       );
     }
     if (row === undefined || row.answer === null) {

@@ -46,6 +46,15 @@ export const invalidBody = (path: string, message: string): HttpProblem =>
     errors: [{ path, in: "body", message }],
   });
 
+/** A 422 for a header, which `detail` explains. */
+export const invalidHeader = (
+  code: ErrorCode,
+  detail: string,
+  name: string,
+  message: string,
+): HttpProblem =>
+  new HttpProblem(code, detail, { errors: [{ path: `/${name}`, in: "headers", message }] });
+
 /** Codes of the table for fastify's own errors. Its other 4xx are unreadable requests. */
 const FRAMEWORK_CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: "TOO_LARGE",

@@ -19,7 +19,7 @@ import type { ReleaseRow } from "../../store/tables.ts";
 import { confirmIn, isAdmin, RELEASE_READERS, RELEASE_WRITERS, requires } from "../base/access.ts";
 import type { App, HttpContext } from "../base/context.ts";
 import { namesEtag } from "../base/etag.ts";
-import { HttpProblem, notFound } from "../base/problem.ts";
+import { HttpProblem, invalidHeader, notFound } from "../base/problem.ts";
 import { existing, note, shown } from "./releases.ts";
 
 type ArtifactRequest = FastifyRequest<{ Params: { id: string } }>;
@@ -169,7 +169,8 @@ const tooLarge = (context: HttpContext): HttpProblem =>
     headers: { connection: "close" }, // the rest of the upload is not read
   });
 
-const untrusted = (detail: string): HttpProblem => new HttpProblem("UNTRUSTED_SIGNATURE", detail);
+const untrusted = (detail: string): HttpProblem =>
+  invalidHeader("UNTRUSTED_SIGNATURE", detail, SIGNATURE_HEADER, "must be one of a release key");
 
 const notDraft = (): HttpProblem =>
   new HttpProblem("CONFLICT", "Only a draft takes an artifact: what was published never changes.");

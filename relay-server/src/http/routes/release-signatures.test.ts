@@ -113,6 +113,7 @@ test.each<[string, ListedRelease, Signer]>([
   const signatures = [signature(BEN), signature(by, release)];
   const answer = await patch(id, { ...NUMBERS, signatures });
   expect([answer.statusCode, answer.json().code]).toEqual([422, "UNTRUSTED_SIGNATURE"]);
+  expect(answer.json().errors).toMatchObject([{ path: "/signatures", in: "body" }]);
   expect((await rest.call("GET", `/releases/${id}`, { token })).json().signatures).toBeUndefined();
 });
 

@@ -196,6 +196,7 @@ describe("an upload", () => {
     for (const signature of wrong) {
       const answer = await upload(id, bytes, signature);
       expect([answer.statusCode, answer.json().code]).toEqual([422, "UNTRUSTED_SIGNATURE"]);
+      expect(answer.json().errors).toMatchObject([{ path: "/release-signature", in: "headers" }]);
     }
     expect((await upload(id, bytes, "short")).json().code).toBe("VALIDATION_FAILED");
     const { db } = rest.context.store;
@@ -584,5 +585,6 @@ test("a relay without release keys accepts no upload, and says how to configure 
   const bytes = Buffer.from("x");
   const answer = await upload(await create(), bytes, signatureOf(DRAFT, bytes));
   expect(answer.json()).toMatchObject({ status: 422, code: "UNTRUSTED_SIGNATURE" });
+  expect(answer.json().errors).toMatchObject([{ path: "/release-signature", in: "headers" }]);
   expect(answer.json().detail).toContain("--release-keys");
 });

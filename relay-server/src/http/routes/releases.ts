@@ -261,6 +261,7 @@ const signingOf = (
     throw new HttpProblem(
       "UNTRUSTED_SIGNATURE",
       "Each signature must be over this release's second text, by another release key of this relay.",
+      { errors: [{ path: "/signatures", in: "body", message: "must be of release keys" }] },
     );
   }
   return { list, not_after, signatures: JSON.stringify(signatures) };
