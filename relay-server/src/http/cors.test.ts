@@ -31,6 +31,9 @@ describe("with an origin allowed", () => {
       "access-control-allow-origin": APP,
       "access-control-expose-headers": expect.stringContaining("retry-after"),
     });
+    // The clock of the relay, and what a range was taken from.
+    for (const name of ["date", "etag", "content-range"])
+      expect(`${answer.headers["access-control-expose-headers"]},`).toContain(` ${name},`);
     const other = await rest.app.inject(preflight("https://evil.example"));
     expect(other.headers).not.toHaveProperty("access-control-allow-origin");
     const missing = await rest.app.inject({ url: "/nothing", headers: { origin: APP } });
@@ -38,6 +41,20 @@ describe("with an origin allowed", () => {
     expect([missing.statusCode, wrong.statusCode]).toEqual([404, 405]);
     await rest.close();
   });
+});
+
+test("an allowed page may send each header that an operation takes", async () => {
+  const rest = await startRest({ corsOrigins: [APP] });
+  type Operation = { parameters?: { in: string; name: string }[] };
+  const { paths } = (await rest.app.inject("/api/openapi.json")).json();
+  const operations = Object.values(paths).flatMap((path) => Object.values(path as object));
+  const parameters = (operations as Operation[]).flatMap(({ parameters = [] }) => parameters);
+  const names = new Set(parameters.filter((it) => it.in === "header").map(({ name }) => name));
+  expect([...names].sort()).toEqual(["idempotency-key", "release-signature"]);
+  const { headers } = await rest.app.inject(preflight(APP));
+  const allowed = String(headers["access-control-allow-headers"]).split(", ");
+  expect(allowed).toEqual(expect.arrayContaining([...names]));
+  await rest.close();
 });
 
 test("by default no origin is allowed", async () => {
