@@ -286,17 +286,18 @@ export class RelayLink implements MovingSide {
       }
     }
     const message = `the relay refused the credentials: ${error}`;
+    const notNow = `the relay refused the login for now: ${error}`;
     const later = { relayCode: code, retryable: true };
     if (course === "asked") {
       this.nextDelayMs = retryAfterS > 0 ? askedMs(retryAfterS) : null;
-      this.lose(new CallError("REFUSED", message, later), "refused");
+      this.lose(new CallError("REFUSED", notNow, later), "refused");
     } else if (course === "spread" || (dropsSession && retryAfterS > 0)) {
       const leastMs = Math.max(REFUSED_WAIT_MS, askedMs(retryAfterS));
       this.nextDelayMs = Math.round(leastMs * (1 + randomFraction(this.ports.random, 0) / 4));
       const waiting = `${message} (locked out for ${Math.ceil(askedMs(retryAfterS) / 1000)} s)`;
       this.lose(new CallError("REFUSED", waiting, later), "refused");
     } else if (course === "backoff" && !(dropsSession && this.accountToken === null)) {
-      this.lose(new CallError("UNREACHABLE", message, { relayCode: code }), "refused");
+      this.lose(new CallError("UNREACHABLE", notNow, { relayCode: code }), "refused");
     } else {
       this.refuse(new CallError("REFUSED", message, { relayCode: code }));
     }
