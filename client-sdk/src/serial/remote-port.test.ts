@@ -3,6 +3,7 @@ import type { SettingsJson } from "@blindrelay/protocol/serial";
 import type { IncomingEvents, IncomingStream } from "@blindrelay/protocol/streams";
 import { expect, it } from "vitest";
 import type { Agent } from "../client.ts";
+import { CallError } from "../errors.ts";
 import type { SessionStreams } from "../streams.ts";
 import { VirtualClock } from "../testing/clock.ts";
 import { RemotePort } from "./remote-port.ts";
@@ -68,4 +69,41 @@ it("asks a bridge to go on at the number of a byte, however many it said were lo
   port.stop();
   expect(asked.length).toBeGreaterThan(1);
   for (const { read } of asked.slice(1)) expect(read.from).toSatisfy(Number.isSafeInteger);
+});
+
+it("takes any answer to serial.write of a bridge without serial.resume", async () => {
+  const asked: string[] = [];
+  const nothing = () => undefined;
+  const stream = { grant: nothing, abort: nothing, conclude: nothing, credit: 0 };
+  const streams = {
+    onNotice: () => nothing,
+    incoming: () => stream,
+    outgoing: () => stream,
+  } as unknown as SessionStreams;
+  const agent = {
+    streamNumber: () => 1,
+    callWithStreams: async (method: string, _: never, sent: (of: SessionStreams) => void) => {
+      asked.push(method);
+      sent(streams);
+      if (method === "serial.resume")
+        throw new CallError("REMOTE", "none", { remote: { code: -32601, message: "none" } });
+      return method === "serial.read" ? SETTINGS : {};
+    },
+  } as unknown as Agent;
+  const events = { data: nothing, writable: nothing, up: nothing, down: nothing };
+  const port = new RemotePort(
+    agent,
+    {
+      port: undefined,
+      claim: "C".repeat(22),
+      user: "",
+      watch: false,
+      takeover: false,
+      timer: new VirtualClock(),
+    },
+    { ...events, lost: nothing, changed: nothing },
+  );
+  await port.start();
+  port.stop();
+  expect(asked).toEqual(["serial.resume", "serial.read", "serial.write"]);
 });

@@ -426,7 +426,8 @@ export class RemotePort {
     );
     if (!this.options.watch) {
       const params = { stream: write };
-      await this.callFor(attempt, "serial.write", params, readSettings, (streams) => {
+      const any = () => undefined; // the settings have been read
+      await this.callFor(attempt, "serial.write", params, any, (streams) => {
         attempt.out = this.outgoing(attempt, streams, write);
       });
     }
