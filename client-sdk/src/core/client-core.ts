@@ -151,6 +151,7 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
       sent: request.sent ?? null,
       deadline: this.ports.timer.now() + request.timeoutMs,
       repeated: false,
+      mayHaveRun: false,
       session: null,
       settled: false,
       orphaned: false,

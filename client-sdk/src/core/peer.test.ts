@@ -749,6 +749,17 @@ describe("calls to one agent at once", () => {
     );
   });
 
+  it("that wait to be made again do not say that they were not sent", async () => {
+    const { world, agent, pump } = await talking();
+    const call = world.follow(pump.call("never", [], { timeoutMs: 1_000, idempotent: true }));
+    await world.run(100);
+    agent.dropSession();
+    world.relay.toAgent = () => null;
+    await world.run(1_000);
+    expect(call.error).toMatchObject({ code: "TIMED_OUT", retryable: true });
+    expect(call.error?.message).toBe("no verified answer to never from pump-7 before the deadline");
+  });
+
   it("that were sent say at their deadline that no answer came, and which may be repeated", async () => {
     const { world, pump } = await talking();
     const once = world.follow(pump.call("never", [], { timeoutMs: 1_000 }));

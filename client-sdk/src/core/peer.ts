@@ -189,12 +189,16 @@ export class Peer implements PeerSessionEvents {
    */
   expired(call: Call, linkFailure: CallError | null): void {
     const session = call.session;
-    if (session === null) {
+    if (session === null && !call.mayHaveRun) {
       this.remove(call, failed(call.repeated ? this.didNotRun(call) : this.neverSent(linkFailure)));
       return;
     }
     const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;
     const error = new CallError("TIMED_OUT", text, { retryable: call.idempotent });
+    if (session === null) {
+      this.remove(call, failed(error));
+      return;
+    }
     this.host.settle(call, failed(error));
     session.leave("a call passed its deadline");
   }
@@ -493,6 +497,7 @@ export class Peer implements PeerSessionEvents {
       if (call.settled) continue;
       if (call.idempotent && !call.orphaned) {
         call.session = null;
+        call.mayHaveRun = true;
         this.host.inFlight.delete(call);
         again.push(call);
       } else {

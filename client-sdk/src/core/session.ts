@@ -82,6 +82,8 @@ export interface Call {
   readonly deadline: number;
   /** Made again after the agent refused it as too late. */
   repeated: boolean;
+  /** Was in flight in a session that is over, and waits to be made again. */
+  mayHaveRun: boolean;
   /** The session in which it is in flight; null while it waits. */
   session: PeerSession | null;
   settled: boolean;
