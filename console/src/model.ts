@@ -29,7 +29,6 @@ import type {
   AccessKeyPage,
   Agent,
   AgentCreated,
-  AgentPage,
   AuditPage,
   LoginAnswer,
   Release,
@@ -227,26 +226,26 @@ export class Model {
     const turn = ++this.#reading;
     this.#listedAt = performance.now();
     const found = new Map<string, Agent>();
-    let cursor: string | null = null;
+    const rest = restOf(this.#sessionToken);
+    let isCut = false;
+    this.#changed.clear();
     try {
-      do {
-        this.#changed.clear();
-        const page: AgentPage = await this.#read("AgentPage", "/agents", {
-          limit: AGENTS_LIMIT,
-          cursor,
-        });
+      for await (const page of rest.pages("AgentPage", "/agents", { limit: AGENTS_LIMIT })) {
         if (turn !== this.#reading) return;
         for (const agent of page.items) found.set(agent.agent_id, this.#withPresence(agent));
         for (const [id, agent] of this.#changed) {
           if (agent === null) found.delete(id);
           else found.set(id, this.#withPresence(agent));
         }
-        cursor = page.next_cursor;
+        isCut = page.next_cursor !== null;
+        const isLast = !isCut || found.size >= MAX_AGENTS;
         // The first list grows as it arrives; a later one replaces it as a whole.
-        if (!this.loaded || cursor === null) this.agents = [...found.values()];
+        if (!this.loaded || isLast) this.agents = [...found.values()];
         this.#draw();
-      } while (cursor !== null && found.size < MAX_AGENTS);
-      this.isCut = cursor !== null;
+        if (isLast) break;
+        this.#changed.clear();
+      }
+      this.isCut = isCut;
       this.agentsTrouble = null;
       this.loaded = true;
     } catch (error) {

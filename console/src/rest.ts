@@ -33,7 +33,8 @@ class PageRest extends Rest {
     }
     if (code === "NOT_A_RELAY") {
       const fix = "Something between this page and the relay answers instead: check the proxy.";
-      return new Trouble(`An answer that is not the relay's (HTTP ${status}).`, fix, "", status);
+      const what = status === 0 ? message : `An answer that is not the relay's (HTTP ${status}).`;
+      return new Trouble(what, fix, "", status);
     }
     const fix = retryAfterS === null ? fixOf(code) : `Try again in ${waitText(retryAfterS)}.`;
     return new Trouble(message, fix, code, status);

@@ -1,9 +1,9 @@
 /**
  * What differs between systems: Windows has no Unix sockets in folders, and no flush of a folder.
- * Nobody has tried it there (docs/questions.md).
+ * Nobody has tried it there (docs/questions.md). And what lies where a file should.
  */
 import { createHash } from "node:crypto";
-import { closeSync, fsyncSync, openSync, realpathSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
 
 export const IS_WINDOWS = process.platform === "win32";
 
@@ -23,4 +23,17 @@ export const flushFolder = (folder: string): void => {
   } finally {
     closeSync(handle);
   }
+};
+
+/** What is in a file's place, and the fix; null for a file, also for one that is missing. */
+export const notAFile = (path: string): { readonly what: string; readonly fix: string } | null => {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined || found.isFile()) return null;
+  if (!found.isDirectory()) {
+    return { what: `${path} is a pipe, a socket or a device, not a file`, fix: "remove it" };
+  }
+  return {
+    what: `${path} is a folder, not a file: container engines make one for a missing mount`,
+    fix: "remove it, and mount the folder that it is in instead",
+  };
 };

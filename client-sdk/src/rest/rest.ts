@@ -179,18 +179,26 @@ export class Rest {
     path: string,
     query: Query = {},
   ): AsyncGenerator<Item<Name>, void> {
+    for await (const page of this.pages(answer, path, query)) {
+      yield* (page as unknown as Page).items as Item<Name>[];
+    }
+  }
+
+  /** The same, each page when the one before was taken. Throws if a relay does not end the list. */
+  async *pages<Name extends PageName>(
+    answer: Name,
+    path: string,
+    query: Query = {},
+  ): AsyncGenerator<Answer<Name>, void> {
     let cursor: string | null = null;
     const asked = new Set<string | null>();
     while (asked.size < this.limits.pages && !asked.has(cursor)) {
       asked.add(cursor);
-      const page = (await this.ask<AnswerName>(
-        answer,
-        "GET",
-        withQuery(path, { ...query, ...(cursor === null ? {} : { cursor }) }),
-      )) as unknown as Page;
-      yield* page.items as Item<Name>[];
-      if (page.next_cursor === null) return;
-      cursor = page.next_cursor;
+      const at = withQuery(path, { ...query, cursor });
+      const page: Answer<Name> = await this.ask(answer, "GET", at);
+      yield page;
+      cursor = (page as unknown as Page).next_cursor;
+      if (cursor === null) return;
     }
     const text = `${this.base} does not end its list of ${path.slice(1)}`;
     throw this.fail(new RestError("NOT_A_RELAY", text));

@@ -154,6 +154,21 @@ describe("writing JSON", () => {
     );
   });
 
+  it("does not blame the memory for what a getter or toJSON throws", () => {
+    const gone = (): never => {
+      throw new Error("the sensor is gone");
+    };
+    const read = Object.defineProperty({}, "at", { get: gone, enumerable: true });
+    for (const value of [{ toJSON: gone }, read]) {
+      expect(() => encodeJson(value)).toThrow(
+        expect.objectContaining({
+          message: "not a JSON value",
+          cause: new Error("the sensor is gone"),
+        }),
+      );
+    }
+  });
+
   it.each<readonly [string, unknown]>([
     ["null", null],
     ['{"a":null,"b":{},"c":[]}', { a: null, b: {}, c: [], d: undefined }],

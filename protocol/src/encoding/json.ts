@@ -72,8 +72,9 @@ const stringify = (value: unknown): string | undefined => {
   try {
     return JSON.stringify(value);
   } catch (cause) {
-    // Engines word this differently, which would reveal the engine to a caller.
-    const isTooMuch = !(cause instanceof TypeError);
+    // Engines word this differently, which would reveal the engine to a caller. Another error is
+    // one that a getter or toJSON threw.
+    const isTooMuch = /^Range/.test(String(cause));
     const reason = `not a JSON value${isTooMuch ? " that fits the memory" : ""}`;
     throw new TypeError(reason, { cause: cause });
   }

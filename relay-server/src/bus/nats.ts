@@ -64,7 +64,8 @@ export const openNats = async (settings: NatsSettings, log: Log): Promise<Transp
 
 /**
  * The servers of a cluster, as NATS's own tools write them: with commas, and the scheme and the
- * login at the first, or at each. Throws a Failure for other texts.
+ * login at the first, or at each. Throws a Failure for other texts; they would reach some servers
+ * without encryption, or without a login.
  */
 const addressesOf = (text: string): [URL, ...URL[]] => {
   const [scheme = ""] = text.split("://");
@@ -74,8 +75,20 @@ const addressesOf = (text: string): [URL, ...URL[]] => {
     if (URL.canParse(address) && new URL(address).host !== "") return new URL(address);
     throw new Failure("usage", "--bus: expected nats://HOST:PORT, or several with commas");
   });
-  return addresses as [URL, ...URL[]];
+  const [first, ...others] = addresses as [URL, ...URL[]];
+  const { protocol, username, password } = first;
+  for (const other of others) {
+    if (other.protocol !== protocol) throw unequal("nats:// or tls://");
+    const isOwn = other.username !== "" || other.password !== "";
+    if (isOwn && (other.username !== username || other.password !== password)) {
+      throw unequal("login");
+    }
+  }
+  return [first, ...others];
 };
+
+const unequal = (what: string): Failure =>
+  new Failure("usage", `--bus: write the same ${what} for all servers, or at the first alone`);
 
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
   const [first, ...others] = addressesOf(url);

@@ -18,9 +18,10 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Failure } from "@blindrelay/protocol/command-line";
-import { flushFolder } from "@blindrelay/protocol/platform";
+import { flushFolder, notAFile } from "@blindrelay/protocol/platform";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { storePath } from "../control/data-dir.ts";
+import { openSqlite } from "../store/open-sqlite.ts";
 
 /** No backup goes on for so long without writing: it was killed. */
 const DEAD_MS = 86_400_000;
@@ -40,6 +41,8 @@ export const backupStore = (data: string, store: string | undefined, to: string)
   }
   const source = storePath(data);
   if (!existsSync(source)) throw new Failure("unreachable", `no store at ${source}`);
+  const problem = notAFile(source);
+  if (problem !== null) throw new Failure("unreachable", `${problem.what}; ${problem.fix}`);
   const file = resolve(to);
   if (existsSync(file)) throw new Failure("usage", `${file} exists: name a new file`);
   // Elsewhere until it is complete, so that nobody mistakes a partial backup for one; in a folder
@@ -85,7 +88,7 @@ const removeDead = (prefix: string): void => {
 };
 
 const copy = (source: string, to: string): void => {
-  using database = new DatabaseSync(source, { readOnly: true, timeout: 5000 });
+  using database = openSqlite(source, { readOnly: true });
   database.prepare("vacuum into ?").run(to);
 };
 

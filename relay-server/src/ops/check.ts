@@ -6,7 +6,7 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, readFileSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { messageOf } from "@blindrelay/protocol/command-line";
-import { IS_WINDOWS } from "@blindrelay/protocol/platform";
+import { IS_WINDOWS, notAFile } from "@blindrelay/protocol/platform";
 import { Kysely, sql } from "kysely";
 import type { Clocks } from "../base/clock.ts";
 import { diskProblem, networkProblem } from "../base/disk-problem.ts";
@@ -121,6 +121,8 @@ const unreadable = (data: string, error: unknown): Finding => {
     const fix = "start the relay, or run the command again: either undoes what was not complete";
     return bad("store", "whole, but a command or a relay died while it wrote", fix);
   }
+  const inTheWay = notAFile(storePath(data));
+  if (inTheWay !== null) return bad("store", inTheWay.what, inTheWay.fix);
   const problem = diskProblem(dirname(storePath(data)));
   return bad("store", detail, problem?.fix ?? "see that this user may read and write its folder");
 };

@@ -121,6 +121,29 @@ describe("a master key that is no key", () => {
   });
 });
 
+describe("a store that is no file", () => {
+  test.each([
+    ["a folder", (path: string) => mkdirSync(path), "mount the folder that it is in"],
+    ["a pipe", (path: string) => spawnSync("mkfifo", [path]), "is a pipe"],
+  ] as const)(
+    "%s is told by each command, and none waits or calls it damaged",
+    async (_what, put, named) => {
+      await make();
+      const path = storePath(data);
+      for (const end of ["", "-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
+      put(path);
+      const backup = ["backup", "--to", join(folder, "backup.sqlite")];
+      for (const args of [START, INIT, ["user", "list"], ["rekey"], backup, ["check"]]) {
+        const { code, said } = run(args);
+        expect([args, code]).toEqual([args, args[0] === "check" ? 1 : 4]);
+        expect(said).toContain(`${path} is a`);
+        expect(said).toContain(named);
+        expect(said).not.toMatch(/damaged|cannot write|restore|disk I\/O/);
+      }
+    },
+  );
+});
+
 /** Mounts of its own need root, and a kernel that has namespaces. */
 const CAN_MOUNT = spawnSync("unshare", ["-m", "true"]).status === 0;
 

@@ -95,12 +95,13 @@ export class StoreState {
   };
 }
 
-/** `lost`: see WalFlush. */
+/** `lost`: see WalFlush. `demand`: rejects if a part of the store that no probe uses is away. */
 export const storeHealth = (
   db: Db,
   write: Write,
   state: StoreState,
   lost: () => StoreDamaged | null = () => null,
+  demand: () => Promise<void> = async () => undefined,
 ): StoreHealth => {
   const damage = (): StoreDamaged | null => {
     const found = state.damage ?? lost();
@@ -119,7 +120,7 @@ export const storeHealth = (
     }
   };
   const isSound = (probe: () => Promise<unknown>) => async () =>
-    damage() === null && (await succeeds(probe())) && state.damage === null;
+    damage() === null && (await succeeds(probe().then(demand))) && state.damage === null;
   const isWritable = isSound(() => watched(probeWrite));
   const isReadable = isSound(() => readSetting(db, "totp"));
   return {

@@ -56,4 +56,27 @@ describe.skipIf(postgres().skipped)("a PostgreSQL that refuses", () => {
     await write();
     expect(await isInitialised(location)).toBe(false);
   });
+
+  it.each([
+    ["revoke select on agents", "grant select on agents"],
+    ["revoke insert on tokens", "grant insert on tokens"],
+    ["revoke all on known_addresses", "grant all on known_addresses"],
+  ])("%s: not ready, though the other tables answer", async (begin, end) => {
+    await admin(`grant all on schema ${name} to ${name}`);
+    const store = await openStore(location, true);
+    onTestFinished(() => store.close());
+    const write = () => store.write((tx) => tx.deleteFrom("settings").execute());
+    const on = (statement: string) => statement.replace(" on ", ` on ${name}.`);
+    expect(await store.isReady()).toBe(true);
+    await admin(`${on(begin)} from ${name}`);
+    expect([await store.isReady(), await store.isWritable()]).toEqual([false, false]);
+    await write();
+    expect(await store.isReady()).toBe(false);
+    await admin(`${on(end)} to ${name}`);
+    expect([await store.isReady(), await store.isWritable()]).toEqual([true, true]);
+    await admin(`alter table ${name}.audit rename to audit_away`);
+    expect(await store.isReady()).toBe(false);
+    await admin(`alter table ${name}.audit_away rename to audit`);
+    expect(await store.isReady()).toBe(true);
+  });
 });

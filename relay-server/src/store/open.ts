@@ -7,6 +7,7 @@ import { hasNoTable, migrate } from "./migrate.ts";
 import { MIGRATIONS } from "./migrations/index.ts";
 import {
   boundedPool,
+  demandTables,
   PATIENT,
   type PoolFigures,
   PROMPT,
@@ -77,7 +78,10 @@ export const openStore = async (
   }
   const write = groupCommit(db, location.engine, wal);
   const lost = () => wal?.lost() ?? null;
-  return { db, patient, ...storeHealth(db, write, state, lost), pool, close };
+  const demand = async () => {
+    if (location.engine === "postgres") await demandTables(db as Kysely<unknown>);
+  };
+  return { db, patient, ...storeHealth(db, write, state, lost, demand), pool, close };
 };
 
 const stateOf = (location: StoreLocation): StoreState =>

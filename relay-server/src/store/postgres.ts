@@ -8,6 +8,7 @@ import { messageOf } from "@blindrelay/protocol/command-line";
 import { type Dialect, type Kysely, PostgresDialect, type PostgresPool, sql } from "kysely";
 import pg from "pg";
 import { contained, detached } from "../base/contain.ts";
+import { TABLE_NAMES } from "./tables.ts";
 import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
@@ -236,6 +237,17 @@ export const encodingProblem = async (db: Kysely<unknown>): Promise<string | nul
 export const refuseEncoding = async (db: Kysely<unknown>): Promise<void> => {
   const problem = await encodingProblem(db);
   if (problem !== null) throw new Error(problem);
+};
+
+/** Rejects if a table is not there, or not for this role: the others would still answer. */
+export const demandTables = async (db: Kysely<unknown>): Promise<void> => {
+  const { rows } = await sql<{ name: string }>`
+    select name from unnest(${TABLE_NAMES}::text[]) as name
+    where not has_table_privilege(name, 'select') or not has_table_privilege(name, 'insert')`.execute(
+    db,
+  );
+  if (rows.length === 0) return;
+  throw new StoreUnavailable(new Error(`permission denied for table ${rows[0]?.name}`));
 };
 
 const silent = (): StoreUnavailable =>

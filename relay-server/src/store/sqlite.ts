@@ -3,7 +3,7 @@
  * (synchronous=NORMAL): `wal-flush.ts` does, before a change is acknowledged. So it survives a
  * killed process and a power failure.
  */
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import {
   type Dialect,
   SqliteAdapter,
@@ -12,19 +12,18 @@ import {
   type SqliteStatement,
 } from "kysely";
 import type { MaybePromise } from "../base/maybe-promise.ts";
+import { openSqlite } from "./open-sqlite.ts";
 import { classifier, type Heed, type Run } from "./sqlite-failures.ts";
 import { MAX_PAGES, WalFlush } from "./wal-flush.ts";
 
 /** Kysely generates the same text for the same query, so compiled statements are worth keeping. */
 const MAX_STATEMENTS = 256;
-/** How long to wait for another process that writes: commands beside a relay. */
-const BUSY_MS = 5000;
 
 /** The dialect over one database file, created if it is missing, and what flushes it. */
 export const sqliteDialect = (path: string, heed: Heed): { dialect: Dialect; wal: WalFlush } => {
   const run = classifier(path, heed);
   return run(() => {
-    const database = new DatabaseSync(path, { timeout: BUSY_MS });
+    const database = openSqlite(path);
     try {
       database.exec(
         `pragma journal_mode = wal; pragma synchronous = normal; pragma foreign_keys = on;
@@ -41,7 +40,7 @@ export const sqliteDialect = (path: string, heed: Heed): { dialect: Dialect; wal
 /** The same, read-only: not a byte of the file changes, whatever journal it was left with. */
 export const readOnlySqliteDialect = (path: string): Dialect => {
   const run = classifier(path, () => undefined);
-  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+  const database = openSqlite(path, { readOnly: true });
   return new AtHandDialect(database, run);
 };
 

@@ -1,10 +1,7 @@
 /** Looks at a SQLite store before anything uses it. */
 import { statSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { openSqlite } from "./open-sqlite.ts";
 import { classifier, sqliteDamage } from "./sqlite-failures.ts";
-
-/** How long to wait for another process that writes. */
-const BUSY_MS = 5000;
 
 /** An extended code: a journal must be taken back first, and the file was opened read-only. */
 const SQLITE_READONLY_ROLLBACK = 776;
@@ -19,7 +16,7 @@ export const isHotJournal = (error: unknown): boolean => {
 
 /** Undoes what a process that died was writing, as whoever opens the store for writing does. */
 export const takeBackJournal = (path: string): void => {
-  using database = new DatabaseSync(path, { timeout: BUSY_MS });
+  using database = openSqlite(path);
   database.prepare("select count(*) from sqlite_schema").get();
 };
 
@@ -30,7 +27,7 @@ const MAX_CHECKED_BYTES = 1024 * 1024 * 1024;
 
 const verify = (path: string, check: "quick_check" | "integrity_check"): void => {
   const look = () => {
-    using database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS });
+    using database = openSqlite(path, { readOnly: true });
     return Object.values(database.prepare(`pragma ${check}(1)`).get() ?? {})[0];
   };
   const lookAfterCrash = () => {

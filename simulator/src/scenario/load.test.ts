@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-async function problems(text: string, name = "scenario.yaml"): Promise<string[]> {
+async function problems(text: string | Buffer, name = "scenario.yaml"): Promise<string[]> {
   const file = join(folder, name);
   await writeFile(file, text);
   try {
@@ -58,6 +58,17 @@ describe("a scenario", () => {
     await mkdir(join(folder, "folder.yaml"));
     await expect(loadScenario(join(folder, "folder.yaml"))).rejects.toThrow("1:1: EISDIR");
   });
+
+  test.each(["utf16.yaml", "utf16.js", "utf16.mts"])(
+    "in another encoding is reported as that: %s",
+    async (name) => {
+      const text = name.endsWith("yaml") ? GOOD : "export default {};";
+      const wide = Buffer.from(`\ufeff${text}`, "utf16le");
+      expect(await problems(wide, name)).toEqual(["1:1 UTF-16 text; save it as UTF-8"]);
+      const narrow = Buffer.from(`${text} // \u00fc\n`, "latin1");
+      expect(await problems(narrow, name)).toEqual([expect.stringMatching(/^1:1 not UTF-8 text/)]);
+    },
+  );
 
   test("is read from TypeScript, with the positions of its mistakes", async () => {
     const text = `interface Unused { x: number }

@@ -64,8 +64,9 @@ export async function loadScenario(what: string, change?: Change): Promise<Loade
     return { scenario: check(value, file, folder, placeOf, change), file, folder };
   }
   if (SCRIPTS.includes(extension)) {
-    const value = await importDefault(path, file);
+    // First: Node would report UTF-16 as an invalid token.
     const placeOf = literalPlaces(readText(path, file));
+    const value = await importDefault(path, file);
     return { scenario: check(value, file, folder, placeOf, change), file, folder };
   }
   throw unreadable(file, `a scenario is a .yaml, .ts or .js file, not ${extension || "this"}`);

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { decodeText } from "@blindrelay/protocol/parse-json";
 import { parse, YAMLParseError } from "yaml";
 import { checkScenario, shown } from "../scenario/load.ts";
 import { ScenarioError } from "../scenario/problems.ts";
@@ -37,7 +38,7 @@ const plain = (detail: string): string =>
  */
 export function readKnown(file: string): Set<string> {
   try {
-    const list = (parse(readFileSync(file, "utf8")) ?? []) as unknown;
+    const list = (parse(decodeText(readFileSync(file))) ?? []) as unknown;
     if (!Array.isArray(list)) throw new Error("a list of { oracle, detail } is expected");
     return new Set(
       list.map((one: Partial<Finding> | null) => {

@@ -83,4 +83,6 @@ test("known findings are read from a file, and mistakes in it are told", () =>
     expect([...readKnown(file)]).toEqual([bucketOf({ oracle: "told", detail })]);
     writeFileSync(file, "- told\n");
     expect(() => readKnown(file)).toThrow("each entry has an oracle and a detail");
+    writeFileSync(file, Buffer.from("\ufeff- told\n", "utf16le"));
+    expect(() => readKnown(file)).toThrow("UTF-16 text; save it as UTF-8");
   }));

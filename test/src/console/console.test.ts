@@ -351,6 +351,20 @@ describe.skipIf(!HAS_CHROMIUM)(
       expect(await page.getByText("spare-3").count()).toBe(0);
     });
 
+    it("asks no relay without end that repeats a page of the list", async () => {
+      const { page } = await open();
+      let asked = 0;
+      await page.route("**/agents?**", async (route) => {
+        asked += 1;
+        const url = route.request().url().replace("cursor=again", "");
+        const { items } = await (await route.fetch({ url })).json();
+        await route.fulfill({ json: { items, next_cursor: "again" } });
+      });
+      await logIn(page);
+      await page.getByText("does not end its list of agents").waitFor();
+      expect(asked).toBe(2);
+    });
+
     it("lists no agent that was deleted while it was looked up", async () => {
       await addAgent("spare-6", "Spare 6");
       const { page } = await open();

@@ -1,23 +1,33 @@
 /**
  * Profiles with a passphrase: nothing readable is left, and only the right passphrase opens them.
  */
+import { execFileSync } from "node:child_process";
 import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { readToken } from "@blindrelay/protocol";
+import { Failure } from "@blindrelay/protocol/command-line";
 import { afterAll, expect, it } from "vitest";
 import { keepKey } from "../account/account.ts";
 import { makeCli } from "../cli.ts";
-import { isSealed, type Profile, readProfile, writeProfile } from "./profile.ts";
+import {
+  isSealed,
+  listCopies,
+  type Profile,
+  readProfile,
+  restoreCopy,
+  writeProfile,
+} from "./profile.ts";
 import { Settings } from "./settings.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "blindrelay-profile-"));
@@ -51,6 +61,20 @@ it("keeps secrets encrypted in a file of mode 0600, even after it is written aga
   expect(isSealed(path)).toBe(true);
   expect(readFileSync(path, "utf8")).not.toBe(file);
   expect(settings("eight or more").profile?.keyring).toEqual({});
+});
+
+it("says what is in the place of its file, without waiting for a pipe", () => {
+  const other = join(mkdtempSync(join(folder, "other-")), "default.json");
+  writeFileSync(`${other}.1`, JSON.stringify(PROFILE));
+  const restore = () => restoreCopy(other, listCopies(other)[0] as never);
+  mkdirSync(other);
+  expect(() => readProfile(other)).toThrow(/is a folder.* mount the folder that it is in/);
+  expect(restore).toThrow(Failure);
+  rmdirSync(other);
+  execFileSync("mkfifo", [other]);
+  expect(() => readProfile(other)).toThrow(/is a pipe/);
+  expect(restore).toThrow(/is a pipe/);
+  rmSync(dirname(other), { recursive: true });
 });
 
 it("refuses another passphrase, and a file whose relay was changed", () => {

@@ -10,6 +10,7 @@ import { withLock } from "@blindrelay/protocol/file-lock";
 import { giveToOwner, homeFolder } from "@blindrelay/protocol/file-owner";
 import type { KeyringEntry } from "@blindrelay/protocol/keyring";
 import { parseJson } from "@blindrelay/protocol/parse-json";
+import { notAFile } from "@blindrelay/protocol/platform";
 import { readTextFile } from "../base/text-file.ts";
 import {
   COPIES,
@@ -92,8 +93,16 @@ const repairOf = (path: string, text: string): string => {
   return `${holds}: keep it, and repair it in an editor; ${back}`;
 };
 
+/** Nobody named it, and a pipe would be waited for. Throws a Failure (usage). */
+const demandFile = (path: string): void => {
+  const problem = notAFile(path);
+  if (problem === null) return;
+  throw new Failure("usage", `the profile ${problem.what}; ${problem.fix}`);
+};
+
 const readFile = (path: string): ProfileFile | null => {
   if (!existsSync(path)) return null;
+  demandFile(path);
   const text = readTextFile(path, "the profile");
   let value: unknown;
   try {
@@ -278,6 +287,7 @@ export const renewCopies = (path: string): void => {
  * if there was none.
  */
 export const restoreCopy = (path: string, copy: ProfileCopy): string | null => {
+  demandFile(path);
   const text = readTextFile(copy.path, "the copy");
   let aside: string | null = null;
   withLock(path, () => {
