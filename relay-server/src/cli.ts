@@ -28,7 +28,7 @@ import {
   readConfig,
   variableOf,
 } from "./settings/config.ts";
-import { dataFolderText, defaultDataFolder, hideFromGit } from "./settings/default-data-dir.ts";
+import { chosenDataFolder, dataFolderText, hideFromGit } from "./settings/default-data-dir.ts";
 
 const CONFIG_VARIABLE = "BLINDRELAY_CONFIG";
 
@@ -90,7 +90,7 @@ const addInit = (cli: Command): void => {
       "\nExamples:\n  blindrelay-server init --username ada\n  blindrelay-server init --username ada --password-stdin --json < password.txt",
     )
     .action(async (flags: InitFlags) => {
-      const data = flags.data ?? defaultDataFolder();
+      const data = chosenDataFolder(flags.data);
       const masterKey = process.env[MASTER_KEY_VARIABLE];
       const password = await readPassword(flags.passwordStdin);
       const { initStore } = await import("./control/data-dir.ts");

@@ -8,7 +8,7 @@ import { type Command, Option } from "commander";
 import type { RekeyResult } from "../control/key-rotation.ts";
 import { MASTER_KEY_VARIABLE } from "../control/master-key.ts";
 import { readConfig, variableOf } from "../settings/config.ts";
-import { dataFolderText, defaultDataFolder } from "../settings/default-data-dir.ts";
+import { chosenDataFolder, dataFolderText } from "../settings/default-data-dir.ts";
 import type { Finding } from "./check.ts";
 import { PASSWORD_STDIN, readPassword } from "./password.ts";
 import type { Unlocked } from "./users.ts";
@@ -251,8 +251,8 @@ const withData = (command: Command): Command =>
     .addOption(new Option("--store <where>", "sqlite, or postgres://...").env(variableOf("store")))
     .option("--json", "answer as one JSON document");
 
-const dataOf = ({ data = defaultDataFolder(), store }: DataFlags) => ({
-  data,
+const dataOf = ({ data, store }: DataFlags) => ({
+  data: chosenDataFolder(data),
   store,
   masterKey: process.env[MASTER_KEY_VARIABLE],
 });

@@ -39,7 +39,14 @@ export const defaultDataFolder = (
   throw new Failure("usage", "there is no home folder: set HOME, or specify --data DIR");
 };
 
-/** The same for a help text, which is also shown where there is no such folder. */
+/** The folder that `--data` names, or the default. Throws a Failure (usage) for an empty text. */
+export const chosenDataFolder = (given: string | undefined): string => {
+  if (given !== "") return given ?? defaultDataFolder();
+  // Of `--data "$DIR"` with DIR unset: it would be the current folder.
+  throw new Failure("usage", "--data is empty: specify a folder, or leave it out");
+};
+
+/** The default for a help text, which is also shown where there is no such folder. */
 export const dataFolderText = (): string => {
   try {
     return defaultDataFolder();

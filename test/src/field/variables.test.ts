@@ -1,6 +1,6 @@
 /** Variables that Kubernetes, compose files and CI set, none of which the user meant. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -84,6 +84,21 @@ test("what a file for docker --env-file leaves around a value is no part of it",
   expect(configWith(around((value) => `${value}\r`))).toEqual(plain);
   expect(configWith(around((value) => `"${value}"`))).toEqual(plain);
   expect(configWith(around((value) => ` '${value}'\r\n`))).toEqual(plain);
+});
+
+test("an empty --data, as of a variable of a script that is not set, is refused and writes nothing", () => {
+  const folder = folderOf();
+  for (const command of ["init --username ada --password-stdin", "user list", "check", "start"]) {
+    const ended = spawnSync(process.execPath, [RELAY, ...command.split(" "), "--data", ""], {
+      cwd: folder,
+      input: "a long password",
+      encoding: "utf8",
+      env: { PATH: process.env.PATH ?? "", HOME: folder },
+    });
+    expect([command, ended.status]).toEqual([command, 2]);
+    expect(ended.stderr).toMatch(/--data/);
+  }
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 test("init with empty variables writes nothing into the current folder", () => {
