@@ -8,7 +8,7 @@ import { messageOf } from "@blindrelay/protocol/command-line";
 import { type Dialect, type Kysely, PostgresDialect, type PostgresPool, sql } from "kysely";
 import pg from "pg";
 import { contained, detached } from "../base/contain.ts";
-import { TABLE_NAMES } from "./tables.ts";
+import { BOUNDS } from "./bounds.ts";
 import { StoreDamaged, StoreUnavailable } from "./unavailable.ts";
 
 const INT8 = 20; // the type's OID; times fit into a double, so text is not needed
@@ -242,7 +242,7 @@ export const refuseEncoding = async (db: Kysely<unknown>): Promise<void> => {
 /** Rejects if a table is not there, or not for this role: the others would still answer. */
 export const demandTables = async (db: Kysely<unknown>): Promise<void> => {
   const { rows } = await sql<{ name: string }>`
-    select name from unnest(${TABLE_NAMES}::text[]) as name
+    select name from unnest(${Object.keys(BOUNDS)}::text[]) as name
     where not has_table_privilege(name, 'select') or not has_table_privilege(name, 'insert')`.execute(
     db,
   );

@@ -30,26 +30,6 @@ export interface Tables {
   known_addresses: KnownAddressesTable;
 }
 
-const NAMES: { readonly [name in keyof Tables]: true } = {
-  settings: true,
-  users: true,
-  recovery_codes: true,
-  agents: true,
-  access_keys: true,
-  agent_labels: true,
-  tokens: true,
-  sessions: true,
-  idempotency: true,
-  uploads: true,
-  upload_parts: true,
-  releases: true,
-  release_offers: true,
-  audit: true,
-  notices: true,
-  known_addresses: true,
-};
-export const TABLE_NAMES: readonly string[] = Object.keys(NAMES);
-
 /** One row per name; see settings.ts. */
 interface SettingsTable {
   name: string;
