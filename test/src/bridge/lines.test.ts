@@ -160,7 +160,7 @@ describe.skipIf(!HAS_SOCAT)("blindrelay bridge --mode lines", () => {
   });
 
   it("never lets a caller write to the device what the mapping does not contain", async () => {
-    await expect(agent.call("double", { n: "1\nWIPE" })).rejects.toThrow("must be a integer");
+    await expect(agent.call("double", { n: "1\nWIPE" })).rejects.toThrow("must be an integer");
     await expect(agent.call("serial.write", { stream: 1 })).rejects.toThrow("unknown method");
   });
 

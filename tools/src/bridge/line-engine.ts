@@ -259,6 +259,8 @@ export class LineEngine {
   }
 
   private quietOver(): void {
+    // The rest of a line that was cut, as by a restart, does not come any more.
+    this.reader.dropBegun();
     const call = this.current;
     if (call !== null && this.repeats) {
       this.send(call);

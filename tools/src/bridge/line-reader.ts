@@ -64,6 +64,12 @@ export class LineReader {
     this.fragment = true;
   }
 
+  /** Forgets the beginning of a line, which the next one would be taken for a part of. */
+  dropBegun(): void {
+    this.length = 0;
+    this.skipping = false;
+  }
+
   /** What has come since `before` and was no answer, for the person who waited for one. */
   since(before: LineCounts): string {
     const now = this.counts;
@@ -87,8 +93,7 @@ export class LineReader {
 
   private finish(): void {
     const { skipping, length, fragment } = this;
-    this.length = 0;
-    this.skipping = false;
+    this.dropBegun();
     this.fragment = false;
     if (fragment) return;
     if (skipping) this.count("tooLong");

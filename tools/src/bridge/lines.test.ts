@@ -93,7 +93,7 @@ describe("a mapping", () => {
     [{ axis: "Q", to: 1 }, "one of X, Y, Z"],
     [{ axis: "X", to: "1" }, "must be a number"],
     [{ axis: "X", to: 300 }, "0 to 220"],
-    [{ axis: "X", to: 1, speed: 1.5 }, "must be a integer"],
+    [{ axis: "X", to: 1, speed: 1.5 }, "must be an integer"],
     [{ axis: "X", to: 1, reset: true }, 'no parameter "reset"'],
     [[1], "must be an object"],
   ])("refuses params before anything is sent: %j", async (params, text) => {
@@ -303,6 +303,28 @@ describe("unsolicited lines", () => {
     const answer = asked.call("temperature.get");
     await asked.run(300);
     expect(await answer).toEqual({ celsius: 5 });
+  });
+
+  it("that were cut, as by a device that restarts, are no part of a later answer", async () => {
+    const commands = {
+      read: { send: "READ", answer: "^A=(?<raw>[0-9]+)", timeout_ms: 50, retries: 0 },
+    };
+    const replies = ["A=4", "A=17\n", "A=5", "A=18\n"];
+    const { call, run } = world((_, say) => say(replies.shift() ?? ""), { quiet_ms: 20, commands });
+    for (const raw of ["17", "18"]) {
+      const cut = call("read");
+      await run(100);
+      expect(await cut).toMatchObject({ message: expect.stringContaining("3 bytes came without") });
+      const whole = call("read");
+      await run(100);
+      expect(await whole).toEqual({ raw });
+    }
+    replies.push("A=6", "A=19\n");
+    const retried = { commands: { read: { ...commands.read, retries: 1 } }, quiet_ms: 20 };
+    const again = world((_, say) => say(replies.shift() ?? ""), retried);
+    const answer = again.call("read");
+    await again.run(200);
+    expect(await answer).toEqual({ raw: "19" });
   });
 
   // bristlemouth/bm_protocol#337, eModbus/eModbus#308

@@ -257,7 +257,8 @@ const paramText = (
     type === "integer"
       ? Number.isSafeInteger(value)
       : typeof value === type && (typeof value !== "number" || Number.isFinite(value));
-  if (!fits) throw new Error(`parameter "${name}" must be a ${type}`);
+  if (!fits)
+    throw new Error(`parameter "${name}" must be ${type === "integer" ? "an" : "a"} ${type}`);
   if (param.enum !== undefined && !param.enum.includes(value as string | number)) {
     throw new Error(`parameter "${name}" must be one of ${param.enum.join(", ")}`);
   }
