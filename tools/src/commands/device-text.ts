@@ -5,9 +5,10 @@
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The beginning of a control sequence; a longer one is none. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-const UNFINISHED = /\x1b(?:\[[0-9;]{0,32})?$/;
+/** The beginning of a control sequence; a longer one is none, and no text goes over a line end. */
+const UNFINISHED =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  /\x1b(?:\[[0-?]{0,32}[ -/]{0,2}|[ -/]{1,2}|[\]PX^_][^\x07\x1b\n]{0,1000}\x1b?)?$/;
 
 /** Where an unfinished UTF-8 character begins, or the length. */
 const completeLength = (bytes: Uint8Array): number => {

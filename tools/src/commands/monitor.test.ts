@@ -41,6 +41,19 @@ it("characters and control sequences are shown as sent, whatever the pieces", ()
   }
 });
 
+it("control sequences that are not shown are removed whole, whatever the pieces", () => {
+  const bash = "\x1b[?2004h\x1b]0;root@pi: ~\x07\x1b[1;32mroot@pi\x1b(B\x1b[m:~# ls\x1b[?2004l\r\n";
+  const others = "\x1b7\x1b[2;10r\x1b[>c\x1b[4 q\x1bPq#0;1\x1b\\\x1b]52;c;ZXZpbA==\x1b\\\x1b=\x1bc";
+  for (let size = 1; size < 40; size++) {
+    const all = Buffer.from(`${bash}${others}ready\r\n`);
+    expect(shown(all, size, false, true)).toBe("\x1b[1;32mroot@pi\x1b[m:~# ls\r\nready\r\n");
+    expect(shown(all, size, false, false)).toBe("root@pi:~# ls\nready\n");
+    // One that does not end takes no line with it, and what is shown cannot act.
+    const open = Buffer.from("\x1b]0;title\r\nready\r\n\x1bPq");
+    expect(shown(open, size, false, true)).toBe("]0;title\r\nready\r\n");
+  }
+});
+
 it("bytes that are not UTF-8 are shown as ISO 8859-1", () => {
   for (const text of ["21 °C\r\n", "T\xfcr\n", "\xff\xfe\xe4\n"]) {
     expect(shown(Buffer.from(text, "latin1"), 100, false, true)).toBe(text);

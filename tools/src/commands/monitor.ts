@@ -32,10 +32,12 @@ const ESCAPE = "\x1d";
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const XON_XOFF = /[\x11\x13]/g;
 /**
- * Moving the cursor forward and colouring text is allowed; all other control sequences are removed.
+ * Moving the cursor forward and colouring text is allowed; all other control sequences (ECMA-48)
+ * are removed whole: texts such as a window's title, and what a shell on a console writes.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-const UNWANTED = /[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]|\x1b(?!\[[0-9;]*[A-DJKm])/g;
+const UNWANTED =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+  /\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b(?!\[[0-9;]*[A-DJKm])(?:\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])?|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]/g;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
