@@ -22,6 +22,9 @@ declare module "fastify" {
 const isEmpty = (headers: IncomingHttpHeaders): boolean =>
   headers["transfer-encoding"] === undefined && (headers["content-length"] ?? "0") === "0";
 
+/** Fastify refuses another text before anybody has looked at the body. */
+const MEDIA_TYPE = /^\s*[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(?:;|$)/;
+
 const anotherType = (): HttpProblem =>
   new HttpProblem("UNSUPPORTED_MEDIA_TYPE", ERRORS.UNSUPPORTED_MEDIA_TYPE.meaning);
 
@@ -44,7 +47,9 @@ export const jsonBodies = (app: App): void => {
     }
   });
   app.addHook("onRequest", async ({ headers, routeOptions }) => {
-    if (routeOptions.config.streams !== true && isEmpty(headers)) delete headers["content-type"];
+    if (routeOptions.config.streams === true) return;
+    const { "content-type": type = "" } = headers;
+    if (isEmpty(headers) || !MEDIA_TYPE.test(type)) delete headers["content-type"];
   });
   app.addContentTypeParser("*", async (request: FastifyRequest, payload: IncomingMessage) => {
     if (request.is404) return;

@@ -96,6 +96,8 @@ test.each([
   ["text, in chunks", { "content-type": "text/plain", "transfer-encoding": "chunked" }],
   ["no type, in chunks", { "transfer-encoding": "chunked" }],
   ["an invalid type", { "content-type": "nonsense", "content-length": "0" }],
+  ["an invalid type, in chunks", { "content-type": "nonsense", "transfer-encoding": "chunked" }],
+  ["an empty type, in chunks", { "content-type": "", "transfer-encoding": "chunked" }],
 ])("an empty body is none for every operation, whatever its type: %s", async (_what, headers) => {
   const access = (await rest.login()).access_token;
   const ended = /logout|token.rotate|artifact/; // the login itself, and what takes a stream
