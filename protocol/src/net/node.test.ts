@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { OUTBOX_BYTES } from "../spec.ts";
 import { PONG_TEXT } from "../wire/ping.ts";
 import { type HttpRequest, readText } from "./http.ts";
-import { linksOver, nodeHttp } from "./node.ts";
+import { linksOver, nodeHttp, openTunnel, proxyFor } from "./node.ts";
 
 afterEach(() => {
   http.globalAgent.destroy();
@@ -77,6 +77,17 @@ describe("a request on Node", () => {
     expect(opened).toHaveLength(1);
     // Node's own quarter of a second for each address is too short for some networks.
     expect(opened[0]?.addressMs).toBe(2500);
+  });
+
+  it("reaches a proxy with the same time for each of its addresses", async () => {
+    const { opened } = serverFor(() => undefined);
+    const proxy = proxyFor(new URL("https://relay.example"), "http://proxy.example:3128") as never;
+    const ending = new AbortController();
+    const tunnel = openTunnel(proxy, "relay.example", 443, ending.signal);
+    await vi.waitFor(() => expect(opened).toHaveLength(1));
+    ending.abort();
+    await expect(tunnel).rejects.toThrow();
+    expect(opened[0]).toMatchObject({ host: "proxy.example", addressMs: 2500 });
   });
 
   it("goes by TLS if its address says so", async () => {

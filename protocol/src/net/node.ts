@@ -9,16 +9,10 @@ import type { Link, LinkEvents, LinkPort } from "../ports.ts";
 import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES, OUTBOX_BYTES } from "../spec.ts";
 import { PONG_TEXT } from "../wire/ping.ts";
 import type { HttpPort } from "./http.ts";
-import { agentFor, type ProxySetting } from "./proxy.ts";
+import { ADDRESS_MS, agentFor, type ProxySetting } from "./proxy.ts";
 import { reasonOfAnswer, reasonOfError } from "./reasons.ts";
 
 export { openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
-
-/**
- * Milliseconds for each address of a relay that has several. Node's own quarter of a second is too
- * short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
- */
-const ADDRESS_MS = { autoSelectFamilyAttemptTimeout: 2500 };
 
 /** One way for all requests of its user. */
 export const nodeHttp = (proxy: ProxySetting): HttpPort => {

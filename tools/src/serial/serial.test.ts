@@ -1,6 +1,8 @@
 /** Ports on real terminals and real sockets, and the supervisor in virtual time. */
 import { execFileSync, spawn } from "node:child_process";
+import dns from "node:dns";
 import { once } from "node:events";
+import { Socket } from "node:net";
 import { type OpenPort, PortError, type PortEvents } from "@blindrelay/agent-sdk/bridge";
 import { ManualTimer } from "@blindrelay/agent-sdk/memory";
 import { systemTimer } from "@blindrelay/agent-sdk/node";
@@ -252,6 +254,32 @@ describe("a port over TCP", () => {
     await expect(
       tcpOpener("127.0.0.1", port)(DEFAULT_SETTINGS, listening().events),
     ).rejects.toMatchObject({ problem: "gone" });
+  });
+
+  // nodejs/node#54359
+  it("of several addresses has time for each, and says why none answers", async () => {
+    const both = [
+      { address: "127.0.0.1", family: 4 },
+      { address: "::1", family: 6 },
+    ];
+    const looked = vi
+      .spyOn(dns, "lookup")
+      .mockImplementation(((_host: string, _options: object, done: (...all: unknown[]) => void) =>
+        done(null, both)) as never);
+    const connected = vi.spyOn(Socket.prototype, "connect");
+    for (const opener of [tcpOpener, rfc2217Opener]) {
+      const opening = opener("ports.example", 1)(DEFAULT_SETTINGS, listening().events);
+      await expect(opening).rejects.toMatchObject({
+        problem: "gone",
+        message: "connect ECONNREFUSED 127.0.0.1:1",
+      });
+    }
+    expect(connected).toHaveBeenCalledTimes(2);
+    for (const [[options]] of connected.mock.calls as unknown as [[object]][]) {
+      expect(options).toMatchObject({ autoSelectFamilyAttemptTimeout: 2500 });
+    }
+    looked.mockRestore();
+    connected.mockRestore();
   });
 });
 

@@ -9,6 +9,11 @@ import {
 } from "@blindrelay/agent-sdk/bridge";
 
 const CONNECT_LIMIT_MS = 10_000;
+/**
+ * For each address of a server that has several. Node's own quarter of a second is too short for
+ * satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
+ */
+const ADDRESS_MS = 2500;
 /** These detect a dead peer behind a live cable, while nothing is sent. */
 const KEEPALIVE_MS = 15_000;
 
@@ -79,10 +84,11 @@ export const openSocket = (
   limitMs = ACKNOWLEDGED_WITHIN_MS,
 ): Promise<Socket> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ host, port });
-    const fail = (error: Error): void => {
+    const socket = connect({ host, port, autoSelectFamilyAttemptTimeout: ADDRESS_MS });
+    const fail = (error: Error & { errors?: readonly Error[] }): void => {
       socket.destroy();
-      reject(new PortError("gone", error.message, error));
+      // Of several addresses the error has no text of its own.
+      reject(new PortError("gone", error.message || String(error.errors?.[0]?.message), error));
     };
     const timer = setTimeout(
       () => fail(new Error(`${host}:${port} does not answer`)),
