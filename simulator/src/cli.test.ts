@@ -368,7 +368,7 @@ describe("blindrelay-sim", () => {
     const schema = JSON.parse((await sim("schema")).out);
     expect(schema).toMatchObject({ type: "object", required: ["name", "duration", "devices"] });
     const list = JSON.parse((await sim("list", "--json")).out) as { name: string }[];
-    expect(list).toHaveLength(17);
+    expect(list).toHaveLength(18);
     for (const command of [[], ["run"], ["replay"], ["validate"], ["schema"], ["list"]]) {
       const help = await sim(...command, "--help");
       expect([help.code, help.out]).toEqual([0, expect.stringContaining("Example")]);

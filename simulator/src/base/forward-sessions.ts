@@ -6,10 +6,11 @@ import { ForwardAgentSessions } from "@blindrelay/protocol/forward-agent";
 export const seedOf = (version: Version, random: (length: number) => Uint8Array) =>
   isForward(version) ? random(32) : null;
 
-/** `seed`: of this start; undefined: a device of packet version "1" or "2". */
+/** `seed`: of this start, copied; undefined: a device of packet version "1" or "2". */
 export const forwardSessions = (
   seed: Uint8Array | undefined,
   x25519: X25519,
   deviceKey: Uint8Array | null = null,
 ): AgentCoreOptions["forward"] =>
-  seed && ((options) => new ForwardAgentSessions(options, { x25519, seed, deviceKey }));
+  seed &&
+  ((options) => new ForwardAgentSessions(options, { x25519, seed: seed.slice(), deviceKey }));

@@ -19,6 +19,7 @@ export const ORACLES = {
   requests: "a session token sends at most 10,000 requests over all nodes",
   owners: "no packet reaches another user's peers",
   programs: "a pushed program is tried once, and kept only once it is confirmed",
+  secrets: "a device has a secret that an owner holds, and answers to no other",
   storage: "a device has what its program stored, also after a power cut",
   invariants: "what the device programs promise always holds",
   liveness: "without faults no call fails; 100 s after the last everybody is served",
@@ -43,6 +44,7 @@ export const oraclesOf = ({
     ...(invariants.length > 0 ? [] : ["invariants"]),
     ...(devices.some(({ packet_version: v }) => isForward(v)) ? [] : ["forward"]),
     ...(faults.some(({ kind }) => kind === "device.update") ? [] : ["programs"]),
+    ...(faults.some(({ kind }) => kind === "device.rekey") ? [] : ["secrets"]),
   ];
   return Object.entries(ORACLES).filter(([name]) => !idle.includes(name));
 };

@@ -269,6 +269,7 @@ const latest = (times: readonly number[]): number =>
 const lengthOf = (spec: Fault): string => {
   if (spec.kind === "device.reboot" || spec.kind === "relay.crash") return "2s";
   if (spec.kind === "device.update") return spec.trial ?? "60s";
+  if (spec.kind === "device.rekey") return "30s";
   if (spec.kind === "relay.restart") return "1s";
   if (spec.kind === "relay.freeze") return "30s";
   return spec.kind === "operator.rotate" ? "5s" : "0s";

@@ -290,6 +290,15 @@ const KINDS = {
       trial: maybeDuration("Whole seconds. Default: 60s."),
     },
   ),
+  "device.rekey": virtual(
+    "An owner gives the device a new secret over the air, and tells its clients. Several at once compete.",
+    {
+      ...deviceTargets,
+      for: maybeDuration(
+        "The owner is interrupted and comes back, at random, while this lasts. Default: 30s.",
+      ),
+    },
+  ),
   "storage.torn": virtual(
     "While it lasts, a device loses power in the middle of the next text that its program stores, for 2 s.",
     {

@@ -31,6 +31,13 @@ const RAW = DRIVER_KINDS.filter((kind) => !Object.hasOwn(NEEDED_KIND, kind));
 /** Without faults, before the end: longer than anything takes to recover. */
 const QUIET_S = 140;
 const MAX_FAULTS = 12;
+/** A secret on trial is forgotten after ten minutes, and its owner knows that after fifteen. */
+const TRIAL_S = 1_200;
+/** What comes between the steps of its change. */
+const BETWEEN: readonly FaultKind[] = [
+  ...(["storage.torn", "storage.torn", "storage.full", "device.reboot"] as const),
+  ...(["net.cut", "relay.restart", "relay.crash", "device.update"] as const),
+];
 /** Of one case: how likely each sort of fault is there at all. Few sorts come often. */
 const SHARES = [8, 25, 40] as const;
 /** Between two calls: at one end some are always in flight, at the other each needs a session. */
@@ -90,12 +97,18 @@ export class Drawing {
     const busyS = 60 + this.below(180);
     const endS = busyS + (this.likely(70) ? QUIET_S : 0);
     const { devices, clients, drivers } = this.fleet(endS, base);
-    const faults = isCalm ? [] : this.faults(busyS, nodes, clients);
+    const isRekeyed = !isCalm && this.likely(15);
+    const isLong = isRekeyed && this.likely(40);
+    const faults = isCalm
+      ? []
+      : isRekeyed
+        ? this.rekeys(busyS, nodes, isLong)
+        : this.faults(busyS, nodes, clients);
     const { relay: _relay, faults: own = [], ...rest } = base?.scenario ?? ({} as Scenario);
     return {
       ...rest,
       name,
-      duration: `${endS}s`,
+      duration: `${endS + (isLong ? TRIAL_S : 0)}s`,
       devices,
       clients,
       drivers,
@@ -315,6 +328,21 @@ export class Drawing {
     while (used.length > 0 && at < busyS && faults.length < MAX_FAULTS) {
       faults.push(this.fault(this.one(used), at, nodes, busyS, clients));
       at += this.likely(50) ? this.below(5) : 20 + this.below(60);
+    }
+    return faults;
+  }
+
+  /** Secrets that are changed by several owners, and what comes between the steps of each. */
+  private rekeys(busyS: number, nodes: number, isLong: boolean): Fault[] {
+    const faults: Fault[] = [];
+    let at = 15 + this.below(20);
+    while (at < busyS && faults.length < MAX_FAULTS) {
+      const rekey = this.fault({ kind: "device.rekey" }, at, nodes, busyS, []);
+      faults.push(isLong ? { ...rekey, for: `${5 + this.below(12)}m` } : rekey);
+      const between = { kind: this.one(BETWEEN) };
+      if (this.likely(80))
+        faults.push(this.fault(between, at + this.below(10), nodes, busyS + 10, []));
+      at += this.likely(50) ? this.below(8) : 20 + this.below(60);
     }
     return faults;
   }

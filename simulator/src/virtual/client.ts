@@ -239,6 +239,30 @@ export class VirtualClient implements Peer {
   }
 }
 
+/**
+ * The clients of people who do something with devices, one for each account. `kind` and `number`
+ * name them; `net`: of their addresses.
+ */
+export const people = (
+  world: ClientWorld,
+  { kind, number, net, leaves }: { kind: string; number: number; net: number; leaves: boolean },
+) => {
+  const clients = new Map<string, VirtualClient>();
+  const of = (account: string): VirtualClient =>
+    getOrMake(clients, account, () => {
+      const id = `${kind}-${number}/${clients.size + 1}`;
+      const address = `172.${net}.${number & 255}.${clients.size & 255}`;
+      const options = { id, address, network: USUAL_NETWORK, presence: false, account, leaves };
+      const made = new VirtualClient(world, options);
+      if (!leaves) made.start();
+      return made;
+    });
+  const stop = (): void => {
+    for (const client of clients.values()) client.stop();
+  };
+  return { of, stop };
+};
+
 const runTimer = (client: VirtualClient, fn: () => void): void => {
   client.stir();
   fn();

@@ -2,6 +2,7 @@
  * A simulated device: the real agent core with its device program, on storage that outlives a
  * reboot, with a clock that may be wrong and a link into the virtual network.
  */
+import { hash } from "node:crypto";
 import {
   type Agent,
   AgentCore,
@@ -20,14 +21,21 @@ import {
 } from "@blindrelay/agent-sdk";
 import { CuttableStorage, MEDIA, MemoryStorage, PowerCut } from "@blindrelay/agent-sdk/memory";
 import type { LinkEvents, LinkPort, StoragePort, TimerPort } from "@blindrelay/agent-sdk/ports";
+import { Rekeying, type StartSecrets, startSecrets } from "@blindrelay/agent-sdk/rekey";
 import type { AgentOptions } from "@blindrelay/client-sdk";
 import { makeToken } from "@blindrelay/protocol";
 import { textOfThrown } from "@blindrelay/protocol/command-line";
 import { isForward, type Suite, toBase64url, type X25519 } from "@blindrelay/protocol/crypto";
+import {
+  AgentSessions,
+  type AgentSessionsOptions,
+  DEFAULT_AGENT_LIMITS,
+} from "@blindrelay/protocol/session";
 import { forwardSessions, seedOf } from "../base/forward-sessions.ts";
 import { Stream } from "../base/random-streams.ts";
 import type { ForwardOracle } from "../oracle/forward.ts";
 import type { OracleName } from "../oracle/names.ts";
+import { SecretsOracle } from "../oracle/secrets.ts";
 import { StorageOracle } from "../oracle/storage.ts";
 import { thrownIn } from "../report/program-errors.ts";
 import type { PlannedDevice } from "../scenario/plan.ts";
@@ -42,10 +50,16 @@ import { type Stubs, stubsOf } from "./stubs.ts";
 const SDK = "simulated";
 /** How long a device is off whose write was torn. */
 const TORN_US = 2_000_000;
+/** A change of secrets takes up to four writes, and each may be the torn one. */
+const REKEY_WRITES = 3;
+/** Earlier secrets that a board remembers. */
+const BOARD_MAX_FROM = 8;
 /** No timer fires sooner, as on Node, so that time goes on while a program waits in turns. */
 const SHORTEST_MS = 1;
 /** The fixed places of the cores' timers within a microsecond: after those of pings. */
 const CORE_PLACES = 2 ** 32;
+
+type Boot = Extract<BootCountResult, { ok: true }>;
 
 /** What a device needs from its world. */
 export interface DeviceWorld {
@@ -65,6 +79,8 @@ export interface DeviceWorld {
   trace(what: string, who: string, text: string): void;
   /** A core was created, and none of its code has run. */
   born(device: Device, core: AgentCore): void;
+  /** Sessions of a secret were created. */
+  sessionsMade(device: Device, sessions: AgentSessions, agentToken: string): void;
   /** A program by what is pushed of it; null: nobody has sent it. */
   programOf(text: string): LoadedProgram | null;
   violate(oracle: OracleName, detail: string): void;
@@ -84,7 +100,15 @@ export class Device implements Peer, Running {
   relayToken: string;
   /** The newest token; differs from the device's own while a rotation is in progress. */
   issuedToken: string;
+  /** The one that its clients use. */
   agentToken: string;
+  /** The one that it was provisioned with. */
+  configured: string;
+  /** Owners who are changing its secret: its clients may have another one than it has. */
+  changing = 0;
+  /** When one of them was done. */
+  changedUs = Number.NEGATIVE_INFINITY;
+  secrets: SecretsOracle;
   /** What its clients know of it, beside its secret. */
   readonly agentOptions: AgentOptions;
   /** Of its latest start. */
@@ -157,6 +181,8 @@ export class Device implements Peer, Running {
     this.netDraws = new Stream(`${world.seed}/${plan.id}/net`);
     this.pingSalt = new Stream(`${world.seed}/${plan.id}/pings`).next();
     this.agentToken = this.makeSecret(0);
+    this.configured = this.agentToken;
+    this.secrets = this.newSecretsOracle();
     const pins = isForward(plan.version) && (this.secretBytes("pins")[0] as number) < 128;
     this.deviceKey = pins ? this.secretBytes("key") : null;
     this.x25519 = world.forwardOracle.exchanging(world.x25519, this.deviceKey);
@@ -198,10 +224,11 @@ export class Device implements Peer, Running {
     this.ended = null;
     world.enter(this);
     world.trace("boot", plan.id, String(this.boots));
-    const raised = this.countBoot();
-    if (raised === null) return;
-    const { count: bootCount, seed } = raised;
     const hasPower = (): boolean => this.unplugged === 0;
+    const begun = this.countBoot();
+    if (begun === null) return;
+    const { raised, secrets } = begun;
+    const { count: bootCount, seed } = raised;
     try {
       this.program = this.slots.begin(this.storageWhile(hasPower));
     } catch (error) {
@@ -214,23 +241,27 @@ export class Device implements Peer, Running {
       bootCount,
       timer: ports.timer,
       storage: this.storage,
-      secrets: [this.agentToken, this.relayToken],
+      secrets: [this.configured, secrets.token, secrets.trial ?? "", this.relayToken],
     });
     this.log = kept;
-    const core = new AgentCore({
-      url: "ws://relay.invalid/wss",
+    const ofSessions = {
+      suite: world.suite,
       agentId: plan.id,
-      relayToken: this.relayToken,
-      agentToken: this.agentToken,
       version: plan.version,
+      deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
+      serialNumber: plan.id,
+      limits: plan.limits === undefined ? DEFAULT_AGENT_LIMITS : SMALL_AGENT_LIMITS,
+    };
+    const core = new AgentCore({
+      ...ofSessions,
+      url: "ws://relay.invalid/wss",
+      relayToken: this.relayToken,
+      agentToken: secrets.token,
       name: plan.id,
       runtime: "simulator",
       sdkVersion: SDK,
       bootCount,
       forward: forwardSessions(seed, this.x25519, this.deviceKey),
-      deviceRandom: new Stream(`${world.seed}/${plan.id}/boot/${this.boots}`).bytes(16),
-      serialNumber: plan.id,
-      ...(plan.limits === undefined ? {} : { limits: SMALL_AGENT_LIMITS }),
       ports: { ...ports, log: keepingLog(kept, ports.log, () => "") },
     });
     serveLog(kept, core);
@@ -252,6 +283,8 @@ export class Device implements Peer, Running {
     this.stored.watch(core.agent.storage);
     this.slots.serve(core, storage);
     world.born(this, core);
+    world.sessionsMade(this, core.sessions as AgentSessions, secrets.token);
+    this.takeSecrets(core, secrets, raised, ofSessions);
     const exposed = new Map<string, () => unknown>();
     core.agent.expose = (name, read) => void exposed.set(name, read);
     let started: unknown;
@@ -279,6 +312,42 @@ export class Device implements Peer, Running {
       },
       (error: unknown) => this.crashed(core, error),
     );
+  }
+
+  /** Accepts new secrets from now on. */
+  private takeSecrets(
+    core: AgentCore,
+    secrets: StartSecrets,
+    raised: Boot,
+    ofSessions: Omit<AgentSessionsOptions, "agentToken" | "bootCount">,
+  ): void {
+    const { world, plan } = this;
+    const isBoard = plan.limits !== undefined;
+    const rekeying = new Rekeying({
+      core,
+      agentId: plan.id,
+      suite: world.suite,
+      storage: this.storageWhile(() => this.core === core, REKEY_WRITES),
+      pushKey: null,
+      secrets,
+      ...(isBoard ? { maxFrom: BOARD_MAX_FROM } : {}),
+      now: () => this.lastingMs(),
+      makeSessions: (agentToken, boot) => {
+        if (boot !== raised) {
+          this.counted(boot);
+          this.secrets.tries(agentToken, this.monotonicMs());
+        }
+        const all = { ...ofSessions, agentToken, bootCount: boot.count };
+        const forward = forwardSessions(boot.seed, this.x25519, this.deviceKey);
+        const sessions = forward?.(all) ?? new AgentSessions(all);
+        world.sessionsMade(this, sessions, agentToken);
+        return sessions;
+      },
+      replaced: () => this.secrets.replaced(this.texts()),
+      sha256: (text) => hash("sha256", text),
+    });
+    if (secrets.trial !== null) rekeying.begin(secrets.trial, raised, secrets.trialMs);
+    raised.seed?.fill(0);
   }
 
   /** It has power, even where its program has failed and ended it. */
@@ -331,6 +400,20 @@ export class Device implements Peer, Running {
     this.provisioned = false;
     this.lastCount = 0;
     this.agentToken = this.makeSecret(this.boots);
+    this.configured = this.agentToken;
+    this.secrets = this.newSecretsOracle();
+  }
+
+  /** Sessions of this secret have opened a packet. */
+  answers(agentToken: string): void {
+    this.secrets.answers(agentToken, this.monotonicMs());
+  }
+
+  /** It has answered under this secret, which replaces `before`: its owner tells all clients. */
+  proven(agentToken: string, before: string): void {
+    if (this.agentToken !== before) return;
+    this.agentToken = agentToken;
+    this.secrets.release(before);
   }
 
   /** The program threw an uncaught error, which ends a device. */
@@ -396,8 +479,18 @@ export class Device implements Peer, Running {
     });
   }
 
-  /** What it stores on, until the power goes. */
-  private storageWhile(isOn: () => boolean): StoragePort {
+  private newSecretsOracle(): SecretsOracle {
+    const violate = (what: string): void => this.world.violate("secrets", `${this.id} ${what}`);
+    return new SecretsOracle(violate, this.agentToken);
+  }
+
+  /** All that is on its medium. */
+  private texts(): string[] {
+    return this.storage.names().map((name) => this.storage.read(name) ?? "");
+  }
+
+  /** What it stores on, until the power goes. `odds`: of so many writes, about one is torn. */
+  private storageWhile(isOn: () => boolean, odds = 1): StoragePort {
     const mustBeOn = (): void => {
       if (!isOn()) throw new PowerCut();
     };
@@ -409,7 +502,7 @@ export class Device implements Peer, Running {
       write: (name, text) => {
         mustBeOn();
         if (this.fulls > 0) throw new Error("no space on the medium");
-        if (this.tears > 0) {
+        if (this.tears > 0 && this.tornOf(odds, name) === 0) {
           this.tears -= 1;
           this.tearWrite(name, text);
         } else this.storage.write(name, text);
@@ -441,18 +534,19 @@ export class Device implements Peer, Running {
     throw new PowerCut();
   }
 
-  /** Null: its power went meanwhile. */
-  private countBoot(): Extract<BootCountResult, { ok: true }> | null {
+  /** Its secrets, and its count under the present one. Null: its power went meanwhile. */
+  private countBoot(): { raised: Boot; secrets: StartSecrets } | null {
     const { world, plan, storage } = this;
-    const { suite, forwardOracle } = world;
+    const { suite } = world;
     if (!this.provisioned) {
       const seed = seedOf(plan.version, () => this.secretBytes(`seed/${this.boots}`));
-      const made = provisionBootCount(storage, suite, this.agentToken, seed);
+      const made = provisionBootCount(storage, suite, this.configured, seed);
       if (!made.ok) throw new Error(made.advice);
       this.provisioned = true;
     }
-    // A start may write both slots, and either write may be the one.
-    let spared = this.bootTears > 0 ? this.tornWrite() : Number.POSITIVE_INFINITY;
+    // A start may write both slots and both records of a secret, and each may be the one.
+    const isRekeyed = storage.read("secret.0") !== null || storage.read("secret.1") !== null;
+    let spared = this.bootTears > 0 ? this.tornOf(isRekeyed ? 4 : 2) : Number.POSITIVE_INFINITY;
     const slots: StoragePort = {
       read: (name) => storage.read(name),
       write: (name, text) => {
@@ -461,24 +555,47 @@ export class Device implements Peer, Running {
         return this.tearWrite(name, text);
       },
     };
-    const raised = raiseBootCount(slots, suite, this.agentToken);
+    let secrets: StartSecrets | null = null;
+    try {
+      secrets = startSecrets(slots, suite, this.configured, this.lastingMs());
+    } catch (error) {
+      if (!(error instanceof PowerCut)) throw error;
+      return null;
+    }
+    if (secrets === null) {
+      world.violate("secrets", `${this.id} does not know the secret of its configuration`);
+      return null;
+    }
+    const raised = raiseBootCount(slots, suite, secrets.token, secrets.earlier);
     if (this.unplugged > 0) return null;
-    if (!raised.ok) throw new Error(raised.advice);
-    if (raised.count <= this.lastCount) {
-      this.world.violate("nonce", `${this.id} starts with the boot count ${raised.count} again`);
+    if (!raised.ok) {
+      const oracle = isRekeyed ? "secrets" : "nonce";
+      world.violate(oracle, `${this.id} does not start any more: ${raised.advice}`);
+      return null;
     }
-    this.lastCount = raised.count;
-    if (raised.seed !== undefined) {
-      const texts = storage.names().map((name) => storage.read(name));
-      forwardOracle.started(this.id, raised.seed, texts);
-    }
-    return raised;
+    this.counted(raised);
+    this.secrets.started(secrets.token, secrets.trial, this.monotonicMs(), this.texts());
+    return { raised, secrets };
   }
 
-  /** How many writes of a start go well before the one that is torn. */
-  private tornWrite(): number {
+  /** It has raised its boot count. */
+  private counted({ count, seed }: Boot): void {
+    if (count <= this.lastCount) {
+      this.world.violate("nonce", `${this.id} has the boot count ${count} again`);
+    }
+    this.lastCount = count;
+    if (seed !== undefined) this.world.forwardOracle.started(this.id, seed, this.texts());
+  }
+
+  /** Which of so many writes is torn; `name`: 0 if that of this file is. */
+  private tornOf(writes: number, name = ""): number {
     const { seed, clock } = this.world;
-    return new Stream(`${seed}/${this.id}/torn/${clock.nowUs}/which`).below(2);
+    return new Stream(`${seed}/${this.id}/torn/${clock.nowUs}/which${name}`).below(writes);
+  }
+
+  /** A clock that goes on without power, as one on Node; 0: boards have none. */
+  private lastingMs(): number {
+    return this.plan.limits === undefined ? this.wallMs() : 0;
   }
 
   // ---- passed to its code

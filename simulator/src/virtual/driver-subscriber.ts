@@ -86,6 +86,9 @@ export class Subscriber {
     for (const device of this.devices) {
       if (current === null || this.tokens.get(device) === device.agentToken) continue;
       this.world.stir();
+      // Under another secret it begins anew, and knows that.
+      const known = this.heard.get(device);
+      if (known !== undefined) known.isTold = true;
       this.listen(current, device);
     }
     const sinceUs = clock.nowUs - DEAF_MS * 1000;

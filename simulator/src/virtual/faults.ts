@@ -4,11 +4,10 @@
 
 import { Stream } from "../base/random-streams.ts";
 import { overlay } from "../base/temporary-changes.ts";
-import { type LivenessOracle, RECOVERY_US } from "../oracle/liveness.ts";
+import { RECOVERY_US } from "../oracle/liveness.ts";
 import type { RelayOracle } from "../oracle/relay.ts";
 import type { PlannedFault } from "../scenario/plan.ts";
 import { durationMs, shareOf, sizeOf } from "../scenario/units.ts";
-import type { ClientWorld } from "./client.ts";
 import type { Device } from "./device.ts";
 import { hostile } from "./hostile.ts";
 import type { Conditions, Peer, Wire } from "./net.ts";
@@ -16,20 +15,20 @@ import type { VirtualNodes } from "./nodes.ts";
 import type { LoadedProgram } from "./program.ts";
 import { textOf } from "./program-slots.ts";
 import { pushTo } from "./push.ts";
+import { type RekeyWorld, rekey } from "./rekey.ts";
 import type { RelayStore } from "./relay-store.ts";
 
 /** What faults can change in a world. */
-export interface Faulty extends ClientWorld {
-  /** How many pushes there were. */
+export interface Faulty extends RekeyWorld {
+  /** How many pushes there were, and changes of secrets. */
   pushes: number;
+  rekeys: number;
   readonly devices: readonly Device[];
   readonly clients: readonly Peer[];
   readonly relay: VirtualNodes;
   readonly store: RelayStore;
   readonly programs: ReadonlyMap<string, LoadedProgram>;
-  readonly liveness: LivenessOracle;
   readonly relayOracle: RelayOracle;
-  trace(what: string, who: string, text: string): void;
   /** Called 100 s after a fault's end. */
   checkRecovered(): void;
 }
@@ -119,6 +118,9 @@ const begin = (world: Faulty, fault: PlannedFault): (() => void) => {
       pushTo(world, world.pushes++, pushed, durationMs(spec.trial ?? "60s") / 1000);
       return nothing;
     }
+    case "device.rekey":
+      rekey(world, world.rekeys++, devices, (fault.endUs - fault.atUs) / 1000);
+      return nothing;
     case "storage.torn":
       return tear(devices, spec.boot === true ? "bootTears" : "tears");
     case "storage.full":

@@ -184,7 +184,9 @@ class Loop {
       const isOwn = client.userId === device.userId;
       const isServed = !world.isSpoiled(client.id) && !world.isSpoiled(device.id);
       const isUnexpected = error !== null && !isRight && !EXPECTED.includes(error.code);
-      if (isOwn && isServed && isUnexpected && !isRunning) {
+      // Whoever changes its secret has not told its clients yet.
+      const isSettled = device.changing === 0 && fromUs > device.changedUs;
+      if (isOwn && isServed && isSettled && isUnexpected && !isRunning) {
         const what = `a call of ${client.id} to ${device.id} ended with ${error.code}: ${error.message}`;
         world.liveness.callFailed(fromUs, error.code, what);
       }

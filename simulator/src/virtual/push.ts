@@ -1,8 +1,7 @@
 /** A person's push of a program to devices of the virtual world, as `blindrelay push` does it. */
 import { createHash } from "node:crypto";
 import { PUSH_METHOD } from "@blindrelay/agent-sdk/push";
-import { getOrMake } from "../base/maps.ts";
-import { type ClientWorld, sleep, USUAL_NETWORK, VirtualClient } from "./client.ts";
+import { type ClientWorld, people, sleep, type VirtualClient } from "./client.ts";
 import type { Device } from "./device.ts";
 
 const CALL_MS = 20_000;
@@ -33,26 +32,16 @@ export const pushTo = (
   devices: readonly { readonly device: Device; readonly text: string }[],
   seconds: number,
 ): void => {
-  const clients = new Map<string, VirtualClient>();
+  const pushers = people(world, { kind: "push", number, net: 19, leaves: false });
   for (const [i, { device, text }] of devices.entries()) {
-    const { userId: account } = device;
-    const client = getOrMake(clients, account, () => {
-      const id = `push-${number}/${clients.size + 1}`;
-      const address = `172.19.${number & 255}.${clients.size & 255}`;
-      const options = { id, address, network: USUAL_NETWORK, presence: false, account };
-      const made = new VirtualClient(world, options);
-      made.start();
-      return made;
-    });
+    const client = pushers.of(device.userId);
     world.clock.after(Math.floor((i * SPREAD_MS) / devices.length), () => {
       world.stir();
       void pushOne(world, client, device, Buffer.from(text), seconds);
     });
   }
   const overMs = START_MS + seconds * 1000 + CALL_MS;
-  world.clock.after(overMs, () => {
-    for (const client of clients.values()) client.stop();
-  });
+  world.clock.after(overMs, () => pushers.stop());
 };
 
 const pushOne = async (

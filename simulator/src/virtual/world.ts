@@ -9,6 +9,7 @@ import type { AgentCore } from "@blindrelay/agent-sdk";
 import type { CallError, Client, Presence } from "@blindrelay/client-sdk";
 import { MAX_BINDINGS_PER_CONNECTION, OUTBOX_BYTES, SESSION_TTL_S } from "@blindrelay/protocol";
 import { isForward, type Suite, type X25519 } from "@blindrelay/protocol/crypto";
+import type { AgentSessions } from "@blindrelay/protocol/session";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { nodeX25519 } from "@blindrelay/protocol/suites/node-x25519";
 import type { Control } from "@blindrelay/relay-server/control";
@@ -132,6 +133,7 @@ export class World implements Observer {
   /** Null: there are several nodes. */
   private readonly toldOracle: ToldOracle | null;
   pushes = 0;
+  rekeys = 0;
   /** What the programs of its devices handle. */
   readonly methods = new Set<string>();
   violation: Violation | null = null;
@@ -535,9 +537,7 @@ export class World implements Observer {
     return null;
   }
 
-  born(device: Device, core: AgentCore): void {
-    this.spoiled.delete(device.id);
-    const { sessions } = core;
+  sessionsMade(device: Device, sessions: AgentSessions, agentToken: string): void {
     const { receive } = sessions;
     const { nonces, packets } = this;
     sessions.receive = (text, now) => {
@@ -546,8 +546,14 @@ export class World implements Observer {
       packets.received(device.id, text, verdict, nonces.lastOpened, (sid) =>
         sessions.held().includes(sid),
       );
+      if (verdict.kind === "answer" || verdict.kind === "message") device.answers(agentToken);
       return verdict;
     };
+  }
+
+  born(device: Device, core: AgentCore): void {
+    this.spoiled.delete(device.id);
+    const { nonces } = this;
     const { agent } = core;
     const { handle } = agent;
     agent.handle = (method, handler) => {

@@ -204,6 +204,27 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
     devices: null,
     why: "most of the scenario's losses do not show it, so each smaller one takes seconds",
   },
+  "a secret counts that was not stored": {
+    file: "agent-sdk/src/core/rekey.ts",
+    edits: [
+      {
+        from: "      this.isUnsure = true;\n      this.stop(trial);\n      return false;\n",
+        to: "",
+      },
+    ],
+    scenario: "secret-rotation",
+    seed: 1,
+    oracle: "secrets",
+    devices: 5,
+  },
+  "a start uses the secret of its configuration": {
+    file: "agent-sdk/src/core/rekey.ts",
+    edits: [{ from: 'state.token === "" ? configured : state.token,', to: "configured," }],
+    scenario: "secret-rotation",
+    seed: 1,
+    oracle: "secrets",
+    devices: 1,
+  },
 };
 
 /** Bugs that only the search must find: what is left unsaid, limits, order and memory. */
@@ -282,5 +303,9 @@ export const FOR_THE_SEARCH: Readonly<Record<string, Bug>> = {
   "a session's requests are never saved": {
     file: "relay-server/src/core/limits/request-counts.ts",
     edits: [{ from: "      this.#saveOne(session);\n      if", to: "      if" }],
+  },
+  "a trial of a secret survives every restart": {
+    file: "agent-sdk/src/core/rekey.ts",
+    edits: [{ from: "{ starts: 1 }", to: "{ starts: 0 }" }],
   },
 };
