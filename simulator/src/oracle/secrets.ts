@@ -24,20 +24,19 @@ export class SecretsOracle {
   private present: string;
   private trial: Trial | null = null;
   private readonly held: Set<string>;
-  /** All that it may ever have had, to look for on its medium. */
-  private readonly sent: Set<string>;
+  /** All that it has ever had. */
+  private readonly had: Set<string>;
 
   constructor(violate: (what: string) => void, provisioned: string) {
     this.violate = violate;
     this.present = provisioned;
     this.held = new Set([provisioned]);
-    this.sent = new Set([provisioned]);
+    this.had = new Set([provisioned]);
   }
 
   /** An owner keeps this secret, and may send it. */
   hold(token: string): void {
     this.held.add(token);
-    this.sent.add(token);
   }
 
   /** Nobody keeps it any more. */
@@ -92,8 +91,9 @@ export class SecretsOracle {
   }
 
   private mustForget(texts: readonly string[]): void {
-    for (const token of this.sent) {
-      if (token === this.present || token === this.trial?.token) continue;
+    this.had.add(this.present);
+    for (const token of this.had) {
+      if (token === this.present) continue;
       if (texts.some((text) => text.includes(token))) {
         this.violate(`still has ${this.name(token)} on its medium`);
       }
@@ -101,7 +101,7 @@ export class SecretsOracle {
   }
 
   private name(token: string): string {
-    if (this.held.has(token)) return "a secret that it should not have yet";
-    return this.sent.has(token) ? "a secret that was replaced" : "a secret that nobody sent";
+    if (this.had.has(token)) return "a secret that was replaced";
+    return this.held.has(token) ? "a secret that is not on trial" : "a secret that nobody holds";
   }
 }

@@ -1,8 +1,9 @@
 /**
- * Owners who give devices of the virtual world new secrets over the air, as `blindrelay agent rekey`
- * does it: an owner keeps the new secret from before it is sent, tries it first, and tells all other
- * clients of the device once it has answered under it. Each fault `device.rekey` is another owner,
- * with a keyring of its own; an interrupted one comes back until it is done.
+ * Owners who give devices of the virtual world new secrets over the air, as the command
+ * `blindrelay agent rekey` does it: an owner keeps the new secret from before it is sent, tries it
+ * first, and tells all other clients of the device once it has answered under it. Each fault
+ * `device.rekey` is another owner, with a keyring of its own; an interrupted one comes back until
+ * it is done.
  */
 
 import type { Client } from "@blindrelay/client-sdk";
@@ -46,7 +47,7 @@ interface Sent {
 /** The end of a command in the middle. */
 class Interrupted extends Error {}
 
-/** `number`: of this fault in its world. `lastsMs`: owners are interrupted, and stay away, so long. */
+/** `number`: of this fault in its world. `lastsMs`: owners are interrupted so long. */
 export const rekey = (
   world: RekeyWorld,
   number: number,
@@ -89,6 +90,7 @@ class Owner {
     const { world, device } = this;
     const { clock } = world;
     const { configured } = device;
+    let failed = 0;
     device.changing += 1;
     while (device.configured === configured) {
       const fromUs = clock.nowUs;
@@ -99,7 +101,8 @@ class Owner {
       if (error instanceof Interrupted) await this.stayAway();
       else if (code === "REMOTE") await sleep(world, REFUSED_MS);
       else {
-        if (world.liveness.wasCalm(fromUs)) {
+        // Each of the others may have replaced the secret meanwhile.
+        if (world.liveness.wasCalm(fromUs) && ++failed > device.changing) {
           const why = `${code}: ${message}`;
           world.violate("secrets", `without any fault, ${device.id} has no new secret: ${why}`);
         }
