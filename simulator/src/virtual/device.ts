@@ -489,7 +489,7 @@ export class Device implements Peer, Running {
     return this.storage.names().map((name) => this.storage.read(name) ?? "");
   }
 
-  /** What it stores on, until the power goes. `odds`: of so many writes, about one is torn. */
+  /** What it stores on, until the power goes. `odds`: of so many writes about one is torn. */
   private storageWhile(isOn: () => boolean, odds = 1): StoragePort {
     const mustBeOn = (): void => {
       if (!isOn()) throw new PowerCut();
@@ -501,7 +501,10 @@ export class Device implements Peer, Running {
       },
       write: (name, text) => {
         mustBeOn();
-        if (this.fulls > 0) throw new Error("no space on the medium");
+        // Of several writes, some may still fit.
+        if (this.fulls > 0 && (odds === 1 || this.tornOf(2, `full/${name}`) === 0)) {
+          throw new Error("no space on the medium");
+        }
         if (this.tears > 0 && this.tornOf(odds, name) === 0) {
           this.tears -= 1;
           this.tearWrite(name, text);

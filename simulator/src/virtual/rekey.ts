@@ -55,12 +55,8 @@ export const rekey = (
   lastsMs: number,
 ): void => {
   const owners = people(world, { kind: "owner", number, net: 20, leaves: true });
-  for (const [i, device] of devices.entries()) {
-    const client = owners.of(device.userId);
-    world.clock.after(Math.floor((i * SPREAD_MS) / devices.length), () => {
-      world.stir();
-      void new Owner(world, number, device, client, lastsMs).change();
-    });
+  for (const device of devices) {
+    void new Owner(world, number, device, owners.of(device.userId), lastsMs).change();
   }
 };
 
@@ -89,8 +85,9 @@ class Owner {
   async change(): Promise<void> {
     const { world, device } = this;
     const { clock } = world;
+    await sleep(world, this.draws.below(SPREAD_MS));
     const { configured } = device;
-    let failed = 0;
+    let [failed, owners] = [0, 0];
     device.changing += 1;
     while (device.configured === configured) {
       const fromUs = clock.nowUs;
@@ -102,7 +99,8 @@ class Owner {
       else if (code === "REMOTE") await sleep(world, REFUSED_MS);
       else {
         // Each of the others may have replaced the secret meanwhile.
-        if (world.liveness.wasCalm(fromUs) && ++failed > device.changing) {
+        owners = Math.max(owners, device.changing);
+        if (world.liveness.wasCalm(fromUs) && ++failed > owners) {
           const why = `${code}: ${message}`;
           world.violate("secrets", `without any fault, ${device.id} has no new secret: ${why}`);
         }
