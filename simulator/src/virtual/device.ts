@@ -109,6 +109,8 @@ export class Device implements Peer, Running {
   /** When one of them was done. */
   changedUs = Number.NEGATIVE_INFINITY;
   secrets: SecretsOracle;
+  /** Has to prove a new secret; null: everybody who has the present one may replace it. */
+  readonly pushKey: string | null;
   /** What its clients know of it, beside its secret. */
   readonly agentOptions: AgentOptions;
   /** Of its latest start. */
@@ -185,6 +187,8 @@ export class Device implements Peer, Running {
     this.secrets = this.newSecretsOracle();
     const pins = isForward(plan.version) && (this.secretBytes("pins")[0] as number) < 128;
     this.deviceKey = pins ? this.secretBytes("key") : null;
+    const isGuarded = (this.secretBytes("guarded")[0] as number) < 128;
+    this.pushKey = isGuarded ? makeToken("push", this.secretBytes("push key")) : null;
     this.x25519 = world.forwardOracle.exchanging(world.x25519, this.deviceKey);
     this.agentOptions = { version: plan.version, ...publicHalf(world.x25519, this.deviceKey) };
   }
@@ -328,7 +332,7 @@ export class Device implements Peer, Running {
       agentId: plan.id,
       suite: world.suite,
       storage: this.storageWhile(() => this.core === core, REKEY_WRITES),
-      pushKey: null,
+      pushKey: this.pushKey,
       secrets,
       ...(isBoard ? { maxFrom: BOARD_MAX_FROM } : {}),
       now: () => this.lastingMs(),

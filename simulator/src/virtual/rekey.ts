@@ -6,10 +6,11 @@
  * it is done.
  */
 
+import { hash } from "node:crypto";
 import type { Client } from "@blindrelay/client-sdk";
-import { hasSecret, secretState, sendSecret } from "@blindrelay/client-sdk/rekey";
+import { hasSecret, nextSerial, secretState, sendSecret } from "@blindrelay/client-sdk/rekey";
 import { makeToken } from "@blindrelay/protocol";
-import { toBase64url } from "@blindrelay/protocol/crypto";
+import { rekeyProof, toBase64url } from "@blindrelay/protocol/crypto";
 import { Stream } from "../base/random-streams.ts";
 import type { LivenessOracle } from "../oracle/liveness.ts";
 import type { OracleName } from "../oracle/names.ts";
@@ -137,7 +138,7 @@ class Owner {
     if (this.sent !== null && (await isProven(this.sent))) return;
     await this.pause();
     const present = handle(kept);
-    const { trial } = await secretState(present);
+    const { trial, serial } = await secretState(present);
     const nowMs = world.clock.nowMs();
     if (this.sent !== null && trial === null && nowMs - this.sent.atMs > FORGOTTEN_MS) {
       device.secrets.release(this.sent.secret);
@@ -148,9 +149,19 @@ class Owner {
     device.secrets.hold(this.sent.secret);
     await this.pause();
     const { secret, id } = this.sent;
-    await sendSecret(present, { secret, id });
+    await sendSecret(present, { secret, id, ...this.proof(secret, serial) });
     if (await isProven(this.sent)) return;
     throw Object.assign(new Error("no answer under the new secret"), { code: "TIMED_OUT" });
+  }
+
+  /** `last`: the serial that the device says. */
+  private proof(secret: string, last: number): { serial?: number; proof?: string } {
+    const { world, device } = this;
+    const { pushKey, id } = device;
+    if (pushKey === null) return {};
+    const serial = nextSerial(id, last, world.clock.epochMs + world.clock.nowMs());
+    const proof = rekeyProof(world.suite, pushKey, id, serial, hash("sha256", secret));
+    return { serial, proof };
   }
 
   private draw(): Sent {

@@ -213,7 +213,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
       },
     ],
     scenario: "secret-rotation",
-    seed: 1,
+    seed: 3,
     oracle: "secrets",
     devices: 5,
   },
