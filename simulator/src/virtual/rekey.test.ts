@@ -1,7 +1,10 @@
 /** A secret that is changed over the air in the virtual world. */
-import { expect } from "vitest";
+import { expect, test as plain } from "vitest";
 import type { FleetClient, FleetDevice } from "../fleet/fleet.ts";
+import type { Scenario } from "../scenario/schema.ts";
 import { fleetTest } from "../vitest/index.ts";
+import { loadPrograms } from "./programs.ts";
+import { runVirtual } from "./run.ts";
 
 const AGAIN = { idempotent: true };
 
@@ -53,3 +56,22 @@ for (let seed = 1; seed <= 12; seed++) {
     },
   );
 }
+
+plain("what a subscriber misses until it has the new secret is not lost in silence", async () => {
+  const scenario: Scenario = {
+    name: "a change in disorder",
+    duration: "97s",
+    devices: [{ group: "g", count: 6, kind: "busy" }],
+    drivers: [{ kind: "subscriber", devices: "g" }],
+    faults: [
+      { at: "28s", kind: "net.delay", latency: "1092ms", for: "25s", share: "50%" },
+      { at: "30s", kind: "device.rekey", for: "20s" },
+      { at: "30s", kind: "relay.hostile", attack: "reorder", messages: "16%", for: "20s" },
+    ],
+  };
+  const programs = loadPrograms(scenario, ".");
+  for (const seed of [19, 32]) {
+    const { report } = await runVirtual(scenario, { seed, crypto: "model", programs });
+    expect(report.oracles.filter(({ ok }) => !ok)).toEqual([]);
+  }
+});
