@@ -10,7 +10,10 @@ import { FAST, openWorkshop } from "./workshop.ts";
 const { house, ends, plugIn, provision, flash } = openWorkshop();
 const real = process.env.ESPRUINO_BIN;
 
-/** Of the n-th line. */
+/**
+ * Of the n-th line. Its timer fires when the command's packets are through: Espruino forgets what a
+ * timer threw if another callback of the same pass enters a `try`.
+ */
 const PROGRAM = `// 1
 /* é 2
    3 */
@@ -22,7 +25,7 @@ const deep = (level: number): number => {
 export default (agent: { handle: (name: string, fn: () => unknown) => void }) => {
   agent.handle("fail", () => deep(0.1)); // 10
   agent.handle("later", () => {
-    /* °C */ setTimeout(() => { deep(2); }, 10);
+    /* °C */ setTimeout(() => { deep(2); }, 1000);
     return null;
   });
 };
