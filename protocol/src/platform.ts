@@ -3,7 +3,7 @@
  * Nobody has tried it there (docs/questions.md). And what lies where a file should.
  */
 import { createHash } from "node:crypto";
-import { closeSync, fsyncSync, openSync, realpathSync, statSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, realpathSync, type Stats, statSync } from "node:fs";
 
 export const IS_WINDOWS = process.platform === "win32";
 
@@ -25,10 +25,15 @@ export const flushFolder = (folder: string): void => {
   }
 };
 
-/** What is in a file's place, and the fix; null for a file, also for one that is missing. */
+/** What is in a file's place, and the fix; null for a file, a missing one, or one out of reach. */
 export const notAFile = (path: string): { readonly what: string; readonly fix: string } | null => {
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined || found.isFile()) return null;
+  let found: Stats;
+  try {
+    found = statSync(path);
+  } catch {
+    return null; // whoever opens it says why
+  }
+  if (found.isFile()) return null;
   if (!found.isDirectory()) {
     return { what: `${path} is a pipe, a socket or a device, not a file`, fix: "remove it" };
   }

@@ -130,9 +130,9 @@ describe("an invalid request", () => {
     it("is answered under its id, and no other, if it is too long", () => {
       const bench = new Bench({ m: () => 1 });
       const params = "x".repeat(50_000);
-      for (const id of ["999999999999999", "9007199254740993"])
+      for (const id of ["9007199254740991", "9007199254740993", "90071992547409910"])
         bench.text(`{"jsonrpc":"2.0","id":${id},"method":"m","params":["${params}"]}`);
-      expect(bench.answers).toMatchObject([{ id: 999999999999999, error: { code: -32000 } }]);
+      expect(bench.answers).toMatchObject([{ id: 9007199254740991, error: { code: -32000 } }]);
     });
   });
   it("gets null for undefined, synchronously or later", async () => {

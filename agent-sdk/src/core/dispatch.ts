@@ -44,8 +44,8 @@ const DEVICE_UNAVAILABLE = -32002;
  * The start of a request as written by our clients; its id is then found without reading the rest.
  */
 const CALL_HEAD = '{"jsonrpc":"2.0","id":';
-/** This many bytes contain that head and an id of up to 15 digits: longer ones are not repeated. */
-const ID_WITHIN = 38;
+/** This many bytes contain that head and an id that a number can repeat. */
+const ID_WITHIN = 39;
 /** The lowest code that JSON-RPC reserves; HANDLER_FAILED is the highest. */
 const RESERVED_FROM = -32768;
 const MAX_INTEGER = 9007199254740991; // 2^53 - 1
@@ -278,12 +278,13 @@ export class Dispatcher {
    */
   private refuseUnread(plaintext: Uint8Array, reason: string, answer: Answer): void {
     const head = asciiText(plaintext.subarray(0, ID_WITHIN));
-    const id = head.substring(CALL_HEAD.length);
-    if (head.substring(0, CALL_HEAD.length) !== CALL_HEAD || !/^[0-9]+,/.test(id)) {
+    const id = String(parseInt(head.substring(CALL_HEAD.length), 10));
+    const begin = `${CALL_HEAD}${id},`;
+    if (head.substring(0, begin.length) !== begin) {
       this.counters.notRequests++;
       return;
     }
-    const call = { id: String(parseInt(id, 10)), answer: answer };
+    const call = { id: id, answer: answer };
     this.refuse(call, HANDLER_FAILED, reason, "");
   }
 

@@ -443,13 +443,14 @@ export class ClientCore implements PeerHost, RelayLinkEvents {
     this.stopDraining();
     this.pace.clear();
     for (const call of this.calls) {
-      const mayHaveRun = call.session !== null && reason.code !== "CLOSED";
-      const error = mayHaveRun
-        ? new CallError("OUTCOME_UNKNOWN", reason.message, {
-            cause: reason,
-            retryable: call.idempotent,
-          })
-        : reason;
+      const isMade = call.session !== null || call.mayHaveRun;
+      const error =
+        isMade && reason.code !== "CLOSED"
+          ? new CallError("OUTCOME_UNKNOWN", reason.message, {
+              cause: reason,
+              retryable: call.idempotent,
+            })
+          : reason;
       this.settle(call, failed(error));
     }
     for (const peer of this.peers) peer.close();

@@ -760,6 +760,33 @@ describe("calls to one agent at once", () => {
     expect(call.error?.message).toBe("no verified answer to never from pump-7 before the deadline");
   });
 
+  it("that wait to be made again while there is no link say why", async () => {
+    const { world, pump } = await talking();
+    const call = world.follow(pump.call("never", [], { timeoutMs: 20_000, idempotent: true }));
+    await world.run(100);
+    world.relay.reachable = false;
+    world.relay.cutAll();
+    await world.run(20_000);
+    expect(call.error).toMatchObject({ code: "UNREACHABLE", cause: expect.any(Error) });
+  });
+
+  it("that wait to be made again as the account is refused may have run", async () => {
+    const { world, pump } = await talking();
+    const call = world.follow(pump.call("never", [], { timeoutMs: 60_000, idempotent: true }));
+    await world.run(100);
+    world.relay.reachable = false;
+    world.relay.cutAll();
+    await world.run(2_000);
+    world.relay.reachable = true;
+    world.relay.refuseAuth = () => ({
+      error: "Invalid token",
+      code: "INVALID_TOKEN",
+      retryAfter: 0,
+    });
+    await world.run(30_000);
+    expect(call.error).toMatchObject({ code: "OUTCOME_UNKNOWN", retryable: true });
+  });
+
   it("that were sent say at their deadline that no answer came, and which may be repeated", async () => {
     const { world, pump } = await talking();
     const once = world.follow(pump.call("never", [], { timeoutMs: 1_000 }));

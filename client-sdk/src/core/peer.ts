@@ -189,8 +189,9 @@ export class Peer implements PeerSessionEvents {
    */
   expired(call: Call, linkFailure: CallError | null): void {
     const session = call.session;
-    if (session === null && !call.mayHaveRun) {
-      this.remove(call, failed(call.repeated ? this.didNotRun(call) : this.neverSent(linkFailure)));
+    if (session === null && (!call.mayHaveRun || linkFailure !== null)) {
+      const isKnown = call.repeated && !call.mayHaveRun;
+      this.remove(call, failed(isKnown ? this.didNotRun(call) : this.neverSent(linkFailure)));
       return;
     }
     const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;

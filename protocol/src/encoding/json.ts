@@ -74,7 +74,7 @@ const stringify = (value: unknown): string | undefined => {
   } catch (cause) {
     // Engines word this differently, which would reveal the engine to a caller. Another error is
     // one that a getter or toJSON threw.
-    const isTooMuch = /^Range/.test(String(cause));
+    const isTooMuch = cause && (cause as { name?: unknown }).name === "RangeError";
     const reason = `not a JSON value${isTooMuch ? " that fits the memory" : ""}`;
     throw new TypeError(reason, { cause: cause });
   }

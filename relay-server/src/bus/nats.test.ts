@@ -81,15 +81,13 @@ test.skipIf(noNatsServer)("of several servers one that is there is found", async
       await transport.close();
     }
     await expect(open({ url: "nats://a:4222,b:x" })).rejects.toThrow("several with commas");
-    for (const url of ["nats://a,tls://b", "tls://a,b,nats://c"]) {
-      await expect(open({ url })).rejects.toThrow("the same nats:// or tls:// for all servers");
-    }
+    await expect(open({ url: "nats://a,tls://b" })).rejects.toThrow("write it at all");
     for (const url of [
       "nats://a,nats://x:y@b",
       "nats://x:y@a,nats://x:z@b",
       "nats://x@a,nats://z@b",
     ]) {
-      await expect(open({ url })).rejects.toThrow("the same login for all servers");
+      await expect(open({ url })).rejects.toThrow("all servers need one login");
     }
   } finally {
     await nats.stop();

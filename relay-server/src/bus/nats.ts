@@ -64,8 +64,7 @@ export const openNats = async (settings: NatsSettings, log: Log): Promise<Transp
 
 /**
  * The servers of a cluster, as NATS's own tools write them: with commas, and the scheme and the
- * login at the first, or at each. Throws a Failure for other texts; they would reach some servers
- * without encryption, or without a login.
+ * login at the first, or at each. Throws a Failure for other texts.
  */
 const addressesOf = (text: string): [URL, ...URL[]] => {
   const [scheme = ""] = text.split("://");
@@ -75,20 +74,14 @@ const addressesOf = (text: string): [URL, ...URL[]] => {
     if (URL.canParse(address) && new URL(address).host !== "") return new URL(address);
     throw new Failure("usage", "--bus: expected nats://HOST:PORT, or several with commas");
   });
-  const [first, ...others] = addresses as [URL, ...URL[]];
-  const { protocol, username, password } = first;
-  for (const other of others) {
-    if (other.protocol !== protocol) throw unequal("nats:// or tls://");
-    const isOwn = other.username !== "" || other.password !== "";
-    if (isOwn && (other.username !== username || other.password !== password)) {
-      throw unequal("login");
-    }
-  }
-  return [first, ...others];
+  return addresses as [URL, ...URL[]];
 };
 
-const unequal = (what: string): Failure =>
-  new Failure("usage", `--bus: write the same ${what} for all servers, or at the first alone`);
+const hasAnotherLogin = (url: URL, user: string, password: string): boolean => {
+  if (url.username === "" && url.password === "") return false;
+  const own = loginOf(url);
+  return own.user !== user || own.password !== password;
+};
 
 const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): ConnectionOptions => {
   const [first, ...others] = addressesOf(url);
@@ -108,6 +101,15 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
     ...(key === undefined ? {} : { keyFile: readable("--bus-key", key) }),
   };
   const isTls = first.protocol === "tls:" || Object.keys(files).length > 0;
+  if (!isTls && others.some(({ protocol }) => protocol === "tls:")) {
+    throw new Failure(
+      "usage",
+      "--bus: some servers have tls:// and some have not: write it at all",
+    );
+  }
+  if (creds === undefined && others.some((other) => hasAnotherLogin(other, user, password))) {
+    throw new Failure("usage", "--bus: all servers need one login: write it at the first alone");
+  }
   return {
     servers: [first, ...others].map(({ host }) => host),
     ...login,

@@ -120,8 +120,8 @@ export const storeHealth = (
     }
   };
   const isSound = (probe: () => Promise<unknown>) => async () =>
-    damage() === null && (await succeeds(probe().then(demand))) && state.damage === null;
-  const isWritable = isSound(() => watched(probeWrite));
+    damage() === null && (await succeeds(probe())) && state.damage === null;
+  const isWritable = isSound(() => demand().then(() => watched(probeWrite)));
   const isReadable = isSound(() => readSetting(db, "totp"));
   return {
     write: watched,

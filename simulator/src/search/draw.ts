@@ -35,8 +35,14 @@ const MAX_FAULTS = 12;
 const TRIAL_S = 1_200;
 /** What comes between the steps of its change. */
 const BETWEEN: readonly FaultKind[] = [
-  ...(["storage.torn", "storage.torn", "storage.full", "device.reboot"] as const),
-  ...(["net.cut", "relay.restart", "relay.crash", "device.update"] as const),
+  "storage.torn",
+  "storage.torn",
+  "storage.full",
+  "device.reboot",
+  "net.cut",
+  "relay.restart",
+  "relay.crash",
+  "device.update",
 ];
 /** Of one case: how likely each sort of fault is there at all. Few sorts come often. */
 const SHARES = [8, 25, 40] as const;

@@ -50,7 +50,7 @@ import { type Stubs, stubsOf } from "./stubs.ts";
 const SDK = "simulated";
 /** How long a device is off whose write was torn. */
 const TORN_US = 2_000_000;
-/** A change of secrets takes up to four writes, and each may be the torn one. */
+/** A change of secrets takes several writes, and one of the first three is the torn one. */
 const REKEY_WRITES = 3;
 /** Earlier secrets that a board remembers. */
 const BOARD_MAX_FROM = 8;

@@ -21,6 +21,8 @@ const MAX_WAITING = 64;
 const MAX_COLLECTED_LINES = 1_000;
 /** A device that never falls silent delays us by at most this many times `quiet_ms`. */
 const QUIET_LIMIT = 10;
+/** No device pauses so long between two bytes of a line: at 110 baud, one takes 91 ms. */
+const CUT_MS = 250;
 const LAST_TAG = 999;
 /** A command is not sent later than this after its call: by then most callers have given up. */
 const MAX_WAIT_MS = 30_000;
@@ -69,6 +71,8 @@ export class LineEngine {
   private timer: unknown = null;
   private quietUntil = 0;
   private tags = 0;
+  /** When bytes came last. */
+  private heardAt = 0;
   private gone: string | null = null;
   /** Whether the command that timed out is sent again after the silence. */
   private repeats = false;
@@ -94,7 +98,8 @@ export class LineEngine {
   receive(bytes: Uint8Array): void {
     const { fragmentUntil } = this;
     this.fragmentUntil = null;
-    const early = fragmentUntil !== null && this.host.timer.now() < fragmentUntil;
+    this.heardAt = this.host.timer.now();
+    const early = fragmentUntil !== null && this.heardAt < fragmentUntil;
     if (early && this.counters.sent === 0) this.reader.dropFragment();
     this.reader.receive(bytes);
   }
@@ -260,7 +265,7 @@ export class LineEngine {
 
   private quietOver(): void {
     // The rest of a line that was cut, as by a restart, does not come any more.
-    this.reader.dropBegun();
+    if (this.host.timer.now() - this.heardAt >= CUT_MS) this.reader.dropBegun();
     const call = this.current;
     if (call !== null && this.repeats) {
       this.send(call);

@@ -307,13 +307,13 @@ describe("unsolicited lines", () => {
 
   it("that were cut, as by a device that restarts, are no part of a later answer", async () => {
     const commands = {
-      read: { send: "READ", answer: "^A=(?<raw>[0-9]+)", timeout_ms: 50, retries: 0 },
+      read: { send: "READ", answer: "^A=(?<raw>[0-9]+)", timeout_ms: 300, retries: 0 },
     };
     const replies = ["A=4", "A=17\n", "A=5", "A=18\n"];
     const { call, run } = world((_, say) => say(replies.shift() ?? ""), { quiet_ms: 20, commands });
     for (const raw of ["17", "18"]) {
       const cut = call("read");
-      await run(100);
+      await run(400);
       expect(await cut).toMatchObject({ message: expect.stringContaining("3 bytes came without") });
       const whole = call("read");
       await run(100);
@@ -323,8 +323,25 @@ describe("unsolicited lines", () => {
     const retried = { commands: { read: { ...commands.read, retries: 1 } }, quiet_ms: 20 };
     const again = world((_, say) => say(replies.shift() ?? ""), retried);
     const answer = again.call("read");
-    await again.run(200);
+    await again.run(700);
     expect(await answer).toEqual({ raw: "19" });
+  });
+
+  it("are whole where they come slowly, past the timeout of a command", async () => {
+    const commands = {
+      read: { send: "READ", answer: "^A=(?<raw>[0-9]+)", timeout_ms: 300, retries: 1 },
+    };
+    // At 300 baud.
+    const bytes = [..."A=123456789\n"];
+    const { call, run } = world(
+      (_, say) => {
+        for (const [i, byte] of bytes.splice(0).entries()) say(byte, 50 + i * 33);
+      },
+      { quiet_ms: 20, commands },
+    );
+    const answer = call("read");
+    await run(1000);
+    expect(await answer).toEqual({ raw: "123456789" });
   });
 
   // bristlemouth/bm_protocol#337, eModbus/eModbus#308

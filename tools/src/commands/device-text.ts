@@ -8,7 +8,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** The beginning of a control sequence; a longer one is none, and no text goes over a line end. */
 const UNFINISHED =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  /\x1b(?:\[[0-?]{0,32}[ -/]{0,2}|[ -/]{1,2}|[\]PX^_][^\x07\x1b\n]{0,1000}\x1b?)?$/;
+  /\x1b(?:\[[0-?]{0,32}[ -/]{0,2}|[ -/]{1,2}|[\]PX^_][^\x07\x1b\r\n]{0,200}\x1b?)?$/;
 
 /** Where an unfinished UTF-8 character begins, or the length. */
 const completeLength = (bytes: Uint8Array): number => {
@@ -34,6 +34,13 @@ export class DeviceText {
     const text = this.sequence + decode(all.subarray(0, length));
     this.sequence = UNFINISHED.exec(text)?.[0] ?? "";
     return text.slice(0, text.length - this.sequence.length);
+  }
+
+  /** Nothing follows: what waited for its rest. */
+  end(): string {
+    const { sequence } = this;
+    this.sequence = "";
+    return sequence;
   }
 }
 

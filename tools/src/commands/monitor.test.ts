@@ -50,7 +50,11 @@ it("control sequences that are not shown are removed whole, whatever the pieces"
     expect(shown(all, size, false, false)).toBe("root@pi:~# ls\nready\n");
     // One that does not end takes no line with it, and what is shown cannot act.
     const open = Buffer.from("\x1b]0;title\r\nready\r\n\x1bPq");
-    expect(shown(open, size, false, true)).toBe("]0;title\r\nready\r\n");
+    expect(shown(open, size, false, true)).toBe("]0;title\r\nready\r\nPq");
+    for (const isTerminal of [false, true]) {
+      const noise = Buffer.from(`\x1b^${"boot menu: press a key> ".repeat(20)}`);
+      expect(shown(noise, size, false, isTerminal).trim()).toBe(`${noise}`.slice(1).trim());
+    }
   }
 });
 

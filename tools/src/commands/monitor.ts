@@ -37,7 +37,7 @@ const XON_XOFF = /[\x11\x13]/g;
  */
 const UNWANTED =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  /\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b(?!\[[0-9;]*[A-DJKm])(?:\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])?|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]/g;
+  /\x1b[\]PX^_][^\x07\x1b\r\n]*(?:\x07|\x1b\\)|\x1b(?!\[[0-9;]*[A-DJKm])(?:\[[0-?]*[ -/]*[@-~]|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])?|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]/g;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
 const CURSOR = /\x1b\[[0-9;]*[A-Za-z]/g;
@@ -108,10 +108,10 @@ export class Output {
 
   /** The port is gone: an unfinished line will not be finished. */
   end(): void {
-    const { held } = this;
+    const held = (this.held + this.device.end()).replace(UNWANTED, "");
     this.held = "";
     if (this.raw) this.write(held);
-    else if (held !== "") this.print(plainLine(held).replace(UNWANTED, ""));
+    else if (held !== "") this.print(plainLine(held));
   }
 
   private print(said: string): void {
