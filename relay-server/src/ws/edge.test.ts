@@ -422,19 +422,16 @@ describe("the edge", () => {
     expect(queried.ws.extensions).toBe("");
   });
 
-  it("accepts an upgrade whose target is a whole URL (RFC 9112, section 3.2.2), or one of several offers", async () => {
+  it("accepts an upgrade whose target is a whole URL or has escapes (RFC 9112, section 3.2.2)", async () => {
     const headers = {
       connection: "Upgrade",
       upgrade: "websocket",
       "sec-websocket-version": "13",
       "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
     };
-    const statusOf = (path: string, more = {}) =>
+    const statusOf = (path: string) =>
       new Promise((resolve) => {
-        const asked = request(url.replace("ws:", "http:"), {
-          path,
-          headers: { ...headers, ...more },
-        });
+        const asked = request(url.replace("ws:", "http:"), { path, headers });
         asked.on("response", ({ statusCode }) => resolve(statusCode));
         asked.on("upgrade", ({ statusCode }, socket) => {
           socket.destroy();
@@ -448,13 +445,6 @@ describe("the edge", () => {
     expect(await statusOf("/%zz")).toBe(404);
     expect(await statusOf("http://relay.example/ws")).toBe(404);
     expect(await statusOf("http://relay.example?/wss")).toBe(404);
-    // A client may offer several protocols, of which the server chooses (RFC 9110, section 7.8).
-    for (const upgrade of ["h2c, websocket", "WebSocket ,h2c", ["h2c", "websocket"]]) {
-      expect(await statusOf("/wss", { upgrade })).toBe(101);
-    }
-    for (const upgrade of ["websocket/13", "web, socket", "notwebsocket"]) {
-      expect(await statusOf("/wss", { upgrade })).toBe(404);
-    }
   });
 });
 

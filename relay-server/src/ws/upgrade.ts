@@ -9,7 +9,6 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WSS_PATH } from "@blindrelay/protocol";
 import { contained } from "../base/contain.ts";
-import { offersWebSocket } from "../http/base/offers-websocket.ts";
 import { endWithProblem, type HttpProblem, passingProblem } from "../http/base/problem.ts";
 import { hasOneHost, notOneHost } from "../http/host-header.ts";
 import { acceptSocket } from "./connection.ts";
@@ -83,7 +82,7 @@ const ignore = (): void => undefined;
 /** A target may be a whole URL (RFC 9112, section 3.2.2). */
 const wantsLink = ({ url = "", headers }: IncomingMessage): boolean => {
   const [path] = url.replace(/^https?:\/\/[^/?]*/i, "").split("?") as [string];
-  return decoded(path) === WSS_PATH && offersWebSocket(headers);
+  return decoded(path) === WSS_PATH && headers.upgrade?.toLowerCase() === "websocket";
 };
 
 /** As the routes of http/ are, so that both mean the same path (RFC 3986, section 6.2.2.2). */

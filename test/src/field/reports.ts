@@ -104,11 +104,7 @@ export const REPORTS: readonly Report[] = [
     what: "a half-open socket after a laptop's sleep",
     reason: "held when it was tried; both SDKs' link tests have a relay that falls silent",
   },
-  {
-    report: "nodejs/node#54359",
-    what: "a quarter of a second for each address but the last",
-    reason: "set in protocol/src/net/node.ts; a slow line needs a network namespace to be tried",
-  },
+  { report: "nodejs/node#54359", what: "a quarter of a second for each address but the last" },
   { report: "tier4/ota-client#215", what: "a bad line, and a few tries in all" },
   { report: "trevornk/ramblr#68", what: "a part as long as the file was asked for more, for ever" },
   { report: "thingsboard/thingsboard-client-sdk#132", what: "a bad line, and a few tries in all" },

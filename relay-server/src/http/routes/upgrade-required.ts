@@ -6,7 +6,6 @@
 import { WSS_PATH } from "@blindrelay/protocol";
 import { Type } from "typebox";
 import type { App } from "../base/context.ts";
-import { offersWebSocket } from "../base/offers-websocket.ts";
 import { HttpProblem } from "../base/problem.ts";
 
 /** Without it, `Upgrade` asks for nothing (RFC 9110, section 7.8). */
@@ -26,7 +25,7 @@ export const upgradeRoute = (app: App): void => {
       },
     },
     ({ headers }) => {
-      const offered = offersWebSocket(headers);
+      const offered = headers.upgrade?.toLowerCase() === "websocket";
       if (offered && ASKS_TO_UPGRADE.test(headers.connection ?? "")) {
         throw new HttpProblem("BAD_REQUEST", "Send an upgrade when earlier requests are answered.");
       }
