@@ -188,20 +188,18 @@ export class Peer implements PeerSessionEvents {
    * A call's deadline: its session is given up, so that no late packet is mistaken for an answer.
    */
   expired(call: Call, linkFailure: CallError | null): void {
-    const session = call.session;
-    if (session === null && (!call.mayHaveRun || linkFailure !== null)) {
-      const isKnown = call.repeated && !call.mayHaveRun;
-      this.remove(call, failed(isKnown ? this.didNotRun(call) : this.neverSent(linkFailure)));
-      return;
-    }
+    const { session, mayHaveRun } = call;
     const text = `no verified answer to ${call.method} from ${this.agentId} before the deadline`;
-    const error = new CallError("TIMED_OUT", text, { retryable: call.idempotent });
-    if (session === null) {
-      this.remove(call, failed(error));
-      return;
+    const unanswered = new CallError("TIMED_OUT", text, { retryable: call.idempotent });
+    if (session !== null) {
+      this.host.settle(call, failed(unanswered));
+      session.leave("a call passed its deadline");
+    } else if (mayHaveRun && linkFailure === null) {
+      this.remove(call, failed(unanswered));
+    } else {
+      const isKnown = call.repeated && !mayHaveRun;
+      this.remove(call, failed(isKnown ? this.didNotRun(call) : this.neverSent(linkFailure)));
     }
-    this.host.settle(call, failed(error));
-    session.leave("a call passed its deadline");
   }
 
   /** Ends the call that could not be sealed, or a subscriber's attempt if there is none. */

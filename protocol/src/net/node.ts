@@ -12,7 +12,7 @@ import type { HttpPort } from "./http.ts";
 import { ADDRESS_MS, agentFor, type ProxySetting } from "./proxy.ts";
 import { reasonOfAnswer, reasonOfError } from "./reasons.ts";
 
-export { openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
+export { ADDRESS_MS, openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
 
 /** One way for all requests of its user. */
 export const nodeHttp = (proxy: ProxySetting): HttpPort => {

@@ -12,8 +12,8 @@ import { loginOf } from "./login.ts";
 /** A proxy that takes longer is away. */
 const CONNECT_LIMIT_MS = 20_000;
 /**
- * Milliseconds for each address of a relay or a proxy that has several. Node's own quarter of a
- * second is too short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
+ * Milliseconds for each address of a host that has several. Node's own quarter of a second is too
+ * short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
  */
 export const ADDRESS_MS = { autoSelectFamilyAttemptTimeout: 2500 };
 /** As of Node's own agents: a connection without a request is kept for this long. */

@@ -104,7 +104,7 @@ const optionsOf = ({ url, ca, cert, key, creds, name }: NatsSettings): Connectio
   if (!isTls && others.some(({ protocol }) => protocol === "tls:")) {
     throw new Failure(
       "usage",
-      "--bus: some servers have tls:// and some have not: write it at all",
+      "--bus: some servers have tls:// and some have not: write it at all of them",
     );
   }
   if (creds === undefined && others.some((other) => hasAnotherLogin(other, user, password))) {

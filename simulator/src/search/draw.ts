@@ -105,11 +105,9 @@ export class Drawing {
     const { devices, clients, drivers } = this.fleet(endS, base);
     const isRekeyed = !isCalm && this.likely(15);
     const isLong = isRekeyed && this.likely(40);
-    const faults = isCalm
-      ? []
-      : isRekeyed
-        ? this.rekeys(busyS, nodes, isLong)
-        : this.faults(busyS, nodes, clients);
+    let faults: Fault[] = [];
+    if (isRekeyed) faults = this.rekeys(busyS, nodes, isLong);
+    else if (!isCalm) faults = this.faults(busyS, nodes, clients);
     const { relay: _relay, faults: own = [], ...rest } = base?.scenario ?? ({} as Scenario);
     return {
       ...rest,

@@ -229,7 +229,7 @@ export class Device implements Peer, Running {
     world.enter(this);
     world.trace("boot", plan.id, String(this.boots));
     const hasPower = (): boolean => this.unplugged === 0;
-    const begun = this.countBoot();
+    const begun = this.beginStart();
     if (begun === null) return;
     const { raised, secrets } = begun;
     const { count: bootCount, seed } = raised;
@@ -542,7 +542,7 @@ export class Device implements Peer, Running {
   }
 
   /** Its secrets, and its count under the present one. Null: its power went meanwhile. */
-  private countBoot(): { raised: Boot; secrets: StartSecrets } | null {
+  private beginStart(): { raised: Boot; secrets: StartSecrets } | null {
     const { world, plan, storage } = this;
     const { suite } = world;
     if (!this.provisioned) {

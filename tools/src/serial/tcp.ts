@@ -7,13 +7,9 @@ import {
   type PortEvents,
   type PortOpener,
 } from "@blindrelay/agent-sdk/bridge";
+import { ADDRESS_MS } from "@blindrelay/protocol/net/node";
 
 const CONNECT_LIMIT_MS = 10_000;
-/**
- * For each address of a server that has several. Node's own quarter of a second is too short for
- * satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
- */
-const ADDRESS_MS = 2500;
 /** These detect a dead peer behind a live cable, while nothing is sent. */
 const KEEPALIVE_MS = 15_000;
 
@@ -84,7 +80,7 @@ export const openSocket = (
   limitMs = ACKNOWLEDGED_WITHIN_MS,
 ): Promise<Socket> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ host, port, autoSelectFamilyAttemptTimeout: ADDRESS_MS });
+    const socket = connect({ host, port, ...ADDRESS_MS });
     const fail = (error: Error & { errors?: readonly Error[] }): void => {
       socket.destroy();
       // Of several addresses the error has no text of its own.
