@@ -9,6 +9,7 @@
  */
 import { BoardFailure } from "./failure.ts";
 import { type Port, wait } from "./port.ts";
+import { textOf } from "./said.ts";
 
 const XON = 0x11;
 const XOFF = 0x13;
@@ -261,14 +262,14 @@ export class EspruinoRepl {
     // By hand, because an expression for both would begin again at each answer's beginning.
     const found = ANSWER.exec(whole.slice(whole.lastIndexOf("\r") + 1));
     if (found === null) {
-      const bare = whole.replace(PROMPT, "");
+      const bare = textOf(whole.replace(PROMPT, ""));
       if (bare !== "") this.onLine(bare);
       if (bare.startsWith("Uncaught ")) this.complain(bare);
       return;
     }
     const [, id, kind, text = ""] = found;
     if (this.asked?.id !== Number(id)) return; // a late answer
-    this.settle(kind === "ok" ? text : new BoardError(this.port.name, text));
+    this.settle(kind === "ok" ? text : new BoardError(this.port.name, textOf(text)));
   }
 
   /** A damaged line gets an error message instead of an answer; a program may print one too. */
@@ -386,6 +387,6 @@ export const runtimeOf = (said: string): string => {
   }
   const known = RUNTIMES.find(([pattern]) => pattern.test(said))?.[1];
   const line = said.split(/[\r\n]+/)[0]?.slice(0, 60) ?? "";
-  const what = known ?? `it says ${JSON.stringify(line)}`;
+  const what = known ?? `it says ${JSON.stringify(textOf(line))}`;
   return `${what}. Put Espruino's firmware on it: https://www.espruino.com/Download`;
 };

@@ -74,19 +74,6 @@ const fetchSdk = async (file: SdkFile): Promise<string> => {
 /** Of programs that this page has written, by agent. */
 const maps = new Map<string, SourceMap>();
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
-
-/** A byte string as UTF-8; where that is impossible, as it is. Colours and the like are dropped. */
-const textOf = (line: string): string => {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  const plain = line.replace(/\x1b\[[0-9;]*[A-Za-z]|[\0-\x08\x0b-\x1f\x7f]/g, "");
-  try {
-    return utf8.decode(Uint8Array.from(plain, (byte) => byte.charCodeAt(0)));
-  } catch {
-    return plain;
-  }
-};
-
 /** A board with Espruino, at a port that stays open until `close`. */
 export class OpenBoard {
   readonly found: Board;
@@ -107,7 +94,7 @@ export class OpenBoard {
    */
   listen(line: (text: string) => void): () => void {
     const listener = (said: string): void =>
-      line(inSource(textOf(said), maps.get(this.#agentId ?? "") ?? null));
+      line(inSource(said, maps.get(this.#agentId ?? "") ?? null));
     this.#repl.onLine = listener;
     return () => {
       // The next one may have come before this one left.

@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { RealEspruino } from "@blindrelay/tools/testing/repl/pty";
 import { expect, it } from "vitest";
-import { FAST, openWorkshop } from "./workshop.ts";
+import { FAST, openWorkshop, written } from "./workshop.ts";
 
 const { house, ends, plugIn, provision, flash, secretsOf } = openWorkshop();
 
@@ -35,6 +35,18 @@ it("tells everything about a board and nothing about its owner, and starts it ag
   for (const text of known) expect(stdout).not.toContain(text);
   expect(double.storage.list()).not.toContain("br.report");
   const called = await house.cli(["call", "reported", "echo", "[1]", "--wait"]);
+  expect(called.stdout).toBe("[1]\n");
+});
+
+it("starts the board again when it is interrupted", async () => {
+  const { double, port } = await plugIn();
+  expect((await provision(port, "interrupted")).code).toBe(0);
+  expect((await flash(port)).code).toBe(0);
+  const reporting = house.start(["board", "report", port, ...FAST]);
+  await written(double, "br.report");
+  const { code, stdout, stderr } = await reporting.stop("SIGINT");
+  expect([code, stdout, stderr]).toEqual([130, "", expect.stringContaining("runs again")]);
+  const called = await house.cli(["call", "interrupted", "echo", "[1]", "--wait"]);
   expect(called.stdout).toBe("[1]\n");
 });
 

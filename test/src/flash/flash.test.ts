@@ -11,9 +11,9 @@ import { serve } from "@blindrelay/tools/testing/serial/server";
 import { describe, expect, it } from "vitest";
 import type { Ended } from "../cli/processes.ts";
 import { Terminals } from "../espruino/terminals.ts";
-import { FAST, openWorkshop, PROGRAM } from "./workshop.ts";
+import { FAST, openWorkshop, PROGRAM, written } from "./workshop.ts";
 
-const { house, ends, plugIn, provision, flash, secretsOf } = openWorkshop();
+const { house, lamp, ends, plugIn, provision, flash, secretsOf } = openWorkshop();
 
 const wholeWay = async (port: string, id: string): Promise<void> => {
   const made = await provision(port, id);
@@ -92,6 +92,16 @@ describe("a board's double", () => {
       files: [{ unchanged: true }, { unchanged: false }],
     });
     expect((await watching.stop("SIGINT")).code).toBe(0);
+  });
+
+  it("says what a signal leaves on it", async () => {
+    const { double, port } = await plugIn();
+    await provision(port, "lamp-signal");
+    const flashing = house.start(["flash", port, "--program", lamp, ...FAST]);
+    await written(double, "program");
+    const { code, stderr } = await flashing.stop("SIGINT");
+    expect([code, stderr]).toEqual([130, expect.stringContaining("repeat the command")]);
+    expect((await flash(port)).code).toBe(0);
   });
 
   it("uses packet version 1 if it has no AES", async () => {

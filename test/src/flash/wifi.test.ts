@@ -40,7 +40,7 @@ describe("a board's double", () => {
     expect((await provision(port, "wifi-2", "a wrong password\n")).code).toBe(0);
     const flashed = await flash(port, ["--timeout", "5"]);
     expect([flashed.code, flashed.stderr]).toEqual([
-      ...[4, expect.stringContaining(`Wi-Fi "${bytes(SSID)}" refuses the password`)],
+      ...[4, expect.stringContaining(`Wi-Fi "${SSID}" refuses the password`)],
     ]);
   });
 

@@ -153,11 +153,29 @@ const keepFlashed = (
   keepBuild(buildsDir, sha256.slice(0, 16), map, given);
 };
 
-const flashOnce = async (
+/** Rejects with a Failure (interrupted) at a signal, which says what it leaves on the board. */
+const flashOnce = (
   board: EspruinoRepl,
   settings: Settings,
   program: BoardProgram,
   flags: FlashFlags,
+): Promise<void> => {
+  let left = "nothing was written";
+  const stopped = interrupted().then(() => {
+    throw new Failure("interrupted", `interrupted: ${left}`);
+  });
+  const flashing = flash(board, settings, program, flags, (now) => {
+    left = now;
+  });
+  return Promise.race([flashing, stopped]);
+};
+
+const flash = async (
+  board: EspruinoRepl,
+  settings: Settings,
+  program: BoardProgram,
+  flags: FlashFlags,
+  leaves: (what: string) => void,
 ): Promise<void> => {
   const dryRun = flags.dryRun ?? false;
   const line = new ProgressLine();
@@ -186,6 +204,7 @@ const flashOnce = async (
   };
   // Loaded before the board starts, because it sends at once and does not wait for a module.
   const carry = isOnOwnLine(before) ? (await import("../flash/own-line.ts")).carryOwnLine : null;
+  if (!dryRun) leaves("the board may be stopped, or half-written: repeat the command");
   const report = await flashEspruino(board, options, line.show, notice).finally(() => line.clear());
   tellReport(report, dryRun);
   const agentId = report.board.agentId as string;
@@ -195,6 +214,7 @@ const flashOnce = async (
   if (!dryRun) {
     keepFlashed(settings, fitted, { agentId, port: board.port.name });
     await startEspruino(board, options, before.push);
+    leaves("it was flashed and started; whether it is online was not checked");
     if (isMute)
       printStatus(
         `its line now runs at ${before.uart?.baud} baud; whether it is online was not checked`,
@@ -246,7 +266,7 @@ const flashWatching = async (
     wake();
   });
   let ended = false;
-  const end = interrupted().then(() => {
+  interrupted().then(() => {
     ended = true;
     wake();
   });
@@ -256,8 +276,7 @@ const flashWatching = async (
         changed = false;
         try {
           const program = await readProgram(file);
-          const flash = (board: EspruinoRepl) => flashOnce(board, settings, program, flags);
-          await Promise.race([withConsole(port, flags, flash), end]);
+          await withConsole(port, flags, (board) => flashOnce(board, settings, program, flags));
         } catch (error) {
           tellFailure(error);
         }

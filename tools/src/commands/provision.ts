@@ -260,12 +260,14 @@ const onBoard = async (board: EspruinoRepl, asked: Asked): Promise<Provisioned> 
   if (version === "2" && !found.aes) {
     throw new Failure("device", "this board has no AES: omit --packet-version, or set it to 1");
   }
-  if (found.agentId !== null) printStatus(`the board was ${found.agentId} until now`);
   const isKept = found.guarded && pushKey === null;
   if (isKept) printStatus("it keeps its push key: `push` needs that key's file, --push-key FILE");
   const key = isKept ? await pushKeyOf(board) : pushKey;
   const config = await provisionOne({ ...asked, pushKey: key }, version, {
-    write: (config) => provisionBoard(board, nodeSuite(), config),
+    write: (config) => {
+      if (found.agentId !== null) printStatus(`the board was ${found.agentId} until now`);
+      return provisionBoard(board, nodeSuite(), config);
+    },
     stop: () => board.close(),
   });
   return { config, next };

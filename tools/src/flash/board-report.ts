@@ -68,6 +68,8 @@ const seconds = (since: number): number => (performance.now() - since) / 1000;
 class Reporter {
   private readonly board: EspruinoRepl;
   readonly rows: Row[] = [];
+  /** What runs on the board is not ended any more. */
+  isOver = false;
 
   constructor(board: EspruinoRepl) {
     this.board = board;
@@ -75,6 +77,26 @@ class Reporter {
 
   add(name: string, found: string): void {
     this.rows.push([name, found]);
+  }
+
+  async all(): Promise<void> {
+    await this.ask(
+      "errors since the start",
+      "E.getErrorFlags()",
+      (flags) => (flags as string[]).join(" ") || "none",
+    );
+    await this.aboutRestart();
+    await this.aboutMemory("memory with the program");
+    await this.reset();
+    await this.aboutEngine();
+    await this.aboutMemory("memory");
+    for (const helper of HELPERS) await this.board.evaluate(`(${helper},1)`);
+    await this.aboutAnswers();
+    await this.aboutTimes();
+    await this.aboutStorage();
+    await this.aboutLine();
+    await this.aboutWatchdog();
+    await this.aboutRandomness();
   }
 
   /** A row of what an expression gives; what the board throws is a finding. */
@@ -98,6 +120,7 @@ class Reporter {
 
   /** Back to a board on which nothing runs. */
   async reset(): Promise<void> {
+    if (this.isOver) return;
     await this.board.type("reset()");
     await wait(RESET_MS);
     await this.board.attach(true);
@@ -222,33 +245,25 @@ class Reporter {
   }
 }
 
-/** Ends what runs on the board, reports, and starts it again. Rejects with a Failure (device). */
-export const reportBoard = async (board: EspruinoRepl): Promise<readonly Row[]> => {
+/**
+ * Ends what runs on the board, reports, and starts it again, also once `stopped` rejects. Rejects
+ * as that does, or with a Failure (device).
+ */
+export const reportBoard = async (
+  board: EspruinoRepl,
+  stopped: Promise<never>,
+): Promise<readonly Row[]> => {
   const reporter = new Reporter(board);
-  await board.attach(true);
+  await Promise.race([board.attach(true), stopped]);
   try {
-    await reporter.ask(
-      "errors since the start",
-      "E.getErrorFlags()",
-      (flags) => (flags as string[]).join(" ") || "none",
-    );
-    await reporter.aboutRestart();
-    await reporter.aboutMemory("memory with the program");
-    await reporter.reset();
-    await reporter.aboutEngine();
-    await reporter.aboutMemory("memory");
-    for (const helper of HELPERS) await board.evaluate(`(${helper},1)`);
-    await reporter.aboutAnswers();
-    await reporter.aboutTimes();
-    await reporter.aboutStorage();
-    await reporter.aboutLine();
-    await reporter.aboutWatchdog();
-    await reporter.aboutRandomness();
+    await Promise.race([reporter.all(), stopped]);
   } catch (error) {
     // Such as too little memory, which is worth reporting.
     if (!(error instanceof BoardError)) throw error;
     reporter.rows.push(["the report ended early", error.said]);
   } finally {
+    reporter.isOver = true;
+    await board.interrupt().catch(() => undefined);
     await board.type("load()").catch(() => undefined);
   }
   return reporter.rows;

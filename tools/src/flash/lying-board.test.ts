@@ -207,6 +207,6 @@ it("a report says what a board answers wrong", async () => {
   const board = await plugIn((_, text) =>
     /^[[{]/.test(text) && !text.includes('"modules"') ? "null" : text,
   );
-  const rows = await reportBoard(board);
+  const rows = await reportBoard(board, new Promise<never>(() => undefined));
   expect(rows.join("\n")).toContain("WRONG: null");
 });

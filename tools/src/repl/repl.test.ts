@@ -222,8 +222,10 @@ describe("the console", () => {
     const lines: string[] = [];
     board.onLine = (line) => lines.push(line);
     double.print("temperature 21.5");
+    double.print(Buffer.from("Wärme: \x1b[31m80 °C\x1b[0m, 3 €").toString("latin1"));
+    double.print("80 \xb0C");
     await board.evaluate("1");
-    expect(lines).toEqual(["temperature 21.5"]);
+    expect(lines).toEqual(["temperature 21.5", "Wärme: 80 °C, 3 €", "80 °C"]);
   });
 
   it.each([
