@@ -217,6 +217,20 @@ describe("a fleet of twenty", () => {
     expect(await versions()).toEqual(ids.map((_, i) => (i === 1 || i === 3 ? null : "3.0.0")));
     expect(await calls("fleet-19")).toBe('{"n":2}');
   });
+
+  it("is told about after a signal: pushes in progress are completed, and the command goes on", async () => {
+    const args = ["push", house.write("third.mjs", which(3)), "--all", "--staged", "25%", "--json"];
+    const pushing = house.start(args);
+    await expect.poll(() => calls("fleet-00"), { timeout: 60_000 }).toBe('{"n":3}');
+    const { code, stdout, stderr } = await pushing.stop("SIGINT");
+    const { kept, untouched } = JSON.parse(stdout);
+    expect([code, stderr]).toEqual([130, expect.stringContaining("the same command goes on")]);
+    expect([...kept.sort(), ...untouched]).toEqual(ids.filter((_, i) => i !== 1 && i !== 3));
+    expect(JSON.parse((await house.cli(args)).stdout)).toMatchObject({
+      kept: expect.arrayContaining(untouched),
+      unchanged: expect.arrayContaining(kept),
+    });
+  });
 });
 
 /** Without a boot count, so that the trial stored there is never started. */

@@ -1,5 +1,7 @@
 /** SIGINT, SIGTERM and hang-ups, for commands that run until the first of them. */
 
+import { printStatus } from "./output.ts";
+
 let isOver = false;
 
 /**
@@ -33,3 +35,14 @@ export const interrupted = (): Promise<void> => {
 
 /** Whether a signal has ended the command. */
 export const wasInterrupted = (): boolean => isOver;
+
+/** Aborts at the first of them, so that what has begun is completed; a second one ends at once. */
+export const untilInterrupted = (says: string): AbortSignal => {
+  const stop = new AbortController();
+  interrupted().then(() => {
+    stop.abort();
+    printStatus(`${says}; Ctrl-C again ends at once`);
+    process.once("SIGINT", () => process.exit(1));
+  });
+  return stop.signal;
+};

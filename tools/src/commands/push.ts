@@ -10,6 +10,7 @@ import { withClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
+import { interrupted, untilInterrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
 import type { Secret, Settings } from "../config/settings.ts";
@@ -76,7 +77,8 @@ out of memory or does not come back in time, the agent restarts with the previou
 requires the agent's end-to-end secret and, if it was provisioned with --push-key, the same file. With --where or --all (all agents), those that are online and in
 the keyring are pushed to, with --staged in stages; the first failure stops the rollout, or with
 --abort-over more failures than that: pushes in progress are completed, the other agents keep their
-program; agents that do not accept programs are listed and skipped. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
+program; agents that do not accept programs are listed and skipped. Ctrl-C lets pushes in progress
+complete, and the same command goes on. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
 agent does not accept programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for the program.
 With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no agent accepts programs or none is online.`)
     .action(async (first: string, second: string | undefined, flags: PushFlags) => {
@@ -112,13 +114,14 @@ interface Job {
   readonly flags: PushFlags;
 }
 
-/** `line`: what its progress is shown on; null: it is not. */
+/** `line`: what its progress is shown on; null: it is not. `begun` is called before it is sent. */
 const pushTo = async (
   { settings, programs, pushKey, flags }: Job,
   client: Client,
   agentId: string,
   secret: Secret,
   line: ProgressLine | null,
+  begun: () => void = () => undefined,
 ): Promise<Pushed> => {
   const { timeout: seconds, wait: waits = false } = flags;
   const progress = (done: number, total: number): void => line?.show(agentId, done, total);
@@ -134,6 +137,7 @@ const pushTo = async (
   let sent: SourceMap | null = null;
   const sends = (id: string, map: SourceMap): void => {
     sent = map;
+    begun();
     keepBuild(settings.buildsDir, id, map, null);
   };
   const pushed = await agent.push(programs, { seconds, pushKey, waits, progress, sends });
@@ -146,9 +150,19 @@ const pushToOne = async (job: Job, agentId: string): Promise<void> => {
   const secret = settings.checkedSecretOf(agentId);
   using line = new ProgressLine();
   const waits = flags.wait === true;
-  const push = (client: Client): Promise<Pushed> => pushTo(job, client, agentId, secret, line);
+  let left = "nothing was sent";
+  const stopped = interrupted().then(() => {
+    throw new Failure("interrupted", `interrupted: ${left}`);
+  });
+  const orStopped = <T>(work: Promise<T>): Promise<T> => Promise.race([work, stopped]);
+  const begun = (): void => {
+    left = `${agentId} keeps or returns to the program that it had, unless this one is confirmed`;
+  };
+  const push = (client: Client): Promise<Pushed> =>
+    orStopped(pushTo(job, client, agentId, secret, line, begun));
   try {
-    const pushed = await withClient(settings, waits ? null : CONNECT_LIMIT_MS, push, { waits });
+    const limitMs = waits ? null : CONNECT_LIMIT_MS;
+    const pushed = await orStopped(withClient(settings, limitMs, push, { waits }));
     line.clear();
     if (flags.json === true) printJson({ agent_id: agentId, ...pushed });
     else if (pushed.unchanged) printStatus(`${agentId} runs it already (${pushed.version})`);
@@ -185,7 +199,7 @@ interface FleetReport {
   readonly failed: { readonly agent_id: string; readonly reason: string | null }[];
   /** They do not accept programs. */
   readonly skipped: { readonly agent_id: string; readonly reason: string | null }[];
-  /** Not started, because others had failed. */
+  /** Not started, because others had failed or a signal came. */
   readonly untouched: string[];
 }
 
@@ -217,8 +231,8 @@ const pushToMany = async (job: Job): Promise<void> => {
   const report = emptyReport();
   const begun = new Set<string>();
   const note = ({ agentId, outcome, result, error }: FleetOutcome<boolean>): void => {
-    if (!begun.has(agentId)) report.untouched.push(agentId);
-    else if (outcome === "ok") (result === true ? report.unchanged : report.kept).push(agentId);
+    if (!begun.has(agentId)) return;
+    if (outcome === "ok") (result === true ? report.unchanged : report.kept).push(agentId);
     else
       report[outcome === "skipped" ? "skipped" : "failed"].push({
         agent_id: agentId,
@@ -235,8 +249,10 @@ const pushToMany = async (job: Job): Promise<void> => {
     const { staged, abortOver } = flags;
     // Without a limit the first failed trial ends it: the next one would hardly be better.
     const limits = abortOver === undefined ? { abortOver: 0, abortFrom: 1 } : { abortOver };
+    const signal = untilInterrupted("ending when the pushes in progress are completed");
     const outcomes = rollOut(ids, push, {
       ...limits,
+      signal,
       staged,
       atOnce: AT_ONCE,
       // Those that accept no programs are not the fault of this one.
@@ -247,14 +263,18 @@ const pushToMany = async (job: Job): Promise<void> => {
       line.show(`${report.failed.length} failed,`, begun.size, ids.length, "agents");
     }
     line.clear();
+    report.untouched.push(...ids.filter((id) => !begun.has(id)));
     if (flags.json === true) printJson({ ...report, offline });
     else printText(`${report.kept.length + report.unchanged.length} of ${ids.length} run ${file}`);
     for (const { agent_id: id, reason } of [...report.skipped, ...report.failed])
       printStatus(aboutAgent(id, reason ?? ""));
     if (report.skipped.length === ids.length)
       throw new Failure("agentError", "no agent that is online accepts programs over the relay");
+    const untouched = `${report.untouched.length} were not updated`;
+    if (signal.aborted && report.untouched.length > 0)
+      throw new Failure("interrupted", `interrupted: ${untouched}; the same command goes on`);
     if (report.failed.length === 0) return;
-    const text = `${report.failed.length} failed, and ${report.untouched.length} were not updated`;
+    const text = `${report.failed.length} failed, and ${untouched}`;
     throw new Failure("expectation", text);
   });
 };

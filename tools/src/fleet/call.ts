@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { type Client, Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { withClient } from "../account/connect.ts";
-import { interrupted } from "../base/interrupted.ts";
+import { untilInterrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
 import { writing } from "../base/whole-file.ts";
 import type { Settings } from "../config/settings.ts";
@@ -72,13 +72,9 @@ const callLeft = async (
 ): Promise<boolean> => {
   const { head } = journal;
   const { staged, abortOver, atOnce, idempotent = false, wait = false } = flags;
-  const stop = new AbortController();
+  let signal: AbortSignal | undefined;
   const call = async (client: Client): Promise<void> => {
-    interrupted().then(() => {
-      stop.abort();
-      printStatus("ending when the calls in flight are answered; Ctrl-C again ends at once");
-      process.once("SIGINT", () => process.exit(1));
-    });
+    signal = untilInterrupted("ending when the calls in flight are answered");
     const fleet = new Fleet(
       async () => head.agents,
       (id) => heldAgent(client, settings, id),
@@ -91,7 +87,7 @@ const callLeft = async (
       before,
       timeoutMs: flags.timeout * 1000,
       waitForAgent: wait,
-      signal: stop.signal,
+      signal,
       sending: (id) => journal.sent(id),
     });
     const written: Promise<void>[] = [];
@@ -102,7 +98,7 @@ const callLeft = async (
     await Promise.all(written);
   };
   await withClient(settings, CONNECT_LIMIT_MS, call, { waits: wait });
-  return stop.signal.aborted;
+  return signal?.aborted === true;
 };
 
 /** Throws a Failure; expectation unless all are ok. */
