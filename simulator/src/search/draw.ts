@@ -404,9 +404,11 @@ const lossesOf = (
   devices: readonly DeviceGroupSpec[],
   clients: readonly ClientGroupSpec[],
 ): Allowed[] => {
-  const isFull = ({ group, limits }: DeviceGroupSpec): boolean =>
+  // A bridge keeps the sessions of programs that were killed at its ports.
+  const isFull = ({ group, kind, limits }: DeviceGroupSpec): boolean =>
     limits === "board" &&
-    clients.filter((client) => client.devices === group).length > BOARD_SESSIONS;
+    (kind === "bridge" ||
+      clients.filter((client) => client.devices === group).length > BOARD_SESSIONS);
   return [
     ...(clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : []),
     ...(devices.some(isFull) ? [{ code: "OUTCOME_UNKNOWN", rate: "100%" }] : []),
