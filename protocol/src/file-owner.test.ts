@@ -2,6 +2,7 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -68,11 +69,22 @@ describe("what takes the place of a file", () => {
 });
 
 it("a folder is made with its parents, for its owner alone; one that is there stays", () => {
-  makeFolder(join(folder, "a", "b"));
+  const made = [makeFolder(join(folder, "a", "b")), makeFolder(join(folder, "a", "b"))];
+  expect(made).toEqual([join(folder, "a"), undefined]);
   expect([join(folder, "a"), join(folder, "a", "b")].map(modeOf)).toEqual([0o700, 0o700]);
   chmodSync(join(folder, "a"), 0o755);
   makeFolder(join(folder, "a"));
   expect(modeOf(join(folder, "a"))).toBe(0o755);
+});
+
+it.each(["file", "file/below", "nowhere"])("no folder is made at %s", (path) => {
+  make("file", 0o644);
+  symlinkSync("none/at/all", join(folder, "nowhere"));
+  expect(() => makeFolder(join(folder, path))).toThrow(/EEXIST|ENOTDIR/);
+});
+
+it.runIf(existsSync("/proc/self"))("says it where nothing can be made, such as in /proc", () => {
+  expect(() => makeFolder("/proc/x/y")).toThrow("ENOENT");
 });
 
 describe.skipIf(process.geteuid?.() !== 0)("what root makes in another user's folder", () => {

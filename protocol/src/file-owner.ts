@@ -64,13 +64,35 @@ export const takePlaceOf = (made: string | number, replaced: string, most = 0o77
   }
 };
 
-/** Makes a folder (0700) and its parents, if missing, owned as the first that existed. */
-export const makeFolder = (path: string): void => {
-  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
-  if (made === undefined) return;
-  const first = resolve(made);
-  const folder = dirname(first);
-  for (let at = resolve(path); at.length >= first.length; at = dirname(at)) {
-    giveToOwner(at, folder);
+const isFolder = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+/**
+ * Makes a folder and its parents, if missing, each owned as the one that it is in. The first of
+ * them that it made; undefined if all were there. One after another, because Node's `recursive`
+ * never returns where a folder is that accepts none, such as /proc. Throws the system's error.
+ */
+export const makeFolder = (path: string, mode = 0o700): string | undefined => {
+  const folder = resolve(path);
+  const parent = dirname(folder);
+  const make = (): string | undefined => {
+    if (isFolder(folder)) return undefined;
+    try {
+      mkdirSync(folder, { mode });
+    } catch (error) {
+      // By another process, in between.
+      if (isFolder(folder)) return undefined;
+      throw error;
+    }
+    giveToOwner(folder, parent);
+    return folder;
+  };
+  try {
+    return make();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT" || parent === folder) throw error;
+    const first = makeFolder(parent, mode);
+    const made = make();
+    return first ?? made;
   }
 };

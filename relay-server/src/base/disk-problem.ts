@@ -24,9 +24,10 @@ export const diskProblem = (path: string): DiskProblem | null => {
     if (code !== "EACCES") return null;
     return { what: `this user may not write in ${folder}`, fix: "run as its owner" };
   }
-  const { bavail, files, ffree } = statfsSync(folder);
-  if (bavail === 0) return { what: `the disk of ${folder} is full`, fix: "make room on it" };
-  // Some file systems have no such limit, and report 0 of 0.
+  // Some file systems have no such limit, or cannot tell, and report 0 of 0.
+  const { blocks, bavail, files, ffree } = statfsSync(folder);
+  if (blocks > 0 && bavail === 0)
+    return { what: `the disk of ${folder} is full`, fix: "make room on it" };
   if (files === 0 || ffree > 0) return null;
   return {
     what: `the disk of ${folder} has no inode left for another file`,

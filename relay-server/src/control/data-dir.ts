@@ -1,9 +1,10 @@
 /** A relay's data folder and store: created once by `init`, opened at every start. */
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Failure, messageOf } from "@blindrelay/protocol/command-line";
 import { holdLock } from "@blindrelay/protocol/file-lock";
+import { makeFolder } from "@blindrelay/protocol/file-owner";
 import { type Clocks, systemClocks } from "../base/clock.ts";
 import { withDiskProblem } from "../base/disk-problem.ts";
 import { storeProblem } from "../store/address.ts";
@@ -66,7 +67,7 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const problem = userProblem(username, password);
   if (problem !== null) throw new Failure("usage", problem);
   if (await alreadyMade(options)) throw storeExists(options);
-  makeFolder(options.data);
+  makeStore(options.data);
   const secrets = withKey(() => makeMasterKey(options.data, options.masterKey));
   const store = await open(options, true);
   try {
@@ -178,9 +179,9 @@ const unopened = (options: DataOptions, error: unknown): Failure => {
   return new Failure("unreachable", `cannot open the store: ${cause}`, error);
 };
 
-const makeFolder = (data: string): void => {
+const makeStore = (data: string): void => {
   try {
-    mkdirSync(join(data, "store"), { recursive: true, mode: 0o700 });
+    makeFolder(join(data, "store"));
   } catch (error) {
     throw new Failure(
       "unreachable",

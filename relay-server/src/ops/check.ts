@@ -227,7 +227,8 @@ const privatePaths = (data: string, embedded: boolean, masterKey: string | undef
   ].filter((path) => existsSync(path));
 
 const freeSpace = (data: string, embedded: boolean): Finding => {
-  const { bavail, bsize } = statfsSync(data);
+  const { blocks, bavail, bsize } = statfsSync(data);
+  if (blocks === 0) return good("free space", "unknown: its file system does not tell");
   const free = bavail * bsize;
   const path = storePath(data);
   const used = embedded && existsSync(path) ? statSync(path).size : 0;

@@ -4,10 +4,10 @@ import { access, constants, rmdir } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
+import { makeFolder } from "@blindrelay/protocol/file-owner";
 import { print } from "../base/output.ts";
 import { replaceFile } from "../base/replace-file.ts";
 import { annotationsOf } from "../report/annotations.ts";
-import { makeFolder } from "../report/folder.ts";
 import { renderHtml } from "../report/html.ts";
 import { renderJunit } from "../report/junit.ts";
 import { Progress } from "../report/progress.ts";
@@ -245,7 +245,7 @@ export async function finish(
 }
 
 export async function writeReport(folder: string, report: Report, earlier?: Report): Promise<void> {
-  await makeFolder(folder);
+  makeFolder(folder, 0o777);
   await replaceFile(join(folder, "report.json"), `${JSON.stringify(report, null, 2)}\n`);
   const command = `blindrelay-sim replay ${join(folder, "report.json")}`;
   await replaceFile(page(folder), renderHtml(report, command, earlier));
@@ -273,7 +273,7 @@ export async function reserve(flags: {
 
 async function reserveFolder(folder: string, flag: string): Promise<string | undefined> {
   try {
-    const made = await makeFolder(folder);
+    const made = makeFolder(folder, 0o777);
     await access(folder, constants.W_OK);
     return made;
   } catch (error) {

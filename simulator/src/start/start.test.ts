@@ -3,14 +3,12 @@
  * failure. Every test has its own folder for temporary files, so that left-over files are found.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { makeFolder } from "../report/folder.ts";
 import type { Report } from "../report/report.ts";
 
 const MAIN = fileURLToPath(new URL("./main.ts", import.meta.url));
@@ -205,15 +203,6 @@ describe("npm start", () => {
     expect([code, out]).toEqual([2, ""]);
     expect(said).toEqual([expect.stringMatching(/^blindrelay-sim: --report .*EEXIST/)]);
   });
-
-  test.runIf(existsSync("/proc/self"))(
-    "refuses a folder that accepts no files, such as /proc",
-    async () => {
-      await expect(makeFolder("/proc/x/y")).rejects.toMatchObject({ code: "ENOENT" });
-      const [one, two] = [join(folder, "a"), join(folder, "a/b")];
-      expect([await makeFolder(two), await makeFolder(two)]).toEqual([one, undefined]);
-    },
-  );
 
   test("refuses an unknown flag and prints its usage", async () => {
     const { code, out, said } = await start(["--agent", "5"]);

@@ -1,8 +1,9 @@
 /** `blindrelay agent add`: an agent and its secret, or those of a whole list. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward, isVersion, type Version } from "@blindrelay/protocol/crypto";
+import { makeFolder } from "@blindrelay/protocol/file-owner";
 import { Option } from "commander";
 import {
   accountRest,
@@ -97,7 +98,7 @@ const writeFiles = async (
   signal: AbortSignal,
 ): Promise<boolean> => {
   const rest = accountRest(settings);
-  writing(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }));
+  writing(folder, () => makeFolder(folder));
   for (const { agentId } of made) {
     if (signal.aborted) return false;
     const path = join(folder, `${agentId}.${ENDINGS[format]}`);

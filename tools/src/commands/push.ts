@@ -114,7 +114,7 @@ interface Job {
   readonly flags: PushFlags;
 }
 
-/** `line`: what its progress is shown on; null: it is not. `begun` is called before it is sent. */
+/** `line`: what its progress is shown on; null: nothing. `begun` is called before it is sent. */
 const pushTo = async (
   { settings, programs, pushKey, flags }: Job,
   client: Client,

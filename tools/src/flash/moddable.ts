@@ -6,11 +6,12 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type BoardConfig, CONFIG_FILE } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { isForward } from "@blindrelay/protocol/crypto";
+import { makeFolder } from "@blindrelay/protocol/file-owner";
 import { parse } from "acorn";
 import { failing } from "../base/failing.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
@@ -213,7 +214,7 @@ const holdsBootCount = (preferences: string): boolean =>
 /** Throws a Failure (usage); then nothing was written that only the user has. */
 const writeProject = (folder: string, project: Project): void => {
   const isForeign = writing(folder, () => {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder, 0o777);
     return readdirSync(folder).length > 0 && !existsSync(join(folder, MARK));
   });
   if (isForeign) {
@@ -225,7 +226,7 @@ const writeProject = (folder: string, project: Project): void => {
   const form = join(folder, "agent.json");
   const hasForm = existsSync(form);
   writing(folder, () => {
-    mkdirSync(join(folder, SDK_FOLDER), { recursive: true });
+    makeFolder(join(folder, SDK_FOLDER), 0o777);
     if (!existsSync(join(folder, MARK))) writeMark(folder, null);
   });
   for (const [path, content] of project) {
@@ -260,7 +261,7 @@ export const flashModdable = async (options: ModdableOptions): Promise<void> => 
   const ready = isInstalled("mcconfig");
   if (options.dryRun !== true) {
     writeProject(folder, project);
-    if (preferences !== null) mkdirSync(preferences, { recursive: true, mode: 0o700 });
+    if (preferences !== null) makeFolder(preferences);
   }
   if (options.json === true) {
     printJson({

@@ -3,11 +3,12 @@
  * not know what its board contains: in place of a boot count it carries a marker, which the agent's
  * start turns into one.
  */
-import { mkdirSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { bootCountMarker } from "@blindrelay/agent-sdk";
 import { type BoardConfig, configFile } from "@blindrelay/agent-sdk/board";
 import { Failure } from "@blindrelay/protocol/command-line";
+import { makeFolder } from "@blindrelay/protocol/file-owner";
 import { nodeSuite } from "@blindrelay/protocol/suites/node";
 import { makeWholeFile, writing } from "../base/whole-file.ts";
 
@@ -24,7 +25,7 @@ export const provisionFolder = (
   const marker = bootCountMarker(nodeSuite(), config.agent_token);
   const files = [...(target === "espruino" ? [marker] : []), configFile(config)];
   const made: string[] = [];
-  writing(folder, () => mkdirSync(folder, { recursive: true, mode: 0o700 }));
+  writing(folder, () => makeFolder(folder));
   try {
     for (const { name, content } of files) {
       const path = join(folder, name);
