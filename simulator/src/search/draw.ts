@@ -195,6 +195,8 @@ export class Drawing {
       if (group.kind === "bridge") {
         // What is written to its ports fills a slow line, and calls time out behind it.
         delete group.network?.bandwidth;
+        // It is no board: programs come to its ports, and are killed, in greater number.
+        delete group.limits;
         // Each has two ports that are busy all the time.
         group.count = 1;
       }
@@ -404,11 +406,9 @@ const lossesOf = (
   devices: readonly DeviceGroupSpec[],
   clients: readonly ClientGroupSpec[],
 ): Allowed[] => {
-  // A bridge keeps the sessions of programs that were killed at its ports.
-  const isFull = ({ group, kind, limits }: DeviceGroupSpec): boolean =>
+  const isFull = ({ group, limits }: DeviceGroupSpec): boolean =>
     limits === "board" &&
-    (kind === "bridge" ||
-      clients.filter((client) => client.devices === group).length > BOARD_SESSIONS);
+    clients.filter((client) => client.devices === group).length > BOARD_SESSIONS;
   return [
     ...(clients.some(({ abort_after }) => abort_after !== undefined) ? [{ code: "ABORTED" }] : []),
     ...(devices.some(isFull) ? [{ code: "OUTCOME_UNKNOWN", rate: "100%" }] : []),

@@ -68,7 +68,7 @@ const seconds = (since: number): number => (performance.now() - since) / 1000;
 class Reporter {
   private readonly board: EspruinoRepl;
   readonly rows: Row[] = [];
-  /** What runs on the board is not ended any more. */
+  /** Nothing more is done to the board. */
   isOver = false;
 
   constructor(board: EspruinoRepl) {
@@ -77,6 +77,15 @@ class Reporter {
 
   add(name: string, found: string): void {
     this.rows.push([name, found]);
+  }
+
+  private check(): void {
+    if (this.isOver) throw new Error("the report is over");
+  }
+
+  private evaluate(expression: string, limitMs?: number): Promise<unknown> {
+    this.check();
+    return this.board.evaluate(expression, limitMs);
   }
 
   async all(): Promise<void> {
@@ -90,7 +99,7 @@ class Reporter {
     await this.reset();
     await this.aboutEngine();
     await this.aboutMemory("memory");
-    for (const helper of HELPERS) await this.board.evaluate(`(${helper},1)`);
+    for (const helper of HELPERS) await this.evaluate(`(${helper},1)`);
     await this.aboutAnswers();
     await this.aboutTimes();
     await this.aboutStorage();
@@ -107,7 +116,7 @@ class Reporter {
   ): Promise<void> {
     let value: unknown;
     try {
-      value = await this.board.evaluate(expression, SLOW_MS);
+      value = await this.evaluate(expression, SLOW_MS);
       this.add(name, show(value));
     } catch (error) {
       if (error instanceof BoardError) this.add(name, `not there (${error.said})`);
@@ -120,7 +129,7 @@ class Reporter {
 
   /** Back to a board on which nothing runs. */
   async reset(): Promise<void> {
-    if (this.isOver) return;
+    this.check();
     await this.board.type("reset()");
     await wait(RESET_MS);
     await this.board.attach(true);
@@ -163,7 +172,7 @@ class Reporter {
   }
 
   async aboutTimes(): Promise<void> {
-    await this.board.evaluate(DATA);
+    await this.evaluate(DATA);
     for (const [name, call] of TIMES)
       await this.ask(name, `$t(function(){${call}})`, (ms) => `${ms} ms`);
   }
@@ -223,7 +232,7 @@ class Reporter {
   async aboutLine(): Promise<void> {
     const timed = async (expression: string): Promise<number> => {
       const since = performance.now();
-      await this.board.evaluate(expression);
+      await this.evaluate(expression);
       return seconds(since);
     };
     const one = await timed("1");
@@ -255,15 +264,17 @@ export const reportBoard = async (
 ): Promise<readonly Row[]> => {
   const reporter = new Reporter(board);
   await Promise.race([board.attach(true), stopped]);
+  const reporting = reporter.all();
   try {
-    await Promise.race([reporter.all(), stopped]);
+    await Promise.race([reporting, stopped]);
   } catch (error) {
     // Such as too little memory, which is worth reporting.
     if (!(error instanceof BoardError)) throw error;
     reporter.rows.push(["the report ended early", error.said]);
   } finally {
     reporter.isOver = true;
-    await board.interrupt().catch(() => undefined);
+    // After a signal: until the board has answered what it was asked last.
+    await reporting.catch(() => undefined);
     await board.type("load()").catch(() => undefined);
   }
   return reporter.rows;
