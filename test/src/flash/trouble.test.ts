@@ -43,8 +43,9 @@ describe("what goes wrong", () => {
       });
       const running = house.start(["provision", port, ...agent, ...FAST]);
       await stuck;
-      const { code } = await running.stop("SIGINT");
+      const { code, stderr } = await running.stop("SIGINT");
       double.stuck = false;
+      expect(stderr).toContain("interrupted: the board may have no agent now");
       expect([code, await secretsOf("lost-3")]).toEqual([130, [expect.anything(), before]]);
       expect((await agents()).filter((id) => /^lost-[34]$/.test(id))).toEqual([left]);
     }
@@ -91,7 +92,8 @@ describe("what goes wrong", () => {
     running.child.kill("SIGINT");
     await wait(300);
     interrupted.resolve();
-    expect((await running.ended).code).toBe(130);
+    const { code, stderr } = await running.ended;
+    expect([code, stderr]).toEqual([130, expect.stringContaining("the board stays as it was")]);
     slow.close();
     expect(double.storage.read("blindrelay.json")).toBe(before);
     expect(await agents()).not.toContain("lost-6");

@@ -19,15 +19,12 @@ export default (agent) => {
 export const FAST = ["--baud", "921600"];
 
 /** Resolves when the board writes this file. */
-export const written = ({ storage }: EspruinoDouble, file: string): Promise<void> => {
-  const { write } = storage;
-  return new Promise((resolve) => {
-    storage.write = (name, ...rest) => {
+export const written = ({ storage }: EspruinoDouble, file: string): Promise<void> =>
+  new Promise((resolve) => {
+    storage.onWrite = (name) => {
       if (name === file) resolve();
-      return write.call(storage, name, ...rest);
     };
   });
-};
 
 /**
  * Opened before the file's tests and closed after them; what is attached to it ends with each test.

@@ -130,6 +130,8 @@ interface Writer {
   write(config: BoardConfig): Promise<void>;
   /** Nothing is written any more. */
   stop(): Promise<void>;
+  /** What a signal leaves. */
+  left(): string;
 }
 
 const provisionOne = async (
@@ -142,7 +144,7 @@ const provisionOne = async (
   const url = flags.relayUrl === undefined ? settings.socketUrl() : socketAddress(flags.relayUrl);
   // From here on there is something to undo.
   const stopped = interrupted().then(() => {
-    throw new Failure("interrupted", "interrupted");
+    throw new Failure("interrupted", `interrupted: ${writer.left()}`);
   });
   stopped.catch(() => undefined);
   const made = await makeAgent(settings, flags, key);
@@ -263,12 +265,15 @@ const onBoard = async (board: EspruinoRepl, asked: Asked): Promise<Provisioned> 
   const isKept = found.guarded && pushKey === null;
   if (isKept) printStatus("it keeps its push key: `push` needs that key's file, --push-key FILE");
   const key = isKept ? await pushKeyOf(board) : pushKey;
+  let left = "the board stays as it was";
   const config = await provisionOne({ ...asked, pushKey: key }, version, {
     write: (config) => {
+      left = "the board may have no agent now: repeat the command";
       if (found.agentId !== null) printStatus(`the board was ${found.agentId} until now`);
       return provisionBoard(board, nodeSuite(), config);
     },
     stop: () => board.close(),
+    left: () => left,
   });
   return { config, next };
 };
@@ -369,6 +374,7 @@ again.`)
             printStatus("for one board; if its storage is ever erased, it needs a new folder");
           },
           stop: async () => undefined,
+          left: () => "nothing was made",
         });
         return { config, next: null };
       };
