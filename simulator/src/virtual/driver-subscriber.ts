@@ -56,8 +56,9 @@ export class Subscriber {
   }
 
   private listen(client: Client, device: Device): void {
-    this.tokens.set(device, device.agentToken);
-    const agent = client.agent(device.id, device.agentToken, device.agentOptions);
+    const token = device.agentToken;
+    this.tokens.set(device, token);
+    const agent = client.agent(device.id, token, device.agentOptions);
     const tell = (): void => {
       const known = this.heard.get(device);
       if (known !== undefined) known.isTold = true;
@@ -69,7 +70,9 @@ export class Subscriber {
       if (this.current !== client) return;
       const { n, start } = data as { n: number; start: number };
       const before = this.heard.get(device);
-      this.heard.set(device, { start, n, atUs: this.world.clock.nowUs, isTold: false });
+      // Under the secret before, it may come late.
+      const isTold = this.tokens.get(device) !== token;
+      this.heard.set(device, { start, n, atUs: this.world.clock.nowUs, isTold });
       if (before === undefined || before.start !== start) return;
       if (n <= before.n) {
         this.violate(`event ${n} of ${device.id} came after ${before.n}`);

@@ -689,8 +689,9 @@ export class World implements Observer {
     if (!this.liveness.isCalm(nowUs)) return;
     const stats = this.relay.stats();
     if (stats === null) return;
-    // A client that renews its session token has two links for a while; each node has its own.
-    const links = stats.connections.client * this.relay.nodes.length;
+    // A client that renews its session token has two links for a while; each node has its own, and
+    // those of the last client that left are forgotten a moment later.
+    const links = Math.max(1, stats.connections.client) * this.relay.nodes.length;
     if (stats.bindings > links * MAX_BINDINGS_PER_CONNECTION) {
       this.violate("bounds", `${stats.bindings} bindings of ${links} links`);
     }
