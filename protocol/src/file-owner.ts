@@ -68,9 +68,10 @@ const isFolder = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /**
- * Makes a folder and its parents, if missing, each owned as the one that it is in. The first of
- * them that it made; undefined if all were there. One after another, because Node's `recursive`
- * never returns where a folder is that accepts none, such as /proc. Throws the system's error.
+ * Makes a folder and its parents, if missing, each owned as the one that it is in. Returns the
+ * first of them that it made, or undefined if all were there. One after another, because Node's
+ * `recursive` never returns below a folder that accepts none, such as /proc. Throws the system's
+ * error.
  */
 export const makeFolder = (path: string, mode = 0o700): string | undefined => {
   const folder = resolve(path);

@@ -80,9 +80,9 @@ export const encodeJson = (value: unknown): string | undefined => {
 /**
  * The value of a JSON text, or undefined if it is not JSON. The native parser is lenient, but a
  * text that it would itself write in the same form has been read correctly, except for numbers that
- * are not short integers; the copy has one member for each name, while the parser keeps two (in an
- * object inside it, too, where the first counts). Also undefined if a text needs the strict parser
- * and the board has no room for it.
+ * are not short integers; the copy has one member for each name, while the parser keeps two. In an
+ * inner object the copy may have both, too, and then the first counts. Also undefined if a text
+ * needs the strict parser and the board has no room for it.
  */
 export const decodeJson = (given: string): unknown => {
   try {

@@ -9,10 +9,10 @@ import type { Link, LinkEvents, LinkPort } from "../ports.ts";
 import { MAX_FRAGMENTS, MAX_MESSAGE_BYTES, OUTBOX_BYTES } from "../spec.ts";
 import { PONG_TEXT } from "../wire/ping.ts";
 import type { HttpPort } from "./http.ts";
-import { ADDRESS_MS, agentFor, type ProxySetting } from "./proxy.ts";
+import { ADDRESS_TIMEOUT, agentFor, type ProxySetting } from "./proxy.ts";
 import { reasonOfAnswer, reasonOfError } from "./reasons.ts";
 
-export { ADDRESS_MS, openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
+export { ADDRESS_TIMEOUT, openTunnel, type Proxy, type ProxySetting, proxyFor } from "./proxy.ts";
 
 /** One way for all requests of its user. */
 export const nodeHttp = (proxy: ProxySetting): HttpPort => {
@@ -27,7 +27,7 @@ export const nodeHttp = (proxy: ProxySetting): HttpPort => {
     const { request: send } = protocol === "https:" ? https : http;
     return new Promise((resolve, reject) => {
       let isAnswered = false;
-      const way = agent === undefined ? ADDRESS_MS : { agent, ended: signal };
+      const way = agent === undefined ? ADDRESS_TIMEOUT : { agent, ended: signal };
       const options = { method, headers, signal, ...way };
       const request = send(url, options, (response) => {
         isAnswered = true;
@@ -91,7 +91,7 @@ const OPTIONS = {
   maxBufferedChunks: 512,
   perMessageDeflate: false,
   followRedirects: false,
-  ...ADDRESS_MS,
+  ...ADDRESS_TIMEOUT,
   /** Everything is ASCII JSON, and the packet's own seal protects the rest. */
   skipUTF8Validation: true,
   /**

@@ -12,10 +12,10 @@ import { loginOf } from "./login.ts";
 /** A proxy that takes longer is away. */
 const CONNECT_LIMIT_MS = 20_000;
 /**
- * Milliseconds for each address of a host that has several. Node's own quarter of a second is too
- * short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
+ * A socket's option: milliseconds for each address of a host that has several. Node's own quarter
+ * of a second is too short for satellites and GPRS: IPv4 would be given up, and IPv6 not exist.
  */
-export const ADDRESS_MS = { autoSelectFamilyAttemptTimeout: 2500 };
+export const ADDRESS_TIMEOUT = { autoSelectFamilyAttemptTimeout: 2500 };
 /** As of Node's own agents: a connection without a request is kept for this long. */
 const IDLE_MS = 5_000;
 
@@ -160,7 +160,7 @@ export const openTunnel = (
       path: target,
       agent: false,
       timeout: CONNECT_LIMIT_MS,
-      ...ADDRESS_MS,
+      ...ADDRESS_TIMEOUT,
       ...(ended === undefined ? {} : { signal: ended }),
       headers: {
         host: target,

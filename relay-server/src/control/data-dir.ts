@@ -67,7 +67,7 @@ export const initStore = async (options: InitOptions): Promise<InitResult> => {
   const problem = userProblem(username, password);
   if (problem !== null) throw new Failure("usage", problem);
   if (await alreadyMade(options)) throw storeExists(options);
-  makeStore(options.data);
+  makeStoreFolder(options.data);
   const secrets = withKey(() => makeMasterKey(options.data, options.masterKey));
   const store = await open(options, true);
   try {
@@ -179,7 +179,7 @@ const unopened = (options: DataOptions, error: unknown): Failure => {
   return new Failure("unreachable", `cannot open the store: ${cause}`, error);
 };
 
-const makeStore = (data: string): void => {
+const makeStoreFolder = (data: string): void => {
   try {
     makeFolder(join(data, "store"));
   } catch (error) {

@@ -1,5 +1,6 @@
 /** SIGINT, SIGTERM and hang-ups, for commands that run until the first of them. */
 
+import { Failure } from "@blindrelay/protocol/command-line";
 import { printStatus } from "./output.ts";
 
 let isOver = false;
@@ -36,8 +37,14 @@ export const interrupted = (): Promise<void> => {
 /** Whether a signal has ended the command. */
 export const wasInterrupted = (): boolean => isOver;
 
+/** Rejects at the first of them, with a Failure (interrupted) that says what is left then. */
+export const rejectOnInterrupt = (left: () => string): Promise<never> =>
+  interrupted().then(() => {
+    throw new Failure("interrupted", `interrupted: ${left()}`);
+  });
+
 /** Aborts at the first of them, so that what has begun is completed; a second one ends at once. */
-export const untilInterrupted = (says: string): AbortSignal => {
+export const abortOnInterrupt = (says: string): AbortSignal => {
   const stop = new AbortController();
   interrupted().then(() => {
     stop.abort();

@@ -1,9 +1,8 @@
 /** `blindrelay board report PORT`: what a board is and does, as one text to paste into a report. */
 
-import { Failure } from "@blindrelay/protocol/command-line";
 import pkg from "../../package.json" with { type: "json" };
 import type { Command } from "../base/command.ts";
-import { interrupted } from "../base/interrupted.ts";
+import { rejectOnInterrupt } from "../base/interrupted.ts";
 import { type JsonFlag, oneLine, printResult, printStatus } from "../base/output.ts";
 import { type Row, reportBoard } from "../flash/board-report.ts";
 import type { PortFlags } from "../repl/port.ts";
@@ -37,10 +36,10 @@ Exit codes: 2 usage; 7 device or port.`)
     .action(async (port: string, flags: ReportFlags) => {
       const found = await withConsole(port, flags, (board) => {
         printStatus("the program on the board is stopped, and started again when this is done");
-        const stopped = interrupted().then(() => {
-          throw new Failure("interrupted", "interrupted: its program runs again");
-        });
-        return reportBoard(board, stopped);
+        return reportBoard(
+          board,
+          rejectOnInterrupt(() => "its program runs again"),
+        );
       });
       const { platform, arch } = process;
       const rows: Row[] = [

@@ -26,7 +26,7 @@ import { loadDialect } from "@blindrelay/agent-sdk/dialect";
 import { EXIT, Failure } from "@blindrelay/protocol/command-line";
 import { Option } from "commander";
 import type { Command } from "../base/command.ts";
-import { interrupted } from "../base/interrupted.ts";
+import { interrupted, rejectOnInterrupt } from "../base/interrupted.ts";
 import { oneLine, printJson, printStatus, printText } from "../base/output.ts";
 import { NO_WATCHDOG } from "../base/watchdog.ts";
 import { keepBuild, shownPath } from "../config/kept-builds.ts";
@@ -161,9 +161,7 @@ const flashOnce = (
   flags: FlashFlags,
 ): Promise<void> => {
   let left = "nothing was written";
-  const stopped = interrupted().then(() => {
-    throw new Failure("interrupted", `interrupted: ${left}`);
-  });
+  const stopped = rejectOnInterrupt(() => left);
   const flashing = flash(board, settings, program, flags, (now) => {
     left = now;
   });

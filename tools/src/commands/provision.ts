@@ -27,7 +27,7 @@ import {
 } from "../account/account.ts";
 import { BAD_VERSION, NOT_ON_ESPRUINO } from "../account/device-files.ts";
 import type { Command } from "../base/command.ts";
-import { interrupted, wasInterrupted } from "../base/interrupted.ts";
+import { rejectOnInterrupt, wasInterrupted } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { readWifi } from "../base/wifi.ts";
 import type { Key } from "../config/profile.ts";
@@ -143,9 +143,7 @@ const provisionOne = async (
   const key = makeKey(version, device?.key);
   const url = flags.relayUrl === undefined ? settings.socketUrl() : socketAddress(flags.relayUrl);
   // From here on there is something to undo.
-  const stopped = interrupted().then(() => {
-    throw new Failure("interrupted", `interrupted: ${writer.left()}`);
-  });
+  const stopped = rejectOnInterrupt(() => writer.left());
   stopped.catch(() => undefined);
   const made = await makeAgent(settings, flags, key);
   const config: BoardConfig = {

@@ -10,7 +10,7 @@ import { withClient } from "../account/connect.ts";
 import { presentSecret } from "../account/rekey.ts";
 import { checkToken } from "../base/check-token.ts";
 import type { Command } from "../base/command.ts";
-import { interrupted, untilInterrupted } from "../base/interrupted.ts";
+import { abortOnInterrupt, rejectOnInterrupt } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printStatus, printText } from "../base/output.ts";
 import { keepBuild } from "../config/kept-builds.ts";
 import type { Secret, Settings } from "../config/settings.ts";
@@ -74,13 +74,15 @@ export const addPush = (cli: Command, context: Context): void => {
 The program is checked, sent sealed, stored beside the running one, verified by its SHA-256, and
 started on trial. It is kept once the agent is online with it and answers; if it throws, hangs, runs
 out of memory or does not come back in time, the agent restarts with the previous program. Pushing
-requires the agent's end-to-end secret and, if it was provisioned with --push-key, the same file. With --where or --all (all agents), those that are online and in
-the keyring are pushed to, with --staged in stages; the first failure stops the rollout, or with
---abort-over more failures than that: pushes in progress are completed, the other agents keep their
-program; agents that do not accept programs are listed and skipped. Ctrl-C lets pushes in progress
-complete, and the same command goes on. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
+requires the agent's end-to-end secret and, if it was provisioned with --push-key, the same file.
+With --where or --all (all agents), those that are online and in the keyring are pushed to, with
+--staged in stages; the first failure stops the rollout, or with --abort-over more failures than
+that: pushes in progress are completed, the other agents keep their program; agents that do not
+accept programs are listed and skipped. Ctrl-C lets pushes in progress complete, and the same
+command goes on. Exit codes: 1 the trial failed; 2 usage, or boards do not run the program; 3 the
 agent does not accept programs; 4 it is offline; 5 refused; 6 no answer; 7 no room for the program.
-With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no agent accepts programs or none is online.`)
+With --where or --all: 1 for any failure, and if no agent matches; 3 or 4 if no agent accepts
+programs or none is online.`)
     .action(async (first: string, second: string | undefined, flags: PushFlags) => {
       const many = flags.all === true || flags.where !== undefined;
       const isStaged = flags.staged !== undefined || flags.abortOver !== undefined;
@@ -151,9 +153,7 @@ const pushToOne = async (job: Job, agentId: string): Promise<void> => {
   using line = new ProgressLine();
   const waits = flags.wait === true;
   let left = "nothing was sent";
-  const stopped = interrupted().then(() => {
-    throw new Failure("interrupted", `interrupted: ${left}`);
-  });
+  const stopped = rejectOnInterrupt(() => left);
   const orStopped = <T>(work: Promise<T>): Promise<T> => Promise.race([work, stopped]);
   const begun = (): void => {
     left = `${agentId} keeps or returns to the program that it had, unless this one is confirmed`;
@@ -249,7 +249,7 @@ const pushToMany = async (job: Job): Promise<void> => {
     const { staged, abortOver } = flags;
     // Without a limit the first failed trial ends it: the next one would hardly be better.
     const limits = abortOver === undefined ? { abortOver: 0, abortFrom: 1 } : { abortOver };
-    const signal = untilInterrupted("ending when the pushes in progress are completed");
+    const signal = abortOnInterrupt("ending when the pushes in progress are completed");
     const outcomes = rollOut(ids, push, {
       ...limits,
       signal,

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { type Client, Fleet, type FleetOutcome, outcomesText } from "@blindrelay/client-sdk";
 import { Failure } from "@blindrelay/protocol/command-line";
 import { withClient } from "../account/connect.ts";
-import { untilInterrupted } from "../base/interrupted.ts";
+import { abortOnInterrupt } from "../base/interrupted.ts";
 import { type JsonFlag, printJson, printResult, printStatus, printText } from "../base/output.ts";
 import { writing } from "../base/whole-file.ts";
 import type { Settings } from "../config/settings.ts";
@@ -74,7 +74,7 @@ const callLeft = async (
   const { staged, abortOver, atOnce, idempotent = false, wait = false } = flags;
   let signal: AbortSignal | undefined;
   const call = async (client: Client): Promise<void> => {
-    signal = untilInterrupted("ending when the calls in flight are answered");
+    signal = abortOnInterrupt("ending when the calls in flight are answered");
     const fleet = new Fleet(
       async () => head.agents,
       (id) => heldAgent(client, settings, id),

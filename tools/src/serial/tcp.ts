@@ -7,7 +7,7 @@ import {
   type PortEvents,
   type PortOpener,
 } from "@blindrelay/agent-sdk/bridge";
-import { ADDRESS_MS } from "@blindrelay/protocol/net/node";
+import { ADDRESS_TIMEOUT } from "@blindrelay/protocol/net/node";
 
 const CONNECT_LIMIT_MS = 10_000;
 /** These detect a dead peer behind a live cable, while nothing is sent. */
@@ -80,7 +80,7 @@ export const openSocket = (
   limitMs = ACKNOWLEDGED_WITHIN_MS,
 ): Promise<Socket> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ host, port, ...ADDRESS_MS });
+    const socket = connect({ host, port, ...ADDRESS_TIMEOUT });
     const fail = (error: Error & { errors?: readonly Error[] }): void => {
       socket.destroy();
       // Of several addresses the error has no text of its own.
